@@ -1,6 +1,6 @@
 """Checks of the transforms' arguments and results, with PyTorch's messages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
@@ -25,7 +25,7 @@ def normalised_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
     return found
 
 
-def _normalised_argnum(argnum, count: int) -> int:
+def _normalised_argnum(argnum: int, count: int) -> int:
     if not isinstance(argnum, int):
         raise GraphError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:
@@ -39,13 +39,13 @@ def select_arguments(args: tuple, argnums: Argnums):
     return found if isinstance(argnums, tuple) else found[0]
 
 
-def replace_arguments(args: tuple, argnums: Argnums, chosen) -> tuple:
+def replace_arguments(args: tuple, argnums: Argnums, chosen: object) -> tuple:
     """Return the arguments with those to differentiate for replaced."""
     new = dict(zip(normalised_argnums(argnums, len(args)), chosen if isinstance(argnums, tuple) else (chosen,)))
     return tuple([new.get(place, one) for place, one in enumerate(args)])
 
 
-def require_tensors(leaves) -> None:
+def require_tensors(leaves: Iterable) -> None:
     """Raise unless all that a function is differentiated for are tensors.
 
     Raises:
@@ -59,7 +59,7 @@ def require_tensors(leaves) -> None:
             )
 
 
-def with_aux(output, has_aux: bool, api: str) -> tuple:
+def with_aux(output: object, has_aux: bool, api: str) -> tuple:
     """Return the output and the auxiliary output.
 
     Raises:

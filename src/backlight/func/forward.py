@@ -1,15 +1,16 @@
 """Forward mode as transforms: `jvp`, and `linearize`, which keeps a function's linear part for many tangents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from backlight.autograd.forward_ad import dual_at, unpacked_at
-from backlight.codegen.forward_mode import level
+from backlight.codegen.forward_mode import Level, level
 from backlight.engine.mutation_checks import Transform
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.func.arguments import Argnums, replace_arguments, require_output, select_arguments, with_aux
 from backlight.func.reverse import recorded_vjp
 from backlight.tensor.factories import zeros_like
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
 from backlight.transforms.vmap.batched_gradients import RecordedInputs, without_history
 
@@ -37,7 +38,9 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     return (output, linear_part, aux) if has_aux else (output, linear_part)
 
 
-def jvp_at_level(own, func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
+def jvp_at_level(
+    own: Level, func: Callable, primals: tuple, tangents: object, argnums: Argnums | None, strict: bool, has_aux: bool
+) -> tuple:
     """Return outputs, their tangents, and aux; tangents are of the chosen arguments, of all for None."""
     if not isinstance(primals, tuple):
         raise GraphError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -64,7 +67,7 @@ def jvp_at_level(own, func, primals, tangents, argnums: Argnums | None, strict: 
     return unflatten(values, out_spec), unflatten(linear_part, out_spec), aux
 
 
-def _require_tensors(leaves, name: str) -> None:
+def _require_tensors(leaves: Sequence, name: str) -> None:
     if not leaves:
         raise GraphError(f"{JVP}: Expected {name} to contain at least one Tensor.")
     for leaf in leaves:
@@ -72,7 +75,7 @@ def _require_tensors(leaves, name: str) -> None:
             raise GraphError(f"{JVP}: Expected {name} to only contain Tensors, got {type(leaf)}")
 
 
-def _split(own, output, strict: bool) -> tuple:
+def _split(own: Level, output: Tensor, strict: bool) -> tuple:
     value, tangent = unpacked_at(own, output)
     if tangent is None:
         if strict:

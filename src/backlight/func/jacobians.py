@@ -1,6 +1,6 @@
 """Jacobians and Hessians as transforms: `jacrev` row by row, `jacfwd` column by column, all rows or columns at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
@@ -8,6 +8,7 @@ from backlight.func.arguments import Argnums, select_arguments
 from backlight.func.forward import jvp_at_level
 from backlight.func.reverse import recorded_vjp, wraps_function
 from backlight.ops.shape.joining import cat
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.pytrees import flatten, mapped, unflatten
 from backlight.transforms.standard_basis import unit_rows
 from backlight.transforms.vmap.api import vmap
@@ -49,7 +50,7 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     return jacobian
 
 
-def _vjps(backward: Callable, rows):
+def _vjps(backward: Callable, rows: object):
     """Return the gradients for each row; a single one needs no vmap."""
     leaves, spec = flatten(rows)
     if leaves[0]._data.shape[0] != 1:
@@ -57,7 +58,7 @@ def _vjps(backward: Callable, rows):
     return mapped(lambda one: one.unsqueeze(0), backward(unflatten([one.squeeze(0) for one in leaves], spec)))
 
 
-def _by_output(stacked, outputs, inputs) -> list:
+def _by_output(stacked: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list:
     """Return, for each output, its rows in the shape (output…, input…), one tensor for each input."""
     found, start = [], 0
     for out in outputs:
@@ -101,7 +102,7 @@ def jacfwd(
     return jacobian
 
 
-def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+def _columns(func: Callable, args: tuple, rows: object, argnums: Argnums, has_aux: bool, randomness: str) -> tuple:
     """Return the tangents of the outputs, one in each row, their structure, and aux; values are computed once."""
     leaves, spec = flatten(rows)
     with directions(leaves[0]._data.shape[0], randomness) as level:
@@ -111,10 +112,12 @@ def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple
         return [level.columns(one) for one in outputs], out_spec, aux
 
 
-def _columns_apart(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+def _columns_apart(
+    func: Callable, args: tuple, rows: object, argnums: Argnums, has_aux: bool, randomness: str
+) -> tuple:
     """The same where each column draws its own random numbers, so that values differ."""
 
-    def column(direction):
+    def column(direction: object):
         with level() as own:
             _, moved, aux = jvp_at_level(own, func, args, direction, argnums, False, has_aux)
         return moved, aux
@@ -129,7 +132,7 @@ def _check_chunk_size(name: str, chunk_size: int | None) -> None:
         raise ValueProblem(f"{name}: `chunk_size` should be greater than 0.")
 
 
-def _by_input(columns, inputs) -> list:
+def _by_input(columns: Tensor, inputs: Sequence[Tensor]) -> list:
     """Return the columns that belong to each input in the shape (output…, input…)."""
     found, start, shape = [], 0, tuple(columns._data.shape[1:])
     for one in inputs:

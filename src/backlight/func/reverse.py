@@ -76,7 +76,7 @@ def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     return value_and_gradient
 
 
-def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
+def _grad_and_value(func: Callable, argnums: Argnums, has_aux: bool, args: tuple, kwargs: dict) -> tuple:
     api = "grad_and_value(f)(*args)"
     leaves, spec = flatten(select_arguments(args, argnums))
     require_tensors(leaves)
@@ -118,7 +118,7 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     return (output, of_primals, aux) if has_aux else (output, of_primals)
 
 
-def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, checked: bool = True) -> tuple:
+def recorded_vjp(func: Callable, args: tuple, argnums: Argnums | None, has_aux: bool, checked: bool = True) -> tuple:
     """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux.
 
     Args:

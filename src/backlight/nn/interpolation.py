@@ -11,6 +11,9 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
+Sizes = int | Sequence[int]
+Factors = float | Sequence[float]
+
 _MEANS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _KERNELS = {  # mode -> the op, and the number of dims
     "nearest": ("nearest", (1, 2, 3)),
@@ -25,8 +28,8 @@ _KERNELS = {  # mode -> the op, and the number of dims
 
 def interpolate(
     input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
+    size: Sizes | None = None,
+    scale_factor: Factors | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -68,7 +71,7 @@ def interpolate(
     return upsample_to(input, _KERNELS[mode][0], sizes, scales, bool(align_corners), antialias)
 
 
-def _sizes(input: Tensor, size, dims: int) -> tuple[int, ...] | None:
+def _sizes(input: Tensor, size: Sizes | None, dims: int) -> tuple[int, ...] | None:
     """Return the new size of each dim, or None where none is given."""
     if size is None:
         return None
@@ -88,7 +91,7 @@ def _sizes(input: Tensor, size, dims: int) -> tuple[int, ...] | None:
     return tuple(map(int, size))
 
 
-def _scales(input: Tensor, scale_factor, dims: int) -> tuple[float, ...] | None:
+def _scales(input: Tensor, scale_factor: Factors | None, dims: int) -> tuple[float, ...] | None:
     """Return the factor of each dim, or None where none is given."""
     if scale_factor is None:
         return None
@@ -130,19 +133,25 @@ def _check_mode(mode: str, dims: int, align_corners: bool, antialias: bool) -> N
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: Factors | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+):
     """Resize signals, images or volumes: the old name of `interpolate`."""
     _warn("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Factors | None = None):
     """Resize by taking the nearest element: the old name of `interpolate` with mode "nearest"."""
     _warn("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Factors | None = None):
     """Resize images bilinearly, with corners aligned: an old name of `interpolate`."""
     _warn("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

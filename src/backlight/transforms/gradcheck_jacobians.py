@@ -92,7 +92,7 @@ def get_analytical_jacobian(
     return tuple(_transposed(one, tensor) for one, tensor in zip(first, wanted)), same, True, True
 
 
-def _measured(fn, inputs: tuple, varied: TensorState, eps: float) -> tuple:
+def _measured(fn: Callable, inputs: tuple, varied: TensorState, eps: float) -> tuple:
     return tuple(_transposed(one, varied) for one in numerical_jacobians(fn, inputs, varied, eps))
 
 

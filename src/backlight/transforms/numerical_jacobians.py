@@ -7,6 +7,7 @@ import numpy as np
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import BacklightError
+from backlight.tensor.tensor import Tensor
 
 
 class GradcheckError(BacklightError, RuntimeError):
@@ -18,23 +19,23 @@ def side_by_side(measured: np.ndarray, found: np.ndarray) -> str:
     return f"numerical:{wrap(measured)}\nanalytical:{wrap(found)}\n"
 
 
-def as_tuple(values) -> tuple:
+def as_tuple(values: object) -> tuple:
     """Return a tensor, list or tuple as a tuple."""
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)
 
 
-def differentiable(values) -> list:
+def differentiable(values: object) -> list:
     """Return the tensors that require grad, in order."""
     return [value for value in as_tuple(values) if isinstance(value, TensorState) and value._edge is not None]
 
 
-def vector_jacobian(output, inputs: Sequence, weight: np.ndarray) -> list[np.ndarray | None]:
+def vector_jacobian(output: Tensor, inputs: Sequence, weight: np.ndarray) -> list[np.ndarray | None]:
     """Return weightᵀ · ∂output/∂input for each input, by a backward pass that keeps the graph."""
     found = gradients_of([output], list(inputs), [wrap(weight)], True, False, True, False)
     return [None if grad is None else np.asarray(grad._data) for grad in found]
 
 
-def analytical_jacobians(output, inputs: Sequence) -> list[np.ndarray]:
+def analytical_jacobians(output: Tensor, inputs: Sequence) -> list[np.ndarray]:
     """Return ∂output/∂input for each input, row by row by backward passes.
 
     Shapes: one array (elements of output, elements of input) an input.
@@ -49,7 +50,7 @@ def analytical_jacobians(output, inputs: Sequence) -> list[np.ndarray]:
     return made
 
 
-def numerical_jacobians(func: Callable, inputs: Sequence, varied, eps: float) -> list[np.ndarray]:
+def numerical_jacobians(func: Callable, inputs: Sequence, varied: Tensor, eps: float) -> list[np.ndarray]:
     """Return ∂output/∂varied for each output of `func(*inputs)`, column by column.
 
     The memory of `varied` is changed and restored, so that a function that closes over it sees the change.
@@ -67,13 +68,15 @@ def numerical_jacobians(func: Callable, inputs: Sequence, varied, eps: float) ->
     return [np.stack([column[number] for column in columns], 1) / (2 * eps) for number in range(len(columns[0]))]
 
 
-def numerical_jvp(func: Callable, inputs: Sequence, varied, direction: np.ndarray, eps: float) -> list[np.ndarray]:
+def numerical_jvp(
+    func: Callable, inputs: Sequence, varied: Tensor, direction: np.ndarray, eps: float
+) -> list[np.ndarray]:
     """Return the derivative of each output of `func(*inputs)` when `varied` moves along `direction`."""
     difference = _difference(func, inputs, writable(varied), eps * direction, "")
     return [change / (2 * eps) for change in difference]
 
 
-def _difference(func, inputs, memory, step, place) -> list[np.ndarray]:
+def _difference(func: Callable, inputs: Sequence, memory: np.ndarray, step: np.ndarray, place: str) -> list[np.ndarray]:
     """Return f(x + step) − f(x − step), flat, for each output."""
     kept = memory.copy()
     try:
@@ -93,6 +96,6 @@ def _difference(func, inputs, memory, step, place) -> list[np.ndarray]:
     return [np.asarray(a - b if a.dtype.kind != "b" else a ^ b, np.float64).reshape(-1) for a, b in zip(above, below)]
 
 
-def _values(func, inputs) -> list[np.ndarray]:
+def _values(func: Callable, inputs: Sequence) -> list[np.ndarray]:
     """Call the function and copy what it returns: its outputs may be views of the inputs."""
     return [np.array(out._data) for out in as_tuple(func(*inputs)) if isinstance(out, TensorState)]

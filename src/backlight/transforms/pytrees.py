@@ -1,7 +1,7 @@
 """PyTorch's pytrees: flatten nested tuples, lists and dicts into leaves, and unflatten them."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -42,7 +42,7 @@ class Spec:
     def __hash__(self) -> int:
         return hash((self.kind, self.leaves))
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         same = isinstance(other, Spec) and self.kind is other.kind and self.context == other.context
         return same and self.children == other.children
 
@@ -64,7 +64,7 @@ LEAF = Spec(None, None, ())
 registered: dict[type, tuple[Callable, Callable]] = {}  # class -> (flatten function, unflatten function)
 
 
-def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
+def flatten(tree: object, is_leaf: Callable | None = None) -> tuple[list, Spec]:
     """Return the leaves of a structure in order, and the structure.
 
     Args:
@@ -74,7 +74,7 @@ def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree, leaves: list, is_leaf) -> Spec:
+def _flatten(tree: object, leaves: list, is_leaf: Callable | None) -> Spec:
     opened = None if is_leaf is not None and is_leaf(tree) else children_of(tree)
     if opened is None:
         leaves.append(tree)
@@ -83,7 +83,7 @@ def _flatten(tree, leaves: list, is_leaf) -> Spec:
     return Spec(kind, context, tuple([_flatten(child, leaves, is_leaf) for child in children]))
 
 
-def children_of(tree):
+def children_of(tree: object):
     """Return the class, the context and the children of a structure; None for a leaf."""
     kind = tree.__class__
     if kind is tuple or kind is list:
@@ -102,12 +102,12 @@ def children_of(tree):
     return None
 
 
-def unflatten(leaves, spec: Spec):
+def unflatten(leaves: Iterable, spec: Spec):
     """Return the structure with these leaves."""
     return _unflatten(iter(leaves), spec)
 
 
-def _unflatten(leaves, spec: Spec):
+def _unflatten(leaves: Iterable, spec: Spec):
     kind = spec.kind
     if kind is None:
         return next(leaves)
@@ -125,18 +125,18 @@ def _unflatten(leaves, spec: Spec):
     return spec.context(*children)
 
 
-def leaves_of(tree) -> list:
+def leaves_of(tree: object) -> list:
     """Return the leaves of a structure in order."""
     return flatten(tree)[0]
 
 
-def mapped(function, tree):
+def mapped(function: Callable, tree: object):
     """Return the structure with a function applied to each leaf."""
     leaves, spec = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], spec)
 
 
-def broadcast_to(tree, spec: Spec) -> list | None:
+def broadcast_to(tree: object, spec: Spec) -> list | None:
     """Return one leaf of `tree`, whose structure may end earlier, for each leaf of `spec`; None if they do not fit."""
     opened = children_of(tree)
     if opened is None:

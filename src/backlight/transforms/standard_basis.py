@@ -1,11 +1,13 @@
 """The identity matrix over all elements of several tensors: one direction for each row or column of a Jacobian."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 
 
-def unit_rows(tensors, start: int = 0, stop: int | None = None) -> list:
+def unit_rows(tensors: Sequence[TensorState], start: int = 0, stop: int | None = None) -> list:
     """Return rows of the identity matrix over all elements of the tensors, each split into the tensors' shapes."""
     made, offset = [], 0
     stop = sum(one._data.size for one in tensors) if stop is None else stop

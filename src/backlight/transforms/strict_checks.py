@@ -1,7 +1,10 @@
 """Checks of `strict=True`: each output, and each derivative, must depend on each input."""
 
+from collections.abc import Sequence
+
 from backlight.errors import GraphError
 from backlight.tensor.factories import zeros_like
+from backlight.tensor.tensor import Tensor
 
 ONE_OUTPUT = (
     "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
@@ -39,7 +42,7 @@ INDEPENDENT_HESSIAN = (
 )
 
 
-def require_grad(tensors, strict: bool, message: str) -> None:
+def require_grad(tensors: Sequence[Tensor | None], strict: bool, message: str) -> None:
     """Raise in strict mode if a tensor is missing or has no history; the message counts them."""
     for place, tensor in enumerate(tensors if strict else ()):
         if tensor is None:
@@ -48,7 +51,9 @@ def require_grad(tensors, strict: bool, message: str) -> None:
             raise GraphError(message.format(place))
 
 
-def filled(grads, like, strict: bool, create_graph: bool, message: str) -> tuple:
+def filled(
+    grads: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool, create_graph: bool, message: str
+) -> tuple:
     """Return zeros where a gradient is missing, or raise in strict mode."""
     for place, grad in enumerate(grads if strict else ()):
         if grad is None:
@@ -62,7 +67,7 @@ def filled(grads, like, strict: bool, create_graph: bool, message: str) -> tuple
     return tuple(zeros_like(other) if grad is None else grad for grad, other in zip(grads, like))
 
 
-def check_row(found, number: int, create_graph: bool) -> None:
+def check_row(found: Sequence[Tensor | None], number: int, create_graph: bool) -> None:
     """Raise if one row of the Jacobian of output `number` misses an input."""
     for place, grad in enumerate(found):
         if grad is None:

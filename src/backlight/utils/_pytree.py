@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 PyTree = Any
+Which = type | tuple | UnionType | Callable  # the leaves that are meant
 TreeSpec = Spec
 BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # flattened without being registered
 
@@ -106,7 +107,7 @@ def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | 
     return tree
 
 
-def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+def tree_map_only(which: Which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
     """Return the structure with a function applied to the leaves of some classes.
 
     Args:
@@ -116,7 +117,7 @@ def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | No
     return tree_map(lambda leaf: func(leaf) if meant(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+def tree_map_only_(which: Which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
     """Call a function on the leaves of some classes, as `tree_map_only`, and return the structure unchanged."""
     tree_map_only(which, func, tree, is_leaf)
     return tree
@@ -132,13 +133,13 @@ def tree_any(pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> b
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+def tree_all_only(which: Which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether a test holds for all leaves of some classes."""
     meant = _test(which)
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
 
 
-def tree_any_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+def tree_any_only(which: Which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether a test holds for a leaf of some classes."""
     meant = _test(which)
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
@@ -159,7 +160,7 @@ def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable
     registered[cls] = (flatten_fn, unflatten_fn)
 
 
-def _test(which) -> Callable:
+def _test(which: Which) -> Callable:
     if isinstance(which, (type, tuple, UnionType)):
         return lambda leaf: isinstance(leaf, which)
     if not callable(which):
@@ -167,7 +168,7 @@ def _test(which) -> Callable:
     return which
 
 
-def _parts(tree, spec: TreeSpec) -> list:
+def _parts(tree: object, spec: TreeSpec) -> list:
     """Return the parts of a structure at the leaves of another."""
     if spec.is_leaf():
         return [tree]

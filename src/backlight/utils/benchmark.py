@@ -46,10 +46,10 @@ class set_torch_threads(Block):  # noqa: N801 - PyTorch's name
     def _block_state(self) -> int:
         return get_num_threads()
 
-    def _block_change(self, state) -> None:
+    def _block_change(self, state: int) -> None:
         set_num_threads(self.threads)
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: int) -> None:
         set_num_threads(state)
 
 
@@ -133,7 +133,9 @@ class Timer:
 
         return self._blocks(min_run_time, max_run_time, callback, certain, 0.05)
 
-    def _blocks(self, least: float, most: float | None, callback, certain: Callable, sized_for: float | None):
+    def _blocks(
+        self, least: float, most: float | None, callback: Callable | None, certain: Callable, sized_for: float | None
+    ):
         total, times, done = 0.0, [], False
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(least if sized_for is None else sized_for)

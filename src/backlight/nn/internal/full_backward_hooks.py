@@ -6,6 +6,7 @@ stores the gradients of the outputs, and the inputs' node last, after all nodes 
 """
 
 import warnings
+from collections.abc import Callable
 
 from backlight.autograd.function import Function
 from backlight.engine.grad_mode import is_grad_enabled
@@ -31,7 +32,7 @@ class BackwardHookFunction(Function):
 class GradientWatch:
     """Runs the backward hooks of one call (see NOTE [Two doors])."""
 
-    def __init__(self, module, pre_hooks: list, hooks: list):
+    def __init__(self, module: object, pre_hooks: list, hooks: list):
         self.module = module
         self.pre_hooks = pre_hooks
         self.hooks = hooks
@@ -46,7 +47,7 @@ class GradientWatch:
         args, self.input_places = _apply_hook_function(args, self._on_grad_inputs)
         return args
 
-    def hook_outputs(self, result):
+    def hook_outputs(self, result: object):
         """Return the result, a tensor or a tuple, with its tensors passed through the second identity node."""
         if not isinstance(result, (TensorState, tuple)):
             warnings.warn(
@@ -59,7 +60,7 @@ class GradientWatch:
         several, self.output_places = _apply_hook_function(several, self._on_grad_outputs)
         return several if isinstance(result, tuple) else several[0]
 
-    def _on_grad_outputs(self, _, grads: tuple):
+    def _on_grad_outputs(self, _: tuple, grads: tuple):
         """Store the gradients of the outputs, and let the pre-hooks replace them."""
         self.grad_outputs = _spread(self.output_places, grads, self.outputs)
         for hook in self.pre_hooks:
@@ -87,7 +88,7 @@ class GradientWatch:
                 )
         self.grad_outputs = None
 
-    def _on_grad_inputs(self, grads: tuple, _):
+    def _on_grad_inputs(self, grads: tuple, _: tuple):
         """Run the hooks on the gradients of the inputs, and let them replace these."""
         if self.grad_outputs is None:
             return None
@@ -104,7 +105,7 @@ class GradientWatch:
         return tuple(found[place] for place in self.input_places)
 
     @staticmethod
-    def _same_count(answer, count: int, kind: str, what: str) -> tuple:
+    def _same_count(answer: object, count: int, kind: str, what: str) -> tuple:
         if len(answer) != count:
             raise GraphError(
                 f"Backward {kind} returned an invalid number of {what}, got {len(answer)}, but expected {count}"
@@ -112,7 +113,7 @@ class GradientWatch:
         return tuple(answer)
 
 
-def _apply_hook_function(values: tuple, hook) -> tuple[tuple, list[int] | None]:
+def _apply_hook_function(values: tuple, hook: Callable) -> tuple[tuple, list[int] | None]:
     """Pass the tensors among `values` through an identity node with a hook; return their indices, too."""
     places = [place for place, value in enumerate(values) if isinstance(value, TensorState)]
     tensors = [values[place] for place in places]

@@ -6,6 +6,7 @@ module's. They are here for programs that use them; `register_full_backward_hook
 
 from collections.abc import Callable
 
+from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
 from backlight.system.user_warnings import warn_outside
 
@@ -13,7 +14,7 @@ REMEDY = "Please use register_full_backward_hook to get the documented behavior.
 GONE = "deprecated and will be removed in future versions. This hook will be missing"
 
 
-def hook_last_node(module, args: tuple, result, hooks: list[Callable]) -> None:
+def hook_last_node(module: object, args: tuple, result: object, hooks: list[Callable]) -> None:
     """Register `hooks` on the node of the first tensor in `result`, and warn if that node is not all of the module."""
     node = _first_tensor(result).grad_fn
     if node is None:
@@ -25,7 +26,7 @@ def hook_last_node(module, args: tuple, result, hooks: list[Callable]) -> None:
         warn_outside(problem, FutureWarning)
 
 
-def _first_tensor(result) -> TensorState:
+def _first_tensor(result: object) -> TensorState:
     while not isinstance(result, TensorState):
         if isinstance(result, dict):
             result = next(value for value in result.values() if isinstance(value, TensorState))
@@ -34,14 +35,14 @@ def _first_tensor(result) -> TensorState:
     return result
 
 
-def _with_module(module, hook: Callable) -> Callable:
+def _with_module(module: object, hook: Callable) -> Callable:
     def after_node(grad_inputs: tuple, grad_outputs: tuple):
         return hook(module, grad_inputs, grad_outputs)
 
     return after_node
 
 
-def _missing_gradients(args: tuple, result, node) -> str:
+def _missing_gradients(args: tuple, result: object, node: Node) -> str:
     """Return the warning: which gradients of the module differ from those of the node."""
     results = (result,) if isinstance(result, TensorState) else result
     if not _tensors_only(results):
@@ -67,5 +68,5 @@ def _missing_gradients(args: tuple, result, node) -> str:
     return ""
 
 
-def _tensors_only(values) -> bool:
+def _tensors_only(values: object) -> bool:
     return isinstance(values, tuple) and all(isinstance(one, TensorState) for one in values)

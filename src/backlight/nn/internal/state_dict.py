@@ -14,6 +14,7 @@ from backlight.nn.internal.state_dict_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
 
 
 class IncompatibleKeys(NamedTuple):
@@ -159,7 +160,7 @@ class Checkpoint(StateHookRegistration):
         elif key in state:
             findings.unexpected.append(key)
 
-    def _load_one(self, name: str, tensor, key: str, value, assign: bool) -> str | None:
+    def _load_one(self, name: str, tensor: Tensor, key: str, value: object, assign: bool) -> str | None:
         """Load one tensor, or return what is wrong with it."""
         if not isinstance(value, TensorState) and not hasattr(value, "__array__"):
             return (
@@ -186,7 +187,7 @@ class Checkpoint(StateHookRegistration):
         return None
 
 
-def _as_its_kind(old, value):
+def _as_its_kind(old: Tensor, value: object):
     """Return a value as the type that it replaces: a parameter, or a plain tensor."""
     if not isinstance(value, TensorState):
         value = from_numpy(np.asarray(value))

@@ -67,7 +67,7 @@ class StateHookRegistration:
             "overrides it."
         )
 
-    def set_extra_state(self, state) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Take what `get_extra_state` returned."""
         raise GraphError(
             "Reached a code path in Module.set_extra_state() that should never be called. A class that has extra state "

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from backlight.dtypes import dtype
 from backlight.errors import ShapeError
 from backlight.nn import functional as F
 from backlight.nn import init
@@ -17,6 +18,7 @@ from backlight.nn.modules.module import Module
 from backlight.nn.modules.normalization import LayerNorm
 from backlight.tensor.factories import full
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "Transformer",
@@ -56,8 +58,8 @@ class TransformerLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
@@ -288,8 +290,8 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
@@ -353,6 +355,6 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: dtype | None = None) -> Tensor:
         """Return the causal mask: −inf above the diagonal, else 0."""
         return full((sz, sz), float("-inf"), device=device, dtype=dtype).triu(1)

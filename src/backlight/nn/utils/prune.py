@@ -76,7 +76,7 @@ def random_structured(module: Module, name: str, amount: int | float, dim: int) 
 
 
 def ln_structured(
-    module: Module, name: str, amount: int | float, n, dim: int, importance_scores: Tensor | None = None
+    module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
     """Prune the channels along a dim of a parameter whose norm of order `n` is least; see `l1_unstructured`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)

@@ -52,7 +52,7 @@ class SpectralNorm:
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module: Module, inputs) -> None:
+    def __call__(self, module: Module, inputs: tuple) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
 
 

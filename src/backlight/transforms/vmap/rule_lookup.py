@@ -2,9 +2,11 @@
 
 from functools import cache
 
+from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import parameter_names
 from backlight.system.fork_safety import import_unforked
 from backlight.transforms.vmap.loop_fallback import loop_over_op
+from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_table import RULES
 from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
@@ -14,7 +16,7 @@ _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
 _RULES = ("dims", "indexing", "layers", "losses", "linalg", "matmul", "shapes")
 
 
-def rule_of(op):
+def rule_of(op: Op):
     """Return the batching rule of an op."""
     _fill_table()
     rule = RULES.get(op.name)
@@ -29,7 +31,7 @@ def _fill_table() -> None:
         import_unforked(f"backlight.transforms.vmap.rules.{family}")
 
 
-def _derived(op):
+def _derived(op: Op):
     options = {param.name for param in op.params}
     if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
         return elementwise
@@ -38,7 +40,7 @@ def _derived(op):
     return loop_over_op
 
 
-def by_decomposition(call):
+def by_decomposition(call: Call):
     """Run the op's decomposition."""
     with call.inside():
         return call.op.decomposed(**call.given)

@@ -1,6 +1,8 @@
 """The table of batching rules (see NOTE [Batching rules])."""
 
-RULES: dict = {}
+from collections.abc import Callable
+
+RULES: dict[str, Callable] = {}
 
 
 def names_in(text: str) -> list[str]:
@@ -19,7 +21,7 @@ def rule_for(*names: str):
     computed by itself (`loop_over_batch`), which is correct for any op.
     """
 
-    def declare(function):
+    def declare(function: Callable) -> Callable:
         for name in names_in(" ".join(names)):
             RULES[name] = function
         return function

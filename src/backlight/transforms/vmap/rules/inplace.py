@@ -1,7 +1,10 @@
 """Batching rules of in-place writes: they write to the memory of the full batch."""
 
+from collections.abc import Callable
+
 import numpy as np
 
+from backlight.dispatch.interpreters import Interpreter
 from backlight.engine.mutation_checks import refuse_captured
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
@@ -13,6 +16,7 @@ from backlight.ops.inplace import check_fits
 from backlight.ops.shape.resizing import resize_
 from backlight.ops.shape.striding import fill_diagonal_
 from backlight.sizes import size_from
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, StandIn
 from backlight.transforms.vmap.function_rules import function_rule, in_place_rule
 
@@ -23,7 +27,7 @@ _ARITHMETIC |= {"logical_and_", "logical_or_", "logical_xor_", "bitwise_and_", "
 _BY_SHAPE = {"add_", "arctan2_", "atan2_"}
 
 
-def refused(level, name: str, target, *others) -> Exception:
+def refused(level: Interpreter, name: str, target: Tensor, *others) -> Exception:
     """Return PyTorch's error for a batched value written to an unbatched tensor."""
     refuse_captured(target, name, others)
     if name in _BY_SHAPE:
@@ -50,18 +54,18 @@ def refused(level, name: str, target, *others) -> Exception:
     )
 
 
-def is_batched_by(level, target) -> bool:
+def is_batched_by(level: Interpreter, target: Tensor) -> bool:
     """Tell whether a tensor is batched by a vmap."""
     return target.__class__ is BatchedTensor and target.level is level
 
 
 @in_place_rule("writes")
-def written(level, function, args, kwargs):
+def written(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Compute out of place, from a copy of the target, and copy the result into the target's memory."""
     return _written(level, function.writes, function.__name__, args, kwargs)
 
 
-def _written(level, public, name: str, args, kwargs):
+def _written(level: Interpreter, public: Callable, name: str, args: tuple, kwargs: dict):
     target = args[0]
     if not is_batched_by(level, target):
         raise refused(level, name, *args, *kwargs.values())
@@ -73,13 +77,13 @@ def _written(level, public, name: str, args, kwargs):
 
 
 @function_rule(put_into)
-def put(level, function, args, kwargs):
+def put(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """The same as `written`."""
     return _written(level, put_at, "index_put_", args, kwargs)
 
 
 @function_rule(copy_into)
-def copied(level, function, args, kwargs):
+def copied(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Copy into the memory of the full batch, with the batches aligned."""
     target, source = args[0], kwargs.get("src", args[1] if len(args) > 1 else None)
     if not is_batched_by(level, target):
@@ -95,7 +99,7 @@ def copied(level, function, args, kwargs):
 
 
 @function_rule(fill_into)
-def filled(level, function, args, kwargs):
+def filled(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Fill the memory of the full batch; a batched value is copied into its element."""
     target, value = args
     if not is_batched_by(level, target):
@@ -109,14 +113,14 @@ def filled(level, function, args, kwargs):
 
 
 @function_rule(zero_into)
-def zeroed(level, function, args, kwargs):
+def zeroed(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Write zeros to the memory of the full batch."""
     zero_into(args[0].physical)
     return args[0]
 
 
 @function_rule(fill_diagonal_, set_where)
-def one_by_one(level, function, args, kwargs):
+def one_by_one(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Write into the memory of each element of the batch by itself."""
     target = args[0]
     if not is_batched_by(level, target):
@@ -128,7 +132,7 @@ def one_by_one(level, function, args, kwargs):
 
 
 @in_place_rule("reshapes")
-def reshaped(level, function, args, kwargs):
+def reshaped(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Reshape the tensor in place: squeeze_, transpose_ and similar."""
     target = args[0]
     with level.reenter():
@@ -138,7 +142,7 @@ def reshaped(level, function, args, kwargs):
 
 
 @function_rule(resize_)
-def resized(level, function, args, kwargs):
+def resized(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Resize the memory of the full batch, with the batch in front."""
     target, *sizes = args
     function(target.physical, (level.size, *size_from("resize_", sizes)))

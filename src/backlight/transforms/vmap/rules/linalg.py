@@ -1,6 +1,7 @@
 """Batching rules of linear algebra and Fourier transforms: the matrices, or the signals, are the last dims."""
 
 from backlight.ops.linalg.linear_systems import is_vector
+from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_table import rule_for
 from backlight.transforms.vmap.rules.dims import with_dims
 
@@ -12,7 +13,7 @@ from backlight.transforms.vmap.rules.dims import with_dims
     linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
     """
 )
-def matrices(call):
+def matrices(call: Call):
     """Put the batch in front of all matrices, with dims of size 1 after it where one has fewer dims."""
     dims = max(tensor._data.ndim for tensor in call.tensors())
     return call.run(**{param.name: call.front_padded(call[param.name], dims) for param in call.op.arrays})
@@ -23,19 +24,19 @@ def matrices(call):
     geqrf linalg_eigh linalg_ldl_factor_ex linalg_matrix_exp linalg_matrix_rank linalg_pinv linalg_qr linalg_svd
     """
 )
-def one_matrix(call):
+def one_matrix(call: Call):
     """Run unchanged: the matrices are the last dims."""
     return call.run()
 
 
 @rule_for("linalg_householder_product")
-def householder_product(call):
+def householder_product(call: Call):
     """Put the batch in front of both."""
     return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
 
 
 @rule_for("linalg_solve_ex")
-def solve(call):
+def solve(call: Call):
     """The same; a right side with one dim less than the matrices is a batch of vectors."""
     shape = call["A"]._data.shape[:-1]
     if not is_vector(call["A"]._data.shape, call["B"]._data.shape):
@@ -45,7 +46,7 @@ def solve(call):
 
 
 @rule_for("linalg_pinv linalg_matrix_rank")
-def up_to_tolerances(call):
+def up_to_tolerances(call: Call):
     """The same; tolerances have two dims less."""
     dims = call["input"]._data.ndim
     bounds = {name: call.front_padded(call[name], dims - 2) for name in ("atol", "rtol")}
@@ -53,29 +54,29 @@ def up_to_tolerances(call):
 
 
 @rule_for("linalg_householder_product ormqr")
-def of_equal_dims(call):
+def of_equal_dims(call: Call):
     """Put the batch in front of all: matrices and vectors have the same leading dims."""
     return call.run(**all_in_front(call))
 
 
 @rule_for("linalg_lstsq linalg_qr")
-def with_empty_results(call):
+def with_empty_results(call: Call):
     """The same; an empty result has no batch yet."""
     return with_batch_in_all(call, call.run_below(**all_in_front(call)))
 
 
-def all_in_front(call) -> dict:
+def all_in_front(call: Call) -> dict:
     """Return all arrays with the batch in front."""
     return {param.name: call.front(call[param.name]) for param in call.op.arrays}
 
 
-def with_batch_in_all(call, found):
+def with_batch_in_all(call: Call, found: tuple):
     """Return several results as batched tensors, those of shape (0,) too."""
     return call.wrapped(type(found)(*(one.expand((call.size, 0)) if one._data.shape == (0,) else one for one in found)))
 
 
 @rule_for("lu_unpack", "linalg_ldl_solve", "linalg_lu_solve")
-def pivoted(call):
+def pivoted(call: Call):
     """The same; pivots have one dim less. What lu_unpack does not unpack is of shape (0,)."""
     places = {"LU_pivots", "pivots"}
     dims = max(call[param.name]._data.ndim + (param.name in places) for param in call.op.arrays)
@@ -86,6 +87,6 @@ def pivoted(call):
 
 
 @rule_for("_safe_softmax", "glu")
-def with_dim(call):
+def with_dim(call: Call):
     """Shift the dim."""
     return with_dims(call)

@@ -4,28 +4,30 @@ from math import prod
 
 from backlight.ops.linalg.einsum import contraction
 from backlight.ops.linalg.matrix_products import matmul
+from backlight.tensor.tensor import Tensor
+from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_table import rule_for
 
 
-def _product(call, first, second):
+def _product(call: Call, first: Tensor, second: Tensor):
     return call.wrapped(matmul(call.below(first), call.below(second)))
 
 
 @rule_for("mm")
-def mm(call):
+def mm(call: Call):
     """Multiply matrices in batches; one that is not batched is taken as it is."""
     return _product(call, call["input"], call["mat2"])
 
 
 @rule_for("bmm")
-def bmm(call):
+def bmm(call: Call):
     """Multiply with the batch in front, and dims of size 1 after it where one operand has fewer dims."""
     dims = max(call["input"]._data.ndim, call["mat2"]._data.ndim)
     return call.wrapped(matmul(*(call.front_padded(call[name], dims) for name in ("input", "mat2"))))
 
 
 @rule_for("mv")
-def mv(call):
+def mv(call: Call):
     """Multiply matrices by vectors, as columns where they are batched."""
     matrix, vector = call["input"], call["vec"]
     if not call.is_batched(vector):
@@ -37,7 +39,7 @@ def mv(call):
 
 
 @rule_for("vm")
-def vm(call):
+def vm(call: Call):
     """Multiply vectors, as rows where they are batched, by matrices."""
     vector, matrix = call["input"], call["mat2"]
     if not call.is_batched(matrix) and matrix._data.ndim == 2:
@@ -47,7 +49,7 @@ def vm(call):
 
 
 @rule_for("dot", "vdot")
-def dot(call):
+def dot(call: Call):
     """Multiply rows by columns."""
     first, second = (call[param.name] for param in call.op.arrays)
     if not call.is_batched(first):
@@ -58,7 +60,7 @@ def dot(call):
 
 
 @rule_for("linear_with_bias", "linear_without_bias")
-def linear(call):
+def linear(call: Call):
     """Merge the batch into the rows; where weights are batched, use a batched product and add the bias afterwards."""
     input, weight, bias = call["input"], call["weight"], call.given.get("bias")
     shape = input._data.shape
@@ -71,7 +73,7 @@ def linear(call):
 
 
 @rule_for("addmm", "addmv", "addbmm", "addr", "baddbmm")
-def added(call):
+def added(call: Call):
     """Multiply, scale and add, one after the other."""
     with call.inside():
         input, first, second = (call[param.name] for param in call.op.arrays)
@@ -86,7 +88,7 @@ def added(call):
 
 
 @rule_for("einsum")
-def einsum(call):
+def einsum(call: Call):
     """Give the batch its own subscript."""
     tensors, terms, output = call["tensors"], call["terms"], call["output"]
     label = next(chr(code) for code in range(0x4E00, 0x9FFF) if chr(code) not in output and chr(code) not in str(terms))
@@ -96,7 +98,7 @@ def einsum(call):
 
 
 @rule_for("cdist", "_cdist_forward")
-def cdist(call):
+def cdist(call: Call):
     """Compute distances with the batch in front of both."""
     dims = max(call["x1"]._data.ndim, call["x2"]._data.ndim)
     return call.run(**{name: call.front_padded(call[name], dims) for name in ("x1", "x2")})

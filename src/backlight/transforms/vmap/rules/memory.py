@@ -1,16 +1,19 @@
 """Batching rules of functions that read a tensor's memory: each element has its own storage offset."""
 
 import math
+from collections.abc import Callable, Sequence
 
+from backlight.dispatch.interpreters import Interpreter
 from backlight.errors import GraphError
 from backlight.ops.shape import striding
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import function_rule
 from backlight.transforms.vmap.loop_fallback import loop_over_batch, warn_of_loop
 
 
 @function_rule(striding.as_strided)
-def as_strided(level, function, args, kwargs):
+def as_strided(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Return a strided view of all elements: the requested view of the first, repeated at the batch's stride."""
     input, size, stride, offset = _given(*args, **kwargs)
     physical = input.physical
@@ -19,11 +22,11 @@ def as_strided(level, function, args, kwargs):
     return batched(physical.as_strided((level.size, *size), steps, offset), level)
 
 
-def _given(input, size, stride, storage_offset=None) -> tuple:
+def _given(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> tuple:
     return input, tuple(size), tuple(stride), storage_offset
 
 
-def _check_reach(physical, size: tuple, stride: tuple, offset: int) -> None:
+def _check_reach(physical: Tensor, size: tuple, stride: tuple, offset: int) -> None:
     """Raise if a view would reach beyond the first element's own memory.
 
     Raises:
@@ -46,7 +49,7 @@ def _check_reach(physical, size: tuple, stride: tuple, offset: int) -> None:
     )
 
 
-def _end(size, stride, offset: int) -> int | None:
+def _end(size: Sequence[int], stride: Sequence[int], offset: int) -> int | None:
     """Return the offset after the last element of a view; None if it is empty."""
     if not math.prod(size):
         return None
@@ -54,7 +57,7 @@ def _end(size, stride, offset: int) -> int | None:
 
 
 @function_rule(striding.as_strided_scatter)
-def as_strided_scatter(level, function, args, kwargs):
+def as_strided_scatter(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Run on each element by itself, with the offset relative to its own memory."""
     input, src, size, stride, offset = _scattered(*args, **kwargs)
     warn_of_loop(function.__name__)
@@ -63,11 +66,13 @@ def as_strided_scatter(level, function, args, kwargs):
         return loop_over_batch(level, function, (input, src, size, stride, offset), {})
     further = offset - input.physical.storage_offset()
 
-    def one(tensor, part):
+    def one(tensor: Tensor, part: Tensor):
         return function(tensor, part, size, stride, tensor.storage_offset() + further)
 
     return loop_over_batch(level, one, (input, src), {})
 
 
-def _scattered(input, src, size, stride, storage_offset=None) -> tuple:
+def _scattered(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> tuple:
     return input, src, tuple(size), tuple(stride), storage_offset
