@@ -181,12 +181,7 @@ def _largest(kind: dtype_kind) -> int:
 
 
 def _array_of(pic: object) -> np.ndarray:
-    """Return an image as an array; what PIL makes is known by what every array library offers.
-
-    Raises:
-        TypeError: it is no image.
-        ValueError: it has another number of dims than an image.
-    """
+    """Return an image as an array; what PIL makes is known by what every array library offers."""
     if isinstance(pic, TensorState) or not hasattr(pic, "__array_interface__"):
         raise ArgumentError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
     image = np.asarray(pic)

@@ -219,11 +219,7 @@ def _found(folder: Path, name: str) -> Path | None:
 
 
 def _pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
-    """Return images (count, height, width) and labels (count,).
-
-    Raises:
-        ValueError: the files do not hold that, or are damaged.
-    """
+    """Return images (count, height, width) and labels (count,)."""
     pixels, targets = read_idx(images), read_idx(labels)
     for path, array, dims in ((images, pixels, 3), (labels, targets, 1)):
         if array.ndim != dims:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
-from backlight.transforms.pytrees import leaves_of
+from backlight.transforms.pytrees import tree_leaves
 
 Argnums = int | tuple[int, ...]
 
@@ -46,11 +46,7 @@ def replace_arguments(args: tuple, argnums: Argnums, chosen: object) -> tuple:
 
 
 def require_tensors(leaves: Iterable) -> None:
-    """Raise unless all that a function is differentiated for are tensors.
-
-    Raises:
-        ValueError: one is not.
-    """
+    """Raise unless all that a function is differentiated for are tensors."""
     for leaf in leaves:
         if not isinstance(leaf, TensorState):
             raise ValueProblem(
@@ -69,18 +65,14 @@ def with_aux(output: object, has_aux: bool, api: str) -> tuple:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise GraphError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
-    for leaf in leaves_of(output[1]):
+    for leaf in tree_leaves(output[1]):
         if not isinstance(leaf, TensorState):
             raise GraphError(f"Expected tensors, got unsupported type {type(leaf)}; what comes as aux is tensors only")
     return output
 
 
 def require_output(leaves: Sequence, api: str) -> None:
-    """Raise unless there are outputs, all tensors.
-
-    Raises:
-        RuntimeError: there are none, or one is no tensor.
-    """
+    """Raise unless there are outputs, all tensors."""
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
         raise GraphError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:

@@ -227,11 +227,7 @@ def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int
 def _is_batched(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
-    """Tell whether there is a batch dim.
-
-    Raises:
-        AssertionError: the dims of the arguments do not match.
-    """
+    """Tell whether there is a batch dim."""
     dims = query.ndim
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")

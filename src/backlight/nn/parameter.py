@@ -91,11 +91,7 @@ def empty_parameter(shape: int | Sequence[int], device: Device = None, dtype: dt
 
 
 def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
-    """Return a parameter of a user's tensor class: an instance of that class, which `isinstance` takes for a Parameter.
-
-    Raises:
-        RuntimeError: the class has a `detach` that returns another.
-    """
+    """Return a parameter of a user's tensor class: an instance of it, which `isinstance` takes for a Parameter."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         raise GraphError(

@@ -50,12 +50,7 @@ def jacobians_by_columns(func: Callable, inputs: tuple) -> list[list]:
 
 
 def refuse(strict: bool, create_graph: bool, vectorize: bool) -> None:
-    """Raise PyTorch's error for options that forward mode does not support.
-
-    Raises:
-        RuntimeError: `strict`: forward mode cannot tell whether an output depends on an input.
-        NotImplementedError: `create_graph`, or not `vectorize`.
-    """
+    """Raise PyTorch's error for options that forward mode does not support."""
     if create_graph:
         raise MissingMethodError(CREATE_GRAPH)
     if strict:

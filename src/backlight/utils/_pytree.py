@@ -3,14 +3,15 @@
 A leaf is any object except a tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import UnionType
 from typing import Any
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.transforms.pytrees import LEAF, Spec, children_of, flatten, registered, unflatten
+from backlight.transforms.pytrees import LEAF, NODES, Spec, children_of, tree_flatten, tree_leaves
+from backlight.transforms.pytrees import tree_unflatten as unflatten
 
 __all__ = [
     "PyTree",
@@ -35,16 +36,6 @@ __all__ = [
 PyTree = Any
 Which = type | tuple | UnionType | Callable  # the leaves that are meant
 TreeSpec = Spec
-BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # flattened without being registered
-
-
-def tree_flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
-    """Return the leaves of a structure in order, and the structure around them.
-
-    Args:
-        is_leaf: a function that returns whether a structure counts as a leaf.
-    """
-    return flatten(tree, is_leaf)
 
 
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
@@ -67,24 +58,19 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
     return unflatten(leaves, treespec)
 
 
-def tree_leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
-    """Return the leaves of a structure in order."""
-    return flatten(tree, is_leaf)[0]
-
-
 def tree_iter(tree: PyTree, is_leaf: Callable | None = None) -> Iterable:
     """Iterate over the leaves of a structure in order."""
-    yield from flatten(tree, is_leaf)[0]
+    yield from tree_leaves(tree, is_leaf)
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable | None = None) -> TreeSpec:
     """Return the structure around the leaves."""
-    return flatten(tree, is_leaf)[1]
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether something is a leaf."""
-    return flatten(tree, is_leaf)[1] is LEAF
+    return tree_flatten(tree, is_leaf)[1] is LEAF
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
@@ -96,7 +82,7 @@ def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | N
     Raises:
         ValueError: the structure of one of them does not match.
     """
-    leaves, spec = flatten(tree, is_leaf)
+    leaves, spec = tree_flatten(tree, is_leaf)
     others = [_parts(one, spec) for one in rests]
     return unflatten([func(*parts) for parts in zip(leaves, *others)], spec)
 
@@ -155,9 +141,9 @@ def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable
     Raises:
         ValueError: the class is registered already.
     """
-    if cls in registered or cls in BUILTIN:
+    if cls in NODES:
         raise ValueProblem(f"{cls} is already registered as pytree node.")
-    registered[cls] = (flatten_fn, unflatten_fn)
+    NODES[cls] = (flatten_fn, unflatten_fn)
 
 
 def _test(which: Which) -> Callable:

@@ -72,11 +72,7 @@ class OpLog:
             yield
 
     def explain(self, problem: CheckpointError) -> None:
-        """Raise the error with the logs.
-
-        Raises:
-            CheckpointError: always.
-        """
+        """Raise the error with the logs."""
         pairs = zip([*self.forward, None], [*self.again, None])
         at = next((n for n, (one, other) in enumerate(pairs) if one != other), len(self.forward))
         same = at >= len(self.forward) and at >= len(self.again)

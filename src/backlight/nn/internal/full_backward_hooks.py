@@ -1,6 +1,6 @@
 """Full backward hooks: hooks on the gradients of one call of a module.
 
-NOTE [Two doors]
+NOTE [Two identity nodes]
 The inputs pass through one identity node and the outputs through another. Backward runs the outputs' node first, which
 stores the gradients of the outputs, and the inputs' node last, after all nodes of the module.
 """
@@ -30,7 +30,7 @@ class BackwardHookFunction(Function):
 
 
 class GradientWatch:
-    """Runs the backward hooks of one call (see NOTE [Two doors])."""
+    """Runs the backward hooks of one call (see NOTE [Two identity nodes])."""
 
     def __init__(self, module: object, pre_hooks: list, hooks: list):
         self.module = module

@@ -16,11 +16,7 @@ class NumberedModules(Module):
     """What `Sequential` and `ModuleList` share: children counted from 0, and reached as in a list."""
 
     def _key(self, index: int) -> str:
-        """Return the name of the child at an index.
-
-        Raises:
-            IndexError: there is none.
-        """
+        """Return the name of the child at an index."""
         number, count = operator.index(index), len(self)
         if not -count <= number < count:
             raise DimError(f"index {number} is out of range; there are {count} modules")

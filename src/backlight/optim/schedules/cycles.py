@@ -216,11 +216,7 @@ class OneCycleLR(_Cycled):
 
 
 def _total(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
-    """Return how many steps there will be.
-
-    Raises:
-        ValueError: the numbers are missing, or not positive integers.
-    """
+    """Return how many steps there will be."""
     if total_steps is not None:
         return _positive("total_steps", total_steps)
     if epochs is None or steps_per_epoch is None:

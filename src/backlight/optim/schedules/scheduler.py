@@ -160,11 +160,7 @@ class LRScheduler:
 
 
 def check_optimizer(optimizer: Optimizer) -> None:
-    """Raise unless this is an optimizer.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """Raise unless this is an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise ArgumentError(f"{type(optimizer).__name__} is not an Optimizer; give the optimizer, then the options")
 

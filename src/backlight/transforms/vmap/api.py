@@ -9,7 +9,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, GraphError, ValueProblem
 from backlight.ops.shape.joining import cat
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.pytrees import Spec, broadcast_to, flatten, leaves_of, unflatten
+from backlight.transforms.pytrees import Spec, broadcast_to, tree_flatten, tree_leaves, tree_unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
 
@@ -63,7 +63,7 @@ def vmap(
             level = VmapLevel(batch.size, randomness)
             given = [one if dim is None else batched(_moved(one, dim, 0), level) for one, dim in batch.inputs()]
             with interpreting(level):
-                outputs = func(*unflatten(given, batch.spec), **kwargs)
+                outputs = func(*tree_unflatten(given, batch.spec), **kwargs)
             return _finished(func, outputs, out_dims, level)
 
         if chunk_size is None or chunk_size >= batch.size > 0:
@@ -99,11 +99,11 @@ def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
 
 def _joined(func: Callable, parts: list, out_dims: Dims) -> object:
     """Concatenate the results for the chunks of a batch."""
-    flat = [leaves_of(part) for part in parts]
-    _, out_spec = flatten(parts[0])
+    flat = [tree_leaves(part) for part in parts]
+    _, out_spec = tree_flatten(parts[0])
     where = _flat_out_dims(func, parts[0], out_dims, out_spec)
     joined = [chunks[0] if dim is None else cat(list(chunks), dim) for chunks, dim in zip(zip(*flat), where)]
-    return unflatten(joined, out_spec)
+    return tree_unflatten(joined, out_spec)
 
 
 # --- inputs ----------------------------------------------------------------------------------------------------------
@@ -118,11 +118,7 @@ def _name(func: Callable) -> str:
 
 
 def _inputs(func: Callable, in_dims: Dims, args: tuple) -> _Batch:
-    """Return the inputs as a batch.
-
-    Raises:
-        ValueError: in_dims does not fit the inputs.
-    """
+    """Return the inputs as a batch."""
     where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueProblem(
@@ -134,12 +130,12 @@ def _inputs(func: Callable, in_dims: Dims, args: tuple) -> _Batch:
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
             "over a function with no inputs. The latter is unsupported."
         )
-    leaves, spec = flatten(args)
+    leaves, spec = tree_flatten(args)
     dims = broadcast_to(in_dims, spec)
     if dims is None:
         raise ValueProblem(
             f"{where}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-            f"{flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     dims = [_in_dim(where, leaf, dim) for leaf, dim in zip(leaves, dims)]
     sizes = [leaf._data.shape[dim] for leaf, dim in zip(leaves, dims) if dim is not None]
@@ -154,11 +150,7 @@ def _inputs(func: Callable, in_dims: Dims, args: tuple) -> _Batch:
 
 
 def _in_dim(where: str, leaf: object, dim: int | None) -> int | None:
-    """Return the dim of one input, counted from the front; None for an input that is the same for all.
-
-    Raises:
-        ValueError: it is no dim of the input.
-    """
+    """Return the dim of one input, counted from the front; None for an input that is the same for all."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -183,7 +175,7 @@ def _in_dim(where: str, leaf: object, dim: int | None) -> int | None:
 
 
 def _check_out_dims(func: Callable, out_dims: Dims) -> None:
-    for dim in leaves_of(out_dims):
+    for dim in tree_leaves(out_dims):
         if not isinstance(dim, int) and dim is not None:
             raise ValueProblem(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
@@ -192,35 +184,27 @@ def _check_out_dims(func: Callable, out_dims: Dims) -> None:
 
 
 def _flat_out_dims(func: Callable, outputs: object, out_dims: Dims, spec: Spec) -> list:
-    """Return the batch dim of each leaf of the outputs.
-
-    Raises:
-        ValueError: out_dims does not fit the outputs.
-    """
+    """Return the batch dim of each leaf of the outputs."""
     if isinstance(outputs, TensorState) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return list(out_dims)
     found = broadcast_to(out_dims, spec)
     if found is None:
         raise ValueProblem(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
-            f"of `outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
     return found
 
 
 def _finished(func: Callable, outputs: object, out_dims: Dims, level: VmapLevel) -> object:
     """Return the outputs with the batch at the requested dims."""
-    leaves, spec = flatten(outputs)
+    leaves, spec = tree_flatten(outputs)
     dims = _flat_out_dims(func, outputs, out_dims, spec)
-    return unflatten([_without_batch(func, leaf, dim, level) for leaf, dim in zip(leaves, dims)], spec)
+    return tree_unflatten([_without_batch(func, leaf, dim, level) for leaf, dim in zip(leaves, dims)], spec)
 
 
 def _without_batch(func: Callable, output: object, dim: int | None, level: VmapLevel) -> object:
-    """Return one output with the batch as a dim; an output that is the same for all is repeated.
-
-    Raises:
-        ValueError: it is no tensor, or has a batch and is not to have one.
-    """
+    """Return one output with the batch as a dim; an output that is the same for all is repeated."""
     own = isinstance(output, BatchedTensor) and output.level is level
     name = _name(func)
     if dim is None:

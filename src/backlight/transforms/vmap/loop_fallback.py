@@ -1,6 +1,7 @@
 """The fallback for every op: compute each element of the batch by itself, and stack the results."""
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 
 from backlight.dispatch.interpreters import Interpreter
@@ -11,7 +12,7 @@ from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.op_call import Call
 
 # How often each op fell back to the loop: shows which rules are missing.
-counts: dict[str, int] = {}
+counts: Counter[str] = Counter()
 
 
 def loop_over_op(call: Call):
@@ -22,7 +23,7 @@ def loop_over_op(call: Call):
 
 def warn_of_loop(name: str) -> None:
     """Give PyTorch's warning."""
-    counts[name] = counts.get(name, 0) + 1
+    counts[name] += 1
     warnings.warn(
         f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. Please "
         "file us an issue on GitHub so that we can prioritize its implementation. The elements of the batch are "
@@ -56,11 +57,7 @@ def _element(level: Interpreter, value: object, number: int):
 
 
 def _stacked(level: Interpreter, results: list, name: str):
-    """Stack the results of the elements into batched tensors.
-
-    Raises:
-        RuntimeError: the elements gave different shapes.
-    """
+    """Stack the results of the elements into batched tensors."""
     first = results[0]
     if isinstance(first, TensorState):
         if len({one._data.shape for one in results}) > 1:

@@ -27,11 +27,7 @@ def _given(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_of
 
 
 def _check_reach(physical: Tensor, size: tuple, stride: tuple, offset: int) -> None:
-    """Raise if a view would reach beyond the first element's own memory.
-
-    Raises:
-        RuntimeError: it would, in PyTorch's words.
-    """
+    """Raise if a view would reach beyond the first element's own memory."""
     start = physical.storage_offset()
     last, own = _end(size, stride, offset), _end(physical.shape[1:], physical.stride()[1:], start)
     if last is None or (own is not None and last <= own and start <= offset):
