@@ -58,13 +58,9 @@ def _collated_sequences(batch: Sequence):
 
 
 def _collated_arrays(batch: Sequence):
-    _check_numbers(batch[0])
+    if batch[0].dtype.kind in "SUOa":
+        raise _cannot_collate(batch[0].dtype)
     return default_collate([as_tensor(array) for array in batch])
-
-
-def _check_numbers(array: np.ndarray) -> None:
-    if array.dtype.kind in "SUOa":
-        raise _cannot_collate(array.dtype)
 
 
 BY_KIND: dict[type | tuple[type, ...], Callable] = {

@@ -52,9 +52,6 @@ class RNNCellBase(Module):
         changed += changed_options(self, nonlinearity="tanh") if hasattr(self, "nonlinearity") else []
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
 
-    def _both_biases(self) -> Tensor | None:
-        return None if self.bias_ih is None else self.bias_ih + self.bias_hh
-
     def _checked(self, input: Tensor, states: tuple | None, names: tuple[str, ...]) -> tuple[Tensor, list[Tensor]]:
         """Return input and states with a batch dim; states that are missing are zeros."""
         kind = type(self).__name__
@@ -104,11 +101,11 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the next hidden state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise ShapeError(f"Unknown nonlinearity: {self.nonlinearity}")
         rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
-        sums = F.linear(rows, self.weight_ih, self._both_biases())
+        biases = None if self.bias_ih is None else self.bias_ih + self.bias_hh
+        sums = F.linear(rows, self.weight_ih, biases)
         _, last = rnn_steps(sums, hidden, self.weight_hh, (len(rows),), False, self.nonlinearity == "relu")
         return last if input.ndim == 2 else last.squeeze(0)
 
@@ -125,7 +122,6 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the next hidden state and the next cell state."""
         if hx is not None:
             hx = _both_states(hx)
         rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
@@ -154,7 +150,6 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the next hidden state."""
         rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
         sums = F.linear(rows, self.weight_ih, self.bias_ih)
         _, last = gru_steps(sums, hidden, self.weight_hh, self.bias_hh, (len(rows),), False)

@@ -87,7 +87,9 @@ def new_of_sizes(level: Interpreter, function: Callable, args: tuple, kwargs: di
     tensor, *sizes = args
     kwargs = dict(kwargs)
     size = kwargs.pop("size", None)
-    size = tuple(size) if size is not None else tuple(sizes[0] if len(sizes) == 1 and _is_several(sizes[0]) else sizes)
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    size = tuple(size)
     return batched(function(tensor.physical, (level.size, *size), **kwargs), level)
 
 
@@ -99,10 +101,6 @@ def new_full(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     given = {**dict(zip(("size", "fill_value"), args[1:])), **kwargs}
     given["size"] = (level.size, *given["size"])
     return batched(function(args[0].physical, **given), level)
-
-
-def _is_several(size: object) -> bool:
-    return isinstance(size, (tuple, list))
 
 
 @function_rule(

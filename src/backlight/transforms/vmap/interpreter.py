@@ -1,6 +1,7 @@
 """The interpreter of one vmap: it handles each op that gets one of its batched tensors, by the op's batching rule."""
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from backlight.codegen.declaration import Op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, local
@@ -129,17 +130,13 @@ def to_batched(physical: Tensor, levels: list | None = None):
     """
     bottom, own = _unwrap(physical)
     order = own + list(open_levels() if levels is None else levels)
-    wanted = sorted(order, key=_depth)
+    wanted = sorted(order, key=attrgetter("depth"))
     if wanted != order:
         rest = range(len(order), bottom._data.ndim)
         bottom = bottom.permute([*[order.index(one) for one in wanted], *rest])
     for level in wanted:
         bottom = batched(bottom, level)
     return bottom
-
-
-def _depth(level: VmapLevel) -> int:
-    return level.depth
 
 
 def levels_of(tensors: Iterable[Tensor]) -> list[VmapLevel]:

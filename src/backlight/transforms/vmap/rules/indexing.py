@@ -59,15 +59,11 @@ class _Placed:
         return front.permute([0, *index, *range(1, 1 + self.before), *range(count + self.before, ndim)])
 
 
-def _batched_indices(call: Call) -> bool:
-    return any(call.is_batched(index) for index in call["indices"])
-
-
 @rule_for("index")
 def index(call: Call):
     """Read: where only the input is batched, with shifted positions."""
     indices, places = call["indices"], tuple(call["places"])
-    if not _batched_indices(call):
+    if not any(map(call.is_batched, indices)):
         out = call.run_below(places=tuple(place + 1 for place in places))
         if not _adjacent(places):  # the index's dims come first, and the batch after them
             rank = max(one._data.ndim for one in indices)
@@ -99,14 +95,11 @@ def index_put(call: Call):
 def _indexed_shape(shape: Sequence[int], indices: Sequence[Tensor], places: Sequence[int]) -> tuple:
     """Return the shape of the result of an index."""
     rank = max(one._data.ndim for one in indices)
-    index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[_filled(one._data.shape, rank) for one in indices])]
+    filled = [(*(1,) * (rank - one._data.ndim), *one._data.shape) for one in indices]
+    index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*filled)]
     kept = [size for dim, size in enumerate(shape) if dim not in places]
     at = places[0] if _adjacent(places) else 0
     return (*kept[:at], *index, *kept[at:])
-
-
-def _filled(shape: Sequence[int], rank: int) -> tuple:
-    return (*(1,) * (rank - len(shape)), *shape)
 
 
 @rule_for("index_select")

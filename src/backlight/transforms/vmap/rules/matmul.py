@@ -4,19 +4,14 @@ from math import prod
 
 from backlight.ops.linalg.einsum import contraction
 from backlight.ops.linalg.matrix_products import matmul
-from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_table import rule_for
-
-
-def _product(call: Call, first: Tensor, second: Tensor):
-    return call.wrapped(matmul(call.below(first), call.below(second)))
 
 
 @rule_for("mm")
 def mm(call: Call):
     """Multiply matrices in batches; one that is not batched is taken as it is."""
-    return _product(call, call["input"], call["mat2"])
+    return call.wrapped(matmul(call.below(call["input"]), call.below(call["mat2"])))
 
 
 @rule_for("bmm")
