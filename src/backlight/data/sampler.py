@@ -66,11 +66,7 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(
-        self,
-        data_source: Sized,
-        replacement: bool = False,
-        num_samples: int | None = None,
-        generator: Rng = None,
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Rng = None
     ):
         self.data_source = data_source
         self.replacement = replacement

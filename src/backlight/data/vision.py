@@ -136,18 +136,7 @@ class FashionMNIST(MNIST):
         Learning Algorithms, 2017, arXiv:1708.07747
     """
 
-    classes = [
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ]
+    classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
     package = "dataset-fashion-mnist"
     system_folder = "fashion-mnist"
 

@@ -1,6 +1,6 @@
 """Jacobians and Hessians as transforms: `jacrev` row by row, `jacfwd` column by column, all rows or columns at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
@@ -9,8 +9,8 @@ from backlight.func.forward import jvp_at_level
 from backlight.func.reverse import recorded_vjp, wraps_function
 from backlight.ops.shape.joining import cat
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.pytrees import tree_flatten, tree_map, tree_unflatten
-from backlight.transforms.standard_basis import unit_rows
+from backlight.transforms.forward_jacobian import unit_rows
+from backlight.transforms.pytrees import Spec, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from backlight.transforms.vmap.api import vmap
 from backlight.transforms.vmap.batched_jvp import directions
 
@@ -37,17 +37,25 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
         output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
         outputs, out_spec = tree_flatten(output)
         inputs, in_spec = tree_flatten(select_arguments(args, argnums))
-        total = sum(one._data.size for one in outputs)
-        parts = []
-        for start in range(0, total, chunk_size or total or 1):
-            rows = tree_unflatten(unit_rows(outputs, start, min(start + (chunk_size or total), total)), out_spec)
-            parts.append(tree_flatten(_vjps(backward, rows))[0])
-        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
-        found = _by_output(stacked, outputs, inputs)
+        parts = [tree_leaves(_vjps(backward, rows)) for rows in _unit_chunks(outputs, out_spec, chunk_size)]
+        found = _by_output(_joined(parts), outputs, inputs)
         jacobians = tree_unflatten([tree_unflatten(row, in_spec) for row in found], out_spec)
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
+
+
+def _unit_chunks(tensors: Sequence[Tensor], spec: Spec, chunk_size: int | None) -> Iterator:
+    """Yield the rows of the identity over all elements of the tensors, in chunks with the structure of the tensors."""
+    total = sum(one._data.size for one in tensors)
+    step = chunk_size or total or 1
+    for start in range(0, total, step):
+        yield tree_unflatten(unit_rows(tensors, start, min(start + step, total)), spec)
+
+
+def _joined(parts: list[list[Tensor]]) -> list[Tensor]:
+    """Concatenate the chunks of each tensor."""
+    return [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
 
 
 def _vjps(backward: Callable, rows: object):
@@ -88,15 +96,14 @@ def jacfwd(
     @wraps_function(func)
     def jacobian(*args):
         inputs, in_spec = tree_flatten(select_arguments(args, argnums))
-        total = sum(one._data.size for one in inputs)
+        push = _columns if randomness != "different" else _columns_apart
         parts = []
-        for start in range(0, total, chunk_size or total or 1):
-            rows = unit_rows(inputs, start, min(start + (chunk_size or total), total))
-            push = _columns if randomness != "different" else _columns_apart
-            moved, out_spec, aux = push(func, args, tree_unflatten(rows, in_spec), argnums, has_aux, randomness)
+        for rows in _unit_chunks(inputs, in_spec, chunk_size):
+            moved, out_spec, aux = push(func, args, rows, argnums, has_aux, randomness)
             parts.append(moved)
-        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
-        jacobians = tree_unflatten([tree_unflatten(_by_input(one, inputs), in_spec) for one in stacked], out_spec)
+        jacobians = tree_unflatten(
+            [tree_unflatten(_by_input(one, inputs), in_spec) for one in _joined(parts)], out_spec
+        )
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian

@@ -150,10 +150,7 @@ def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pad_packed_sequence(
-    sequence: PackedSequence,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    total_length: int | None = None,
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Undo `pack_padded_sequence`: return the padded batch, in its old order, and the lengths.
 

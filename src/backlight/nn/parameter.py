@@ -276,11 +276,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(
-        cls,
-        requires_grad: bool = False,
-        device: Device = None,
-        dtype: dtype | None = None,
-        persistent: bool = True,
+        cls, requires_grad: bool = False, device: Device = None, dtype: dtype | None = None, persistent: bool = True
     ):
         check_is_bool(requires_grad)
         made = cls._without_data(dtype, LEAF if requires_grad else None, device)

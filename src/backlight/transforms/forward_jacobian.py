@@ -1,11 +1,13 @@
 """Jacobians by forward mode: a column for each element of the inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from backlight.autograd.forward_ad import dual_at, unpacked_at
 from backlight.codegen.op_table import TENSOR_OPS
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import GraphError, MissingMethodError
-from backlight.transforms.standard_basis import unit_rows
 from backlight.transforms.vmap.batched_jvp import directions
 
 STRICT = (
@@ -47,6 +49,17 @@ def jacobians_by_columns(func: Callable, inputs: tuple) -> list[list]:
         ]
         for column, (primal, _) in zip(columns, found)
     ]
+
+
+def unit_rows(tensors: Sequence[TensorState], start: int = 0, stop: int | None = None) -> list:
+    """Return rows of the identity matrix over all elements of the tensors, each split into the tensors' shapes."""
+    made, offset = [], 0
+    stop = sum(one._data.size for one in tensors) if stop is None else stop
+    for one in tensors:
+        unit = np.eye(stop - start, one._data.size, start - offset, one._data.dtype)
+        made.append(wrap(unit.reshape((stop - start, *one._data.shape))))
+        offset += one._data.size
+    return made
 
 
 def refuse(strict: bool, create_graph: bool, vectorize: bool) -> None:

@@ -8,12 +8,7 @@ import numpy as np
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ValueProblem
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.numerical_jacobians import (
-    analytical_jacobians,
-    as_tuple,
-    differentiable,
-    numerical_jacobians,
-)
+from backlight.transforms.numerical_jacobians import analytical_jacobians, as_tuple, differentiable, numerical_jacobians
 
 __all__ = ["get_analytical_jacobian", "get_numerical_jacobian", "get_numerical_jacobian_wrt_specific_input"]
 

@@ -13,15 +13,7 @@ from backlight.nn.modules.batchnorm import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from backlight.nn.modules.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    Sizes,
-)
+from backlight.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Sizes
 from backlight.nn.modules.lazy import LazyModuleMixin
 from backlight.nn.modules.linear import Linear
 from backlight.nn.parameter import UninitializedBuffer, UninitializedParameter

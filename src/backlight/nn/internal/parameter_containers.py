@@ -91,7 +91,6 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """Return a line for each element."""
         return "\n".join(
             f"  ({number}): {_description(value, attrgetter('dtype'))}" for number, value in enumerate(self)
         )
@@ -198,5 +197,4 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Return a line for each value."""
         return "\n".join(f"  ({key}): {_description(value, Tensor.type)}" for key, value in self.items())

@@ -208,7 +208,6 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask unchanged."""
         return default_mask
 
 
@@ -222,7 +221,6 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask without the chosen elements."""
         count = _count(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
@@ -252,7 +250,6 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask without the chosen channels."""
         if t.ndim <= 1:
             raise ValueProblem(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -311,7 +308,6 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the product of the mask and the given one."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"

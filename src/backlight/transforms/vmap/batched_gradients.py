@@ -55,12 +55,7 @@ class RecordedInputs:
         self.given = [to_batched(one, self.levels) for one in self.inputs]
 
     def gradients(
-        self,
-        outputs: Tensors,
-        cotangents: Tensors | None = None,
-        *,
-        keep_graph: bool,
-        create_graph: bool | None = None,
+        self, outputs: Tensors, cotangents: Tensors | None = None, *, keep_graph: bool, create_graph: bool | None = None
     ) -> list:
         """Return the gradients of outputs, weighted by cotangents, for the inputs: zeros where nothing depends.
 

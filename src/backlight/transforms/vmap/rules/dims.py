@@ -50,9 +50,10 @@ def _without(result: Tensor | tuple):
 
 @rule_for(
     """
-    _log_softmax_backward_data _softmax_backward_data argsort cummax cummaxmin_backward cummin cumprod cumsum flip
-    gather kthvalue linear_recurrence log_softmax logcumsumexp max_dim median_dim min_dim mode nanmedian_dim
-    reverse_cumsum scatter_add scatter_number scatter_tensor shift softmax sort scatter_reduce tie_weights topk
+    _log_softmax_backward_data _safe_softmax _softmax_backward_data argsort cummax cummaxmin_backward cummin cumprod
+    cumsum flip gather glu kthvalue linear_recurrence log_softmax logcumsumexp max_dim median_dim min_dim mode
+    nanmedian_dim reverse_cumsum scatter_add scatter_number scatter_tensor shift softmax sort scatter_reduce tie_weights
+    topk
     """
 )
 def with_dim(call: Call):

@@ -14,6 +14,7 @@ from backlight.transforms.vmap.rules.shapes import folded
 
 @rule_for(
     """
+    grid_sampler_2d grid_sampler_3d max_unpool2d max_unpool3d
     adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
     max_pool2d_with_indices max_pool3d_with_indices circular_pad1d circular_pad2d circular_pad3d reflection_pad1d
     reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d upsample_backward
@@ -23,8 +24,8 @@ from backlight.transforms.vmap.rules.shapes import folded
     """
 )
 def of_each_plane(call: Call):
-    """Merge the batch into the examples, or into the channels where there are no examples."""
-    return folded(call, call.op.arrays[0].name)
+    """Merge the batch into the examples of all tensors, or into the channels where there are no examples."""
+    return folded(call, *[param.name for param in call.op.arrays])
 
 
 @rule_for("im2col", "col2im", "channel_shuffle")
@@ -34,43 +35,17 @@ def of_each_example(call: Call):
     return call.run() if call["input"]._data.ndim == alone else folded(call, "input")
 
 
-@rule_for("max_unpool2d", "max_unpool3d")
-def max_unpool(call: Call):
-    """Merge the batch into the examples of both."""
-    return folded(call, "input", "indices")
-
-
-@rule_for("grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(call: Call):
-    """Merge the batch into the examples of both."""
-    return folded(call, "input", "grid")
-
-
-@rule_for("affine_grid_generator")
-def affine_grid_generator(call: Call):
-    """Merge the batch into the examples, whose number in the size grows with it."""
-    size = tuple(call["size"])
-    return folded(call, "theta", size=(size[0] * call.size, *size[1:]))
-
-
-@rule_for("affine_grid_generator_backward")
-def affine_grid_generator_backward(call: Call):
-    """The same for the gradient."""
-    size = tuple(call["size"])
-    return folded(call, "grad_output", size=(size[0] * call.size, *size[1:]))
-
-
 @rule_for(
-    "adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool3d_backward",
-    "avg_pool2d_backward",
-    "avg_pool3d_backward",
-    "repeating_pad_backward",
+    """
+    adaptive_avg_pool2d_backward adaptive_avg_pool3d_backward affine_grid_generator affine_grid_generator_backward
+    avg_pool2d_backward avg_pool3d_backward repeating_pad_backward
+    """
 )
-def pooled_backward(call: Call):
-    """Merge the batch into the examples of the gradient and of the input size."""
-    sizes = tuple(call["input_sizes"])
-    return folded(call, "grad_output", input_sizes=(sizes[0] * call.size, *sizes[1:]))
+def of_a_size(call: Call):
+    """Merge the batch into the examples, whose number in the size grows with it."""
+    option = "size" if "size" in call.given else "input_sizes"
+    examples, *rest = call[option]
+    return folded(call, call.op.arrays[0].name, **{option: (examples * call.size, *rest)})
 
 
 @rule_for("add_at_places")

@@ -3,7 +3,6 @@
 from backlight.ops.linalg.linear_systems import is_vector
 from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_table import rule_for
-from backlight.transforms.vmap.rules.dims import with_dims
 
 
 @rule_for(
@@ -17,22 +16,6 @@ def matrices(call: Call):
     """Put the batch in front of all matrices, with dims of size 1 after it where one has fewer dims."""
     dims = max(tensor._data.ndim for tensor in call.tensors())
     return call.run(**{param.name: call.front_padded(call[param.name], dims) for param in call.op.arrays})
-
-
-@rule_for(
-    """
-    geqrf linalg_eigh linalg_ldl_factor_ex linalg_matrix_exp linalg_matrix_rank linalg_pinv linalg_qr linalg_svd
-    """
-)
-def one_matrix(call: Call):
-    """Run unchanged: the matrices are the last dims."""
-    return call.run()
-
-
-@rule_for("linalg_householder_product")
-def householder_product(call: Call):
-    """Put the batch in front of both."""
-    return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
 
 
 @rule_for("linalg_solve_ex")
@@ -84,9 +67,3 @@ def pivoted(call: Call):
         **{param.name: call.front_padded(call[param.name], dims - (param.name in places)) for param in call.op.arrays}
     )
     return with_batch_in_all(call, found) if call.op.outputs > 1 else call.wrapped(found)
-
-
-@rule_for("_safe_softmax", "glu")
-def with_dim(call: Call):
-    """Shift the dim."""
-    return with_dims(call)

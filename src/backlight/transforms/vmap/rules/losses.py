@@ -16,9 +16,16 @@ def _reduced(losses: Tensor, reduction: str):
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
-@rule_for("binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss")
+@rule_for(
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "mse_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+)
 def elementwise_loss(call: Call):
-    """Align the batches, compute unreduced losses, and reduce them afterwards."""
+    """Align the batches of all tensors, weights too, compute unreduced losses, and reduce them afterwards."""
     tensors = call.tensors()
     dims = max(tensor._data.ndim for tensor in tensors)
     given = {param.name: call[param.name] for param in call.op.arrays}
@@ -30,12 +37,6 @@ def elementwise_loss(call: Call):
     losses = call.wrapped(call.run_below(**given, reduction="none"))
     with call.inside():
         return _reduced(losses, call["reduction"])
-
-
-@rule_for("binary_cross_entropy_with_logits")
-def logistic_loss(call: Call):
-    """The same; the weight of positives broadcasts against all dims, so it is aligned too."""
-    return elementwise_loss(call)
 
 
 @rule_for("cross_entropy", "cross_entropy_2d", "nll_loss", "nll_loss2d", "smoothed_cross_entropy")
