@@ -20,8 +20,14 @@ from backlight.nn.fractional_pooling import (
     fractional_max_pool3d,
     fractional_max_pool3d_with_indices,
 )
-from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
-from backlight.nn.sampling import affine_grid, grid_sample
+from backlight.nn.interpolation import (
+    affine_grid,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from backlight.ops.elementwise.activations import (
     hardshrink,
     logsigmoid,

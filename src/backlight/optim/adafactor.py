@@ -5,8 +5,7 @@ import numpy as np
 from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import given_options, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.options import count_step, given_options, init_state, number
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adafactor"]

@@ -9,8 +9,7 @@ from backlight.engine.tensor_state import wrap
 from backlight.errors import ValueProblem
 from backlight.ops.linalg.addmm_family import addmm
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import given_options, number
-from backlight.optim.running import zeros_like
+from backlight.optim.options import given_options, number, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Muon"]

@@ -7,8 +7,7 @@ import numpy as np
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import nadam_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, decay_factor, direction, number
-from backlight.optim.running import count_step, init_state, scalar
+from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, scalar
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["NAdam"]

@@ -1,13 +1,13 @@
-"""The options of optimizers: checked when one is made, read when it steps."""
+"""The options of optimizers, checked when one is made and read when it steps, and the state of their parameters."""
 
 from types import NoneType
 
 import numpy as np
 
-from backlight.engine.tensor_state import TensorState
+from backlight.dtypes import get_default_dtype
+from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, DimError, ValueProblem
-
-__all__ = ["checked", "decay_factor", "direction", "given_options", "number"]
+from backlight.tensor.tensor import Tensor
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
@@ -79,3 +79,26 @@ def direction(group: dict) -> tuple[int, float]:
 def decay_factor(group: dict) -> float:
     """Return the factor of a group's decoupled weight decay at each step."""
     return 1 - number(group["lr"]) * number(group["weight_decay"]) if group["decoupled_weight_decay"] else 1
+
+
+def scalar(value: float) -> Tensor:
+    """Return a number of an optimizer's state: a 0-d tensor, float32 unless the default dtype is float64."""
+    kind = np.float64 if get_default_dtype().numpy == np.float64 else np.float32
+    return wrap(kind(value))
+
+
+def zeros_like(param: Tensor) -> Tensor:
+    """Return zeros of a parameter's shape and dtype."""
+    return wrap(np.zeros_like(writable(param)))
+
+
+def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
+    """Initialise a parameter's state: a count of 0, zeros under names, and other entries."""
+    state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
+
+
+def count_step(state: dict) -> float:
+    """Increment the step count of a parameter's state, and return it."""
+    step = state["step"]
+    step._data = step._data + step._data.dtype.type(1)
+    return float(step._data)

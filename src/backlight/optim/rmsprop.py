@@ -5,8 +5,7 @@ import numpy as np
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.options import checked, count_step, direction, init_state, number
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["RMSprop"]

@@ -6,8 +6,7 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.options import checked, count_step, init_state, number
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Rprop"]

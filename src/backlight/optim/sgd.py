@@ -6,8 +6,7 @@ from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import zeros_like
+from backlight.optim.options import checked, direction, number, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["SGD"]

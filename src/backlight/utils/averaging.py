@@ -13,7 +13,7 @@ from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
 from backlight.nn.modules.batchnorm import BatchNorm
 from backlight.nn.modules.module import Module
-from backlight.optim.schedules.averaging import SWALR
+from backlight.optim.schedules.curves import SWALR
 from backlight.tensor.creation import tensor
 from backlight.tensor.tensor import Tensor
 from backlight.types import Device

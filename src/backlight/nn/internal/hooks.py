@@ -1,7 +1,7 @@
 """Hooks on a module's call: before forward, after it, and on the gradients that pass through it.
 
 Old backward hooks (`register_backward_hook`) and full ones exclude each other: see
-`nn/internal/legacy_backward_hooks.py`.
+`nn/internal/backward_hooks.py`.
 
 NOTE [Hooks everywhere]
 A module without hooks has no `Hooks`: its call looks once and goes to `forward`. The first hook for all modules puts
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.errors import GraphError
-from backlight.nn.internal.full_backward_hooks import GradientWatch
-from backlight.nn.internal.legacy_backward_hooks import hook_last_node
+from backlight.nn.internal.backward_hooks import GradientWatch, hook_last_node
 
 
 @dataclass(frozen=True)

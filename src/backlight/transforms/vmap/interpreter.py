@@ -12,7 +12,7 @@ from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import rule_of_function
 from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_lookup import rule_of
-from backlight.transforms.vmap.rules import inplace, memory, random  # noqa: F401 - they declare rules of functions
+from backlight.transforms.vmap.rules import memory, random  # noqa: F401 - they declare rules of functions
 
 
 class VmapLevel(Interpreter):

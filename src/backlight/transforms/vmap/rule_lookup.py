@@ -6,14 +6,13 @@ from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import parameter_names
 from backlight.system.fork_safety import import_unforked
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import RULES
+from backlight.transforms.vmap.op_call import RULES, Call
 from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
 _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
 
 # They fill the table; imported when an op first gets a batched tensor.
-_RULES = ("dims", "indexing", "layers", "losses", "linalg", "matmul", "shapes")
+_RULES = ("dims", "indexing", "layers", "losses", "linalg", "shapes")
 
 
 def rule_of(op: Op):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_batch, loop_over_op
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.elementwise import elementwise
 
 DIM_OPTIONS = ("dim", "dims", "dimension", "dim0", "dim1", "dim2")

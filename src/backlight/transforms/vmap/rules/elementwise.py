@@ -6,8 +6,7 @@ from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import names_in, rule_for
+from backlight.transforms.vmap.op_call import Call, names_in, rule_for
 
 # Elementwise ops that do not declare it, because they do no type promotion.
 PLAIN = frozenset(

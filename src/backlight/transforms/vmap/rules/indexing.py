@@ -10,8 +10,7 @@ from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.dims import shift_dims
 
 MASKED_SELECT = (

@@ -6,8 +6,7 @@ from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
 

@@ -11,7 +11,7 @@ from backlight.tensor.methods.random import RandomMethods
 from backlight.transforms.vmap.batched_tensor import batched
 from backlight.transforms.vmap.function_rules import function_rule
 from backlight.transforms.vmap.loop_fallback import loop_over_batch
-from backlight.transforms.vmap.rules.inplace import is_batched_by
+from backlight.transforms.vmap.rules.memory import is_batched_by
 
 IN_ERROR_MODE = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "

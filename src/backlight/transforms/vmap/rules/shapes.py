@@ -6,8 +6,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape.reshaping import check_size
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.dims import shift_dims, shifted_dims
 
 
