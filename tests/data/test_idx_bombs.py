@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from backlight.data.idx import read_idx
+from backlight.data.vision import read_idx
 
 
 def idx(*shape: int, content: bytes = b"") -> bytes:

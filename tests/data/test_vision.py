@@ -8,7 +8,7 @@ import pytest
 
 import backlight
 from backlight.data import DataLoader, Subset
-from backlight.data.idx import read_idx
+from backlight.data.vision import read_idx
 from backlight.data.transforms import (
     Compose,
     ConvertImageDtype,

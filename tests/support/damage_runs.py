@@ -14,7 +14,7 @@ from damage import damaged, described, one_line
 from damage_models import bytes_damaged
 
 import backlight
-from backlight.data.idx import read_idx
+from backlight.data.vision import read_idx
 from backlight.errors import BacklightError
 from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History, line_of, read_history

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import backlight
 import backlight.func
-from backlight.transforms.pytrees import leaves_of
+from backlight.transforms.pytrees import tree_leaves
 
 RNG = np.random.default_rng(0)
 BOTH = ((torch, torch.func), (backlight, backlight.func))
@@ -23,7 +23,7 @@ X, W, Y = RNG.normal(size=4), RNG.normal(size=(4, 3)), RNG.normal(size=(5, 4))
 
 def agree(program, *arrays):
     """Compare what `program(module, func, *tensors)` returns on both engines, and whether it requires grad."""
-    theirs, ours = (leaves_of(program(m, f, *[m.from_numpy(a.copy()) for a in arrays])) for m, f in BOTH)
+    theirs, ours = (tree_leaves(program(m, f, *[m.from_numpy(a.copy()) for a in arrays])) for m, f in BOTH)
     assert len(theirs) == len(ours)
     for a, b in zip(theirs, ours):
         assert tuple(a.shape) == tuple(b.shape)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.transforms.pytrees import leaves_of
+from backlight.transforms.pytrees import tree_leaves
 
 X, W = np.random.default_rng(0).normal(size=(5, 3)), np.random.default_rng(1).normal(size=3)
 
@@ -157,7 +157,7 @@ def test_a_made_rule_runs_the_function_s_own_jvp_on_batches(name):
     found = []
     for m in (torch, backlight):
         out = FORWARD[name](m.func, with_jvp(m), m.from_numpy(X), m.from_numpy(W))
-        found.append(leaves_of(out))
+        found.append(tree_leaves(out))
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-12)
 

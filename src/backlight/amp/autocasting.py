@@ -23,6 +23,7 @@ from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
 from backlight.overrides import disable_overrides, enable_overrides
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -49,7 +50,7 @@ def is_autocast_available(device_type: str) -> bool:
     return device(device_type).type in AVAILABLE
 
 
-def _cast_for(public, args: tuple, kwargs: dict):
+def _cast_for(public: Callable, args: tuple, kwargs: dict):
     """Call a function with its arguments cast; UNHANDLED if it is in no list."""
     public = torch_function.shown.get(public, public)
     policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
@@ -83,7 +84,7 @@ def _wanted(policy: str, values: tuple) -> dtypes.dtype:
     return float32 if float32 in found else lower
 
 
-def cast(value, to: dtypes.dtype):
+def cast(value: object, to: dtypes.dtype):
     """Return a value with its floating tensors cast to a dtype; float64 is not cast."""
     if isinstance(value, TensorState):
         eligible = value.is_floating_point() and value.dtype not in (to, float64)
@@ -95,7 +96,7 @@ def cast(value, to: dtypes.dtype):
     return value
 
 
-def _cast_tensor(tensor, to: dtypes.dtype):
+def _cast_tensor(tensor: Tensor, to: dtypes.dtype):
     """Cast one tensor; a float32 leaf that requires grad (a weight) once per block."""
     weight = tensor._edge is LEAF and tensor.dtype is float32 and to is casting.lower["cpu"] and tensor._view is None
     if not (weight and casting.caches):
@@ -114,7 +115,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return casting.enabled[_known(device_type)]
 
 
-def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Enable or disable autocast in this thread."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
@@ -190,7 +191,7 @@ def autocast_decrement_nesting() -> int:
     return casting.nesting
 
 
-def _require(function: str, name: str, value, kind: type) -> None:
+def _require(function: str, name: str, value: object, kind: type) -> None:
     """Raise PyTorch's error for a setting of another type, before anything is set."""
     if not isinstance(value, kind):
         wanted = "torch.dtype" if kind is dtypes.dtype else kind.__name__
@@ -253,7 +254,7 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
     def _block_state(self):
         return casting.caches, casting.enabled[self.device], casting.lower[self.device], casting.nesting
 
-    def _block_change(self, state):
+    def _block_change(self, state: tuple):
         _require("set_autocast_dtype", "dtype", self.fast_dtype, dtypes.dtype)
         _require("set_autocast_cache_enabled", "enabled", self._cache_enabled, bool)
         set_autocast_enabled(self.device, self._enabled)
@@ -262,7 +263,7 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
         casting.caches = self._cache_enabled
         return self
 
-    def _block_restore(self, state):
+    def _block_restore(self, state: tuple):
         casting.caches, enabled, casting.lower[self.device], casting.nesting = state
         if casting.nesting == 0:
             clear_autocast_cache()

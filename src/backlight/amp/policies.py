@@ -49,7 +49,7 @@ def _functions_called(name: str) -> list:
     return found + ([TABLE[name].public] if name in TABLE else [])
 
 
-def contracts(equation) -> bool:
+def contracts(equation: object) -> bool:
     """Tell whether an einsum sums over an index of two operands: then it is a matrix product."""
     if not isinstance(equation, str) or "," not in equation:
         return False

@@ -8,9 +8,11 @@ import numpy as np
 from backlight.dtypes import float16, float32, int32
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
+from backlight.optim.optimizer import Optimizer
 from backlight.system.user_warnings import warn_outside
 from backlight.tensor.creation import tensor
 from backlight.tensor.factories import full
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["GradScaler"]
 
@@ -55,7 +57,7 @@ class GradScaler:
         self._stages: dict[int, str] = defaultdict(lambda: READY)
         self._found_inf: dict[int, bool] = {}
 
-    def scale(self, outputs):
+    def scale(self, outputs: Tensor | Iterable):
         """Return a tensor, or an iterable of them, times the scale."""
         if not self._enabled:
             return outputs
@@ -69,7 +71,7 @@ class GradScaler:
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueProblem("outputs must be a Tensor or an iterable of Tensors")
 
-    def unscale_(self, optimizer) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide an optimiser's gradients by the scale, once before its step; for clipping them."""
         if not self._enabled:
             return
@@ -82,7 +84,7 @@ class GradScaler:
         self._found_inf[id(optimizer)] = self._divide(optimizer)
         self._stages[id(optimizer)] = UNSCALED
 
-    def _divide(self, optimizer) -> bool:
+    def _divide(self, optimizer: Optimizer) -> bool:
         """Multiply gradients with the inverse of the scale; tell whether one is infinite or NaN."""
         inverse, found = np.float32(1 / float(self._scale.item())), False
         for parameter in (one for group in optimizer.param_groups for one in group["params"]):
@@ -95,7 +97,7 @@ class GradScaler:
             grad.detach().mul_(tensor(inverse))
         return found
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer: Optimizer, *args, **kwargs):
         """Unscale the gradients if that was not done, and let the optimiser step unless one is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -110,7 +112,7 @@ class GradScaler:
         self._stages[id(optimizer)] = STEPPED
         return out
 
-    def update(self, new_scale=None) -> None:
+    def update(self, new_scale: float | Tensor | None = None) -> None:
         """Shrink the scale if a gradient was infinite, let it grow after many good steps; or set it."""
         if not self._enabled:
             return

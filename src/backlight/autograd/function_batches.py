@@ -6,7 +6,7 @@ from backlight.autograd.function import Function
 from backlight.dispatch.dispatcher import interpreting
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, MissingMethodError
-from backlight.transforms.pytrees import broadcast_to, flatten, unflatten
+from backlight.transforms.pytrees import broadcast_to, tree_flatten, tree_unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
 
@@ -97,19 +97,19 @@ def _below(level, value):
 def _by_own_rule(cls, level, operands):
     """Call the Function's `vmap` on the physical tensors."""
     info = VmapInfo(level.size, level.randomness)
-    leaves, spec = flatten(tuple(operands))
-    in_dims = unflatten([0 if _is_of(level, leaf) else None for leaf in leaves], spec)
-    result = cls.vmap(info, in_dims, *unflatten([_below(level, leaf) for leaf in leaves], spec))
+    leaves, spec = tree_flatten(tuple(operands))
+    in_dims = tree_unflatten([0 if _is_of(level, leaf) else None for leaf in leaves], spec)
+    result = cls.vmap(info, in_dims, *tree_unflatten([_below(level, leaf) for leaf in leaves], spec))
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
         raise GraphError(
             "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
             f"compatible with the output. Got {got} instead"
         )
-    outputs, out_spec = flatten(result[0])
+    outputs, out_spec = tree_flatten(result[0])
     dims = broadcast_to(result[1], out_spec)
     made = [out if dim is None else batched(out.movedim(dim, 0), level) for out, dim in zip(outputs, dims)]
-    return unflatten(made, out_spec)
+    return tree_unflatten(made, out_spec)
 
 
 # --- the generated rule -- -------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.tensor.factories import zeros_like
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.forward_jacobian import jacobians_by_columns, refuse
-from backlight.transforms.strict_checks import (
+from backlight.transforms.forward_jacobian import (
     CONSTANT_OUTPUT,
     INDEPENDENT_ENTRY,
     INDEPENDENT_GRADIENT,
@@ -30,6 +29,8 @@ from backlight.transforms.strict_checks import (
     ONE_OUTPUT,
     check_row,
     filled,
+    jacobians_by_columns,
+    refuse,
     require_grad,
 )
 from backlight.transforms.vmap.batched_gradients import gradients_of_batch

@@ -11,16 +11,14 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
 from backlight.system.lazy_import import function_later
 from backlight.transforms.gradcheck_cases import check_batches, check_missing_gradients, check_zero_gradients
-from backlight.transforms.gradcheck_jacobians import (
-    get_analytical_jacobian,
-    get_numerical_jacobian,
-    get_numerical_jacobian_wrt_specific_input,
-)
 from backlight.transforms.numerical_jacobians import (
     GradcheckError,
     analytical_jacobians,
     as_tuple,
     differentiable,
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
     numerical_jacobians,
     numerical_jvp,
     side_by_side,

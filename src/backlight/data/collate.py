@@ -38,7 +38,7 @@ def default_collate(batch: Sequence):
     raise _cannot_collate(type(first))
 
 
-def _cannot_collate(kind) -> ArgumentError:
+def _cannot_collate(kind: object) -> ArgumentError:
     return ArgumentError(
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         f"{kind}; write a collate_fn for it"
@@ -58,13 +58,9 @@ def _collated_sequences(batch: Sequence):
 
 
 def _collated_arrays(batch: Sequence):
-    _check_numbers(batch[0])
+    if batch[0].dtype.kind in "SUOa":
+        raise _cannot_collate(batch[0].dtype)
     return default_collate([as_tensor(array) for array in batch])
-
-
-def _check_numbers(array: np.ndarray) -> None:
-    if array.dtype.kind in "SUOa":
-        raise _cannot_collate(array.dtype)
 
 
 BY_KIND: dict[type | tuple[type, ...], Callable] = {
@@ -77,7 +73,7 @@ BY_KIND: dict[type | tuple[type, ...], Callable] = {
 }
 
 
-def default_convert(data):
+def default_convert(data: object):
     """Convert NumPy values at every depth to tensors: the default for samples that are not batched."""
     if isinstance(data, (np.ndarray, np.generic)):
         return data if data.dtype.kind in "SUOa" else as_tensor(data)
@@ -90,7 +86,7 @@ def default_convert(data):
     return data
 
 
-def _is_namedtuple(value) -> bool:
+def _is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

@@ -28,7 +28,7 @@ Sample = TypeVar("Sample", covariant=True)
 class Dataset(Generic[Sample]):
     """Samples reached by index: a subclass writes `__getitem__`, and `__len__` for the usual samplers."""
 
-    def __getitem__(self, index) -> Sample:
+    def __getitem__(self, index: int) -> Sample:
         """Return one sample.
 
         Raises:
@@ -54,7 +54,7 @@ class Gathered(Sequence):
         self._indices = indices
         self.collated = collated
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int):
         chosen = self._indices[index]
         return [self._dataset[each] for each in chosen] if isinstance(index, slice) else self._dataset[chosen]
 
@@ -78,7 +78,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
             raise AssertionError(f"Size mismatch between tensors: lengths {lengths}")
         self.tensors = tensors
 
-    def __getitem__(self, index) -> tuple[Tensor, ...]:
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class Subset(Dataset[Sample]):
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, index) -> Sample:
+    def __getitem__(self, index: int) -> Sample:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]

@@ -13,7 +13,7 @@ import os
 import pickle
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Message(NamedTuple):
 class _Pickler(ForkingPickler):
     """Pickles what multiprocessing can, and refuses tensors with a history, as PyTorch does."""
 
-    def reducer_override(self, value):
+    def reducer_override(self, value: object):
         if isinstance(value, TensorState) and value._edge is not None and value._edge is not LEAF:
             raise GraphError(
                 "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
@@ -60,7 +60,7 @@ class _Pickler(ForkingPickler):
         return NotImplemented
 
 
-def pack(content) -> Message:
+def pack(content: object) -> Message:
     """Return an object as a message.
 
     Raises:
@@ -117,7 +117,7 @@ def receive(connection: Connection) -> tuple[Header, Message]:
     return header, Message(first, others)
 
 
-def _read(file, size: int) -> np.ndarray:
+def _read(file: BinaryIO, size: int) -> np.ndarray:
     memory = np.empty(size, np.uint8)
     file.readinto(memory)
     return memory

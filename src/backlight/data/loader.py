@@ -13,6 +13,7 @@ from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSample
 from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
 from backlight.system.fork_safety import import_unforked
+from backlight.tensor.generators import Generator
 
 __all__ = ["DataLoader", "get_worker_info"]
 
@@ -58,8 +59,8 @@ class DataLoader(Generic[Sample]):
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable | None = None,
-        multiprocessing_context=None,
-        generator=None,
+        multiprocessing_context: object = None,
+        generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -104,7 +105,7 @@ class DataLoader(Generic[Sample]):
         self._length: int | None = None  # the length of an iterable dataset, once `__len__` was called
         _check_worker_count(num_workers, stacklevel=3)
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name in FIXED and name in vars(self):
             raise ValueProblem(
                 f"{name} attribute should not be set after {type(self).__name__} is initialized: make another loader"
@@ -172,7 +173,7 @@ def _import_on_use(module: str):
     return import_unforked(f"backlight.data.{module}")
 
 
-def _context(option, num_workers: int):
+def _context(option: object, num_workers: int):
     """Return the multiprocessing context for an option: None means the default one."""
     if option is None:
         return None

@@ -11,7 +11,7 @@ from backlight.data.workers import Job
 from backlight.errors import WorkerError
 
 
-def start_workers(plan: FetchPlan, base_seed: int, sampler: Iterable, loader) -> "ParallelIterator":
+def start_workers(plan: FetchPlan, base_seed: int, sampler: Iterable, loader: object) -> "ParallelIterator":
     """Start the workers of a DataLoader, and return the iterator over their batches."""
     count = loader.num_workers
     jobs = [Job(plan, number, count, base_seed, loader.worker_init_fn) for number in range(count)]

@@ -22,6 +22,7 @@ __all__ = [
     "WeightedRandomSampler",
 ]
 
+Rng = Generator | None
 Index = TypeVar("Index", covariant=True)
 
 
@@ -64,7 +65,9 @@ class RandomSampler(Sampler[int]):
         ValueError: there is nothing to sample.
     """
 
-    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator=None):
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Rng = None
+    ):
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -97,7 +100,7 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
-def drawn_seed(generator=None) -> int:
+def drawn_seed(generator: Rng = None) -> int:
     """Return a seed drawn from a generator, by default the global one."""
     return wrap(np.zeros((), np.int64)).random_(generator=generator).item()
 
@@ -105,7 +108,7 @@ def drawn_seed(generator=None) -> int:
 class SubsetRandomSampler(Sampler[int]):
     """The given indices in random order."""
 
-    def __init__(self, indices: Sequence[int], generator=None):
+    def __init__(self, indices: Sequence[int], generator: Rng = None):
         self.indices = indices
         self.generator = generator
 
@@ -124,7 +127,7 @@ class WeightedRandomSampler(Sampler[int]):
         ValueError: `weights` is no list of numbers, or `num_samples` is not positive.
     """
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator=None):
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Rng = None):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueProblem(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):

@@ -19,6 +19,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["Compose", "ConvertImageDtype", "Lambda", "Normalize", "PILToTensor", "ToTensor", "batched_form"]
 
+Images = np.ndarray | Tensor
+
 GREY, COLOURED = 2, 3  # dims of one image
 
 
@@ -28,7 +30,7 @@ class Compose:
     def __init__(self, transforms: Sequence[Callable]):
         self.transforms = transforms
 
-    def __call__(self, img):
+    def __call__(self, img: object):
         for transform in self.transforms:
             img = transform(img)
         return img
@@ -40,7 +42,7 @@ class Compose:
         if not parts or None in parts:
             return None
 
-        def apply(images):
+        def apply(images: Images):
             for part in parts:
                 images = part(images)
             return images
@@ -57,13 +59,13 @@ class ToTensor:
     Bytes become float32 between 0 and 1; other kinds of numbers stay as they are.
     """
 
-    def __call__(self, pic) -> Tensor:
+    def __call__(self, pic: object) -> Tensor:
         image = _array_of(pic)
         if image.ndim == GREY:
             image = image[:, :, None]
         return _scaled(np.ascontiguousarray(image.transpose(2, 0, 1)))
 
-    def batched(self, images) -> Tensor:
+    def batched(self, images: Images) -> Tensor:
         """Return grey images (batch, height, width) as a tensor (batch, 1, height, width)."""
         return _scaled(np.asarray(images)[:, None])
 
@@ -74,13 +76,13 @@ class ToTensor:
 class PILToTensor:
     """Return a PIL image as a tensor of its numbers, channels first."""
 
-    def __call__(self, pic) -> Tensor:
+    def __call__(self, pic: object) -> Tensor:
         image = _array_of(pic)
         if image.ndim == GREY:
             image = image[:, :, None]
         return wrap(image.transpose(2, 0, 1).copy())
 
-    def batched(self, images) -> Tensor:
+    def batched(self, images: Images) -> Tensor:
         """Return grey images (batch, height, width) as a tensor (batch, 1, height, width)."""
         return wrap(np.array(images)[:, None])
 
@@ -162,14 +164,14 @@ class Lambda:
             raise ArgumentError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
         self.lambd = lambd
 
-    def __call__(self, img):
+    def __call__(self, img: object):
         return self.lambd(img)
 
     def __repr__(self) -> str:
         return "Lambda()"
 
 
-def batched_form(transform) -> Callable | None:
+def batched_form(transform: Callable) -> Callable | None:
     """Return what does the same to many samples at once, if there is such a form (see NOTE [Batched transforms])."""
     return getattr(transform, "batched", None)
 
@@ -178,13 +180,8 @@ def _largest(kind: dtype_kind) -> int:
     return 1 if kind.name == "bool" else int(np.iinfo(kind.numpy).max)
 
 
-def _array_of(pic) -> np.ndarray:
-    """Return an image as an array; what PIL makes is known by what every array library offers.
-
-    Raises:
-        TypeError: it is no image.
-        ValueError: it has another number of dims than an image.
-    """
+def _array_of(pic: object) -> np.ndarray:
+    """Return an image as an array; what PIL makes is known by what every array library offers."""
     if isinstance(pic, TensorState) or not hasattr(pic, "__array_interface__"):
         raise ArgumentError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
     image = np.asarray(pic)

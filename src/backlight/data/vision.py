@@ -3,16 +3,25 @@
 NOTE [Where images are looked for]
 In root/<Name>/raw, where torchvision keeps them; in root/<Name> and root itself; and where Debian's package installs
 them. A file counts if its content fits (magic number, shape, as many images as labels), its gzip header is not checked.
+
+NOTE [As much as is stated]
+A file is read up to the size that its first bytes state, and one byte more that must not be there: a packed file that
+unpacks to gigabytes costs no more than what it states. What it states must fit into it: gzip packs 1,032 bytes into one
+at the most, so a shape larger than that is refused before memory is taken for it.
 """
 
+import gzip
+import math
+import os
 import string
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from backlight.data.dataset import Dataset, Gathered
-from backlight.data.idx import read_idx
 from backlight.data.transforms import batched_form
 from backlight.engine.tensor_state import wrap
 from backlight.errors import GraphError, ValueProblem
@@ -136,18 +145,7 @@ class FashionMNIST(MNIST):
         Learning Algorithms, 2017, arXiv:1708.07747
     """
 
-    classes = [
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ]
+    classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
     package = "dataset-fashion-mnist"
     system_folder = "fashion-mnist"
 
@@ -219,11 +217,7 @@ def _found(folder: Path, name: str) -> Path | None:
 
 
 def _pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
-    """Return images (count, height, width) and labels (count,).
-
-    Raises:
-        ValueError: the files do not hold that, or are damaged.
-    """
+    """Return images (count, height, width) and labels (count,)."""
     pixels, targets = read_idx(images), read_idx(labels)
     for path, array, dims in ((images, pixels, 3), (labels, targets, 1)):
         if array.ndim != dims:
@@ -234,3 +228,73 @@ def _pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
             "fetch both again"
         )
     return wrap(pixels), wrap(targets.astype(np.int64))
+
+
+# --- idx files: arrays of bytes, plain or packed with gzip ------------------------------------------------------------
+
+GZIP = b"\x1f\x8b"
+UNSIGNED_BYTES = 8  # the third byte of the magic number; the fourth is the number of dims
+DAMAGE = (OSError, EOFError, zlib.error)
+MOST_PACKED = 1032  # bytes that deflate packs into one, at most
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """Return the array of bytes that an idx file holds (see NOTE [As much as is stated]).
+
+    Raises:
+        ValueError: the file holds something else, or not as much as its first bytes say.
+    """
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == GZIP
+            file.seek(0)
+            room = os.fstat(file.fileno()).st_size * (MOST_PACKED if packed else 1)
+            if not packed:
+                return _array_in(file, room, path)
+            with gzip.open(file, "rb") as content:
+                return _array_in(content, room, path)
+    except DAMAGE as problem:
+        raise ValueProblem(f"cannot read {path}: {problem}; fetch the file again") from problem
+
+
+def _array_in(content: BinaryIO, room: int, path: Path) -> np.ndarray:
+    """Read header and data.
+
+    Args:
+        room: how many bytes the file can hold at the most.
+    """
+    head = content.read(4)
+    shape = _shape(head + content.read(4 * head[3] if len(head) == 4 and head[3] <= 4 else 0))
+    if shape is None:
+        raise ValueProblem(f"{path} is no idx file of bytes: it begins with {head.hex(' ')}, not 00 00 08")
+    size = math.prod(shape)
+    stated = f"{path} must hold {size} bytes for the shape {shape} that it states"
+    if size > room:
+        raise ValueProblem(f"{stated}, and is too short for that: fetch the file again")
+    array = np.empty(size, np.uint8)
+    found = _fill(content, memoryview(array))
+    if found < size:
+        raise ValueProblem(f"{stated}, got {found}: fetch the file again")
+    if content.read(1):
+        raise ValueProblem(f"{stated}, and holds more: fetch the file again")
+    return array.reshape(shape)
+
+
+def _fill(content: BinaryIO, memory: memoryview) -> int:
+    """Read into memory until it is full or the file ends; return how many bytes were read."""
+    done = 0
+    while done < len(memory):
+        count = content.readinto(memory[done:])
+        if not count:
+            break
+        done += count
+    return done
+
+
+def _shape(head: bytes) -> tuple[int, ...] | None:
+    """Return the shape in a header of big-endian numbers: 0, 0, type, dims, then one number a dim."""
+    if len(head) < 8 or head[:2] != b"\0\0" or head[2] != UNSIGNED_BYTES or not 1 <= head[3] <= 4:
+        return None
+    if len(head) < 4 + 4 * head[3]:
+        return None
+    return tuple(int(size) for size in np.frombuffer(head, ">u4", count=head[3], offset=4))

@@ -136,7 +136,7 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._workers)
 
-    def post(self, number: int, header: Header, content) -> None:
+    def post(self, number: int, header: Header, content: object) -> None:
         """Send a message to one worker."""
         self._workers[number].post(header, pack(content))
 

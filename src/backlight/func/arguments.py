@@ -1,10 +1,10 @@
 """Checks of the transforms' arguments and results, with PyTorch's messages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
-from backlight.transforms.pytrees import leaves_of
+from backlight.transforms.pytrees import tree_leaves
 
 Argnums = int | tuple[int, ...]
 
@@ -25,7 +25,7 @@ def normalised_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
     return found
 
 
-def _normalised_argnum(argnum, count: int) -> int:
+def _normalised_argnum(argnum: int, count: int) -> int:
     if not isinstance(argnum, int):
         raise GraphError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:
@@ -39,18 +39,14 @@ def select_arguments(args: tuple, argnums: Argnums):
     return found if isinstance(argnums, tuple) else found[0]
 
 
-def replace_arguments(args: tuple, argnums: Argnums, chosen) -> tuple:
+def replace_arguments(args: tuple, argnums: Argnums, chosen: object) -> tuple:
     """Return the arguments with those to differentiate for replaced."""
     new = dict(zip(normalised_argnums(argnums, len(args)), chosen if isinstance(argnums, tuple) else (chosen,)))
     return tuple([new.get(place, one) for place, one in enumerate(args)])
 
 
-def require_tensors(leaves) -> None:
-    """Raise unless all that a function is differentiated for are tensors.
-
-    Raises:
-        ValueError: one is not.
-    """
+def require_tensors(leaves: Iterable) -> None:
+    """Raise unless all that a function is differentiated for are tensors."""
     for leaf in leaves:
         if not isinstance(leaf, TensorState):
             raise ValueProblem(
@@ -59,7 +55,7 @@ def require_tensors(leaves) -> None:
             )
 
 
-def with_aux(output, has_aux: bool, api: str) -> tuple:
+def with_aux(output: object, has_aux: bool, api: str) -> tuple:
     """Return the output and the auxiliary output.
 
     Raises:
@@ -69,18 +65,14 @@ def with_aux(output, has_aux: bool, api: str) -> tuple:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise GraphError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
-    for leaf in leaves_of(output[1]):
+    for leaf in tree_leaves(output[1]):
         if not isinstance(leaf, TensorState):
             raise GraphError(f"Expected tensors, got unsupported type {type(leaf)}; what comes as aux is tensors only")
     return output
 
 
 def require_output(leaves: Sequence, api: str) -> None:
-    """Raise unless there are outputs, all tensors.
-
-    Raises:
-        RuntimeError: there are none, or one is no tensor.
-    """
+    """Raise unless there are outputs, all tensors."""
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
         raise GraphError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:

@@ -1,6 +1,6 @@
 """Jacobians and Hessians as transforms: `jacrev` row by row, `jacfwd` column by column, all rows or columns at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
@@ -8,8 +8,9 @@ from backlight.func.arguments import Argnums, select_arguments
 from backlight.func.forward import jvp_at_level
 from backlight.func.reverse import recorded_vjp, wraps_function
 from backlight.ops.shape.joining import cat
-from backlight.transforms.pytrees import flatten, mapped, unflatten
-from backlight.transforms.standard_basis import unit_rows
+from backlight.tensor.tensor import Tensor
+from backlight.transforms.forward_jacobian import unit_rows
+from backlight.transforms.pytrees import Spec, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from backlight.transforms.vmap.api import vmap
 from backlight.transforms.vmap.batched_jvp import directions
 
@@ -34,30 +35,38 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     @wraps_function(func)
     def jacobian(*args):
         output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
-        outputs, out_spec = flatten(output)
-        inputs, in_spec = flatten(select_arguments(args, argnums))
-        total = sum(one._data.size for one in outputs)
-        parts = []
-        for start in range(0, total, chunk_size or total or 1):
-            rows = unflatten(unit_rows(outputs, start, min(start + (chunk_size or total), total)), out_spec)
-            parts.append(flatten(_vjps(backward, rows))[0])
-        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
-        found = _by_output(stacked, outputs, inputs)
-        jacobians = unflatten([unflatten(row, in_spec) for row in found], out_spec)
+        outputs, out_spec = tree_flatten(output)
+        inputs, in_spec = tree_flatten(select_arguments(args, argnums))
+        parts = [tree_leaves(_vjps(backward, rows)) for rows in _unit_chunks(outputs, out_spec, chunk_size)]
+        found = _by_output(_joined(parts), outputs, inputs)
+        jacobians = tree_unflatten([tree_unflatten(row, in_spec) for row in found], out_spec)
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
 
 
-def _vjps(backward: Callable, rows):
+def _unit_chunks(tensors: Sequence[Tensor], spec: Spec, chunk_size: int | None) -> Iterator:
+    """Yield the rows of the identity over all elements of the tensors, in chunks with the structure of the tensors."""
+    total = sum(one._data.size for one in tensors)
+    step = chunk_size or total or 1
+    for start in range(0, total, step):
+        yield tree_unflatten(unit_rows(tensors, start, min(start + step, total)), spec)
+
+
+def _joined(parts: list[list[Tensor]]) -> list[Tensor]:
+    """Concatenate the chunks of each tensor."""
+    return [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
+
+
+def _vjps(backward: Callable, rows: object):
     """Return the gradients for each row; a single one needs no vmap."""
-    leaves, spec = flatten(rows)
+    leaves, spec = tree_flatten(rows)
     if leaves[0]._data.shape[0] != 1:
         return vmap(backward)(rows)
-    return mapped(lambda one: one.unsqueeze(0), backward(unflatten([one.squeeze(0) for one in leaves], spec)))
+    return tree_map(lambda one: one.unsqueeze(0), backward(tree_unflatten([one.squeeze(0) for one in leaves], spec)))
 
 
-def _by_output(stacked, outputs, inputs) -> list:
+def _by_output(stacked: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list:
     """Return, for each output, its rows in the shape (output…, input…), one tensor for each input."""
     found, start = [], 0
     for out in outputs:
@@ -86,42 +95,43 @@ def jacfwd(
 
     @wraps_function(func)
     def jacobian(*args):
-        inputs, in_spec = flatten(select_arguments(args, argnums))
-        total = sum(one._data.size for one in inputs)
+        inputs, in_spec = tree_flatten(select_arguments(args, argnums))
+        push = _columns if randomness != "different" else _columns_apart
         parts = []
-        for start in range(0, total, chunk_size or total or 1):
-            rows = unit_rows(inputs, start, min(start + (chunk_size or total), total))
-            push = _columns if randomness != "different" else _columns_apart
-            moved, out_spec, aux = push(func, args, unflatten(rows, in_spec), argnums, has_aux, randomness)
+        for rows in _unit_chunks(inputs, in_spec, chunk_size):
+            moved, out_spec, aux = push(func, args, rows, argnums, has_aux, randomness)
             parts.append(moved)
-        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
-        jacobians = unflatten([unflatten(_by_input(one, inputs), in_spec) for one in stacked], out_spec)
+        jacobians = tree_unflatten(
+            [tree_unflatten(_by_input(one, inputs), in_spec) for one in _joined(parts)], out_spec
+        )
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
 
 
-def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+def _columns(func: Callable, args: tuple, rows: object, argnums: Argnums, has_aux: bool, randomness: str) -> tuple:
     """Return the tangents of the outputs, one in each row, their structure, and aux; values are computed once."""
-    leaves, spec = flatten(rows)
+    leaves, spec = tree_flatten(rows)
     with directions(leaves[0]._data.shape[0], randomness) as level:
-        given = unflatten([level.direction(one) for one in leaves], spec)
+        given = tree_unflatten([level.direction(one) for one in leaves], spec)
         _, moved, aux = jvp_at_level(level, func, args, given, argnums, False, has_aux)
-        outputs, out_spec = flatten(moved)
+        outputs, out_spec = tree_flatten(moved)
         return [level.columns(one) for one in outputs], out_spec, aux
 
 
-def _columns_apart(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+def _columns_apart(
+    func: Callable, args: tuple, rows: object, argnums: Argnums, has_aux: bool, randomness: str
+) -> tuple:
     """The same where each column draws its own random numbers, so that values differ."""
 
-    def column(direction):
+    def column(direction: object):
         with level() as own:
             _, moved, aux = jvp_at_level(own, func, args, direction, argnums, False, has_aux)
         return moved, aux
 
     moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(rows)
-    outputs, out_spec = flatten(moved)
-    return outputs, out_spec, mapped(lambda one: one[0], aux) if has_aux else None
+    outputs, out_spec = tree_flatten(moved)
+    return outputs, out_spec, tree_map(lambda one: one[0], aux) if has_aux else None
 
 
 def _check_chunk_size(name: str, chunk_size: int | None) -> None:
@@ -129,7 +139,7 @@ def _check_chunk_size(name: str, chunk_size: int | None) -> None:
         raise ValueProblem(f"{name}: `chunk_size` should be greater than 0.")
 
 
-def _by_input(columns, inputs) -> list:
+def _by_input(columns: Tensor, inputs: Sequence[Tensor]) -> list:
     """Return the columns that belong to each input in the shape (output…, input…)."""
     found, start, shape = [], 0, tuple(columns._data.shape[1:])
     for one in inputs:

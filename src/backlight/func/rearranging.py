@@ -68,11 +68,7 @@ def _spelled_out(groups: list, rest: list, *, apart: bool) -> list:
 
 
 def _sizes(left: list, shape: tuple, lengths: dict) -> dict:
-    """Return the size of each name.
-
-    Raises:
-        ValueError: a size cannot be inferred, or the sizes do not fit a dim.
-    """
+    """Return the size of each name."""
     sizes = dict(lengths)
     for group, size in zip(left, shape):
         unknown = [name for name in group if name not in sizes]
@@ -96,12 +92,7 @@ def _sizes(left: list, shape: tuple, lengths: dict) -> dict:
 
 
 def _sides(pattern: str, lengths: dict) -> tuple[list, list]:
-    """Return the groups of names of both sides of a pattern.
-
-    Raises:
-        ValueError: the sides do not match.
-        TypeError: a length is no int, or the pattern no string.
-    """
+    """Return the groups of names of both sides of a pattern."""
     if not isinstance(pattern, str):
         raise ArgumentError(f"rearrange(): argument 'pattern' (position 2) must be str, not {type(pattern).__name__}")
     if pattern.count("->") != 1:
@@ -126,11 +117,7 @@ def _sides(pattern: str, lengths: dict) -> tuple[list, list]:
 
 
 def _groups(side: str) -> list[list[str]]:
-    """Return the names that share each dim; a dim of size 1 has none.
-
-    Raises:
-        ValueError: the side is malformed.
-    """
+    """Return the names that share each dim; a dim of size 1 has none."""
     if "." in side and "..." not in side:
         raise ValueProblem("Expression may contain dots only inside ellipsis (...)")
     if side.count(".") not in (0, 3):
@@ -165,11 +152,7 @@ def _words(side: str) -> list[str]:
 
 
 def _checked(name: str, seen: set) -> str:
-    """Return a name.
-
-    Raises:
-        ValueError: it is not a name, or is repeated on its side.
-    """
+    """Return a name."""
     if name in seen:
         raise ValueProblem(f"Indexing expression contains duplicate dimension '{name}'")
     if name != REST and not name.isdecimal():

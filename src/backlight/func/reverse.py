@@ -17,7 +17,7 @@ from backlight.func.arguments import (
     with_aux,
 )
 from backlight.ops.type_promotion import is_float
-from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
+from backlight.transforms.pytrees import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from backlight.transforms.vmap.batched_gradients import RecordedInputs
 
 
@@ -75,13 +75,13 @@ def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     return value_and_gradient
 
 
-def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
+def _grad_and_value(func: Callable, argnums: Argnums, has_aux: bool, args: tuple, kwargs: dict) -> tuple:
     api = "grad_and_value(f)(*args)"
-    leaves, spec = flatten(select_arguments(args, argnums))
+    leaves, spec = tree_flatten(select_arguments(args, argnums))
     require_tensors(leaves)
     recorded = RecordedInputs(leaves)
-    args = replace_arguments(args, argnums, unflatten(recorded.given, spec))
-    with Transform(leaves_of((args, kwargs)), recorded.given), enable_grad():
+    args = replace_arguments(args, argnums, tree_unflatten(recorded.given, spec))
+    with Transform(tree_leaves((args, kwargs)), recorded.given), enable_grad():
         output = func(*args, **kwargs)
     output, aux = with_aux(output, has_aux, api)
     if not isinstance(output, TensorState):
@@ -92,10 +92,10 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
             "you wanted to use the vjp or jacrev APIs instead?"
         )
     value = recorded.released(output)
-    aux = mapped(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
+    aux = tree_map(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
     found = recorded.gradients([output], keep_graph=has_aux)
     recorded.close()
-    return unflatten(found, spec), (value, aux) if has_aux else value
+    return tree_unflatten(found, spec), (value, aux) if has_aux else value
 
 
 def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
@@ -117,21 +117,21 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     return (output, of_primals, aux) if has_aux else (output, of_primals)
 
 
-def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, checked: bool = True) -> tuple:
+def recorded_vjp(func: Callable, args: tuple, argnums: Argnums | None, has_aux: bool, checked: bool = True) -> tuple:
     """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux.
 
     Args:
         checked: refuse writes to captured tensors.
     """
-    leaves, spec = flatten(args if argnums is None else select_arguments(args, argnums))
+    leaves, spec = tree_flatten(args if argnums is None else select_arguments(args, argnums))
     require_tensors(leaves)
     recorded = RecordedInputs(leaves)
-    given = unflatten(recorded.given, spec)
+    given = tree_unflatten(recorded.given, spec)
     given = given if argnums is None else replace_arguments(args, argnums, given)
-    with Transform(leaves_of(given), recorded.given) if checked else nullcontext(), enable_grad():
+    with Transform(tree_leaves(given), recorded.given) if checked else nullcontext(), enable_grad():
         output = func(*given)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
-    outputs, out_spec = flatten(output)
+    outputs, out_spec = tree_flatten(output)
     require_output(outputs, "vjp(f, *primals)")
     for one in outputs:
         if not is_float(one._data.dtype):
@@ -141,16 +141,16 @@ def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, chec
             )
 
     def backward(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
-        weights, given_spec = flatten(cotangents)
+        weights, given_spec = tree_flatten(cotangents)
         if given_spec != out_spec:
             raise GraphError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {given_spec}, primal output: {out_spec}"
             )
         found = recorded.gradients(outputs, weights, keep_graph=retain_graph, create_graph=create_graph)
-        return unflatten(found, spec)
+        return tree_unflatten(found, spec)
 
-    released = unflatten([recorded.released(one) for one in outputs], out_spec)
-    aux = mapped(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
+    released = tree_unflatten([recorded.released(one) for one in outputs], out_spec)
+    aux = tree_map(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
     recorded.close()
     return released, backward, aux

@@ -96,12 +96,7 @@ _ABSENT = object()
 
 
 def _place_of_attribute(module: Module, name: str) -> tuple:
-    """Return where a plain attribute is stored: a tensor, or a missing attribute that the call adds.
-
-    Raises:
-        AttributeError, TypeError: a part of the name is no module, or the attribute is no tensor.
-        KeyError: the name is empty.
-    """
+    """Return where a plain attribute is stored: a tensor, or a missing attribute that the call adds."""
     *path, key = name.split(".")
     for place, part in enumerate(path):
         if not hasattr(module, part):
@@ -144,11 +139,7 @@ def _check_names(module: Module, wanted: dict, slots: dict) -> None:
 
 
 def _with_tied(module: Module, given: dict) -> dict:
-    """Return the tensors given, those of tied weights under all their names.
-
-    Raises:
-        ValueError: several tensors are given for one.
-    """
+    """Return the tensors given, those of tied weights under all their names."""
     names: dict[int, list[str]] = {}
     for name, (registry, key) in _slots(module).items():
         names.setdefault(id(registry[key]), []).append(name)

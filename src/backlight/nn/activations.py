@@ -4,6 +4,7 @@ from backlight.errors import ValueProblem
 from backlight.ops.elementwise import activations as ops
 from backlight.ops.elementwise import gated_activations
 from backlight.ops.inplace import inplace as written_into
+from backlight.tensor.tensor import Tensor
 from backlight.torch_api import aten_signatures
 from backlight.torch_api.aten_signatures import rrelu_
 
@@ -45,69 +46,69 @@ silu_ = written_into(gated_activations.silu)
 threshold_ = written_into(ops.threshold)
 
 
-def relu(input, inplace=False):
+def relu(input: Tensor, inplace: bool = False):
     """Return max(0, x)."""
     return relu_(input) if inplace else ops.relu(input)
 
 
-def relu6(input, inplace=False):
+def relu6(input: Tensor, inplace: bool = False):
     """Return min(max(0, x), 6)."""
     return relu6_(input) if inplace else ops.relu6(input)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False):
     """Return x above 0 and negative_slope · x below."""
     return (leaky_relu_ if inplace else ops.leaky_relu)(input, negative_slope)
 
 
-def elu(input, alpha=1.0, inplace=False):
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """Return x above 0 and alpha · (exp(x) − 1) below."""
     return (elu_ if inplace else ops.elu)(input, alpha)
 
 
-def selu(input, inplace=False):
+def selu(input: Tensor, inplace: bool = False):
     """Return the scaled elu that keeps mean 0 and variance 1."""
     return selu_(input) if inplace else ops.selu(input)
 
 
-def celu(input, alpha=1.0, inplace=False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """Return x above 0 and alpha · (exp(x / alpha) − 1) below."""
     return (celu_ if inplace else ops.celu)(input, alpha)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
     """Return x, no smaller than min_val and no larger than max_val."""
     if min_val > max_val:
         raise ValueProblem(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return (hardtanh_ if inplace else ops.hardtanh)(input, min_val, max_val)
 
 
-def hardsigmoid(input, inplace=False):
+def hardsigmoid(input: Tensor, inplace: bool = False):
     """Return (x + 3) / 6, no smaller than 0 and no larger than 1."""
     return hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
 
 
-def hardswish(input, inplace=False):
+def hardswish(input: Tensor, inplace: bool = False):
     """Return x · hardsigmoid(x)."""
     return hardswish_(input) if inplace else gated_activations.hardswish(input)
 
 
-def silu(input, inplace=False):
+def silu(input: Tensor, inplace: bool = False):
     """Return x · sigmoid(x)."""
     return silu_(input) if inplace else gated_activations.silu(input)
 
 
-def mish(input, inplace=False):
+def mish(input: Tensor, inplace: bool = False):
     """Return x · tanh(softplus(x))."""
     return mish_(input) if inplace else gated_activations.mish(input)
 
 
-def threshold(input, threshold, value, inplace=False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
     """Return x where it is above the threshold, and `value` elsewhere."""
     return (threshold_ if inplace else ops.threshold)(input, threshold, value)
 
 
-def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False):
     """Return x above 0 and slope · x below; the slope is random while training, (lower + upper) / 2 else.
 
     Raises:

@@ -224,12 +224,10 @@ def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads: int) -> bool:
-    """Tell whether there is a batch dim.
-
-    Raises:
-        AssertionError: the dims of the arguments do not match.
-    """
+def _is_batched(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
+) -> bool:
+    """Tell whether there is a batch dim."""
     dims = query.ndim
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
@@ -256,7 +254,7 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads: int) 
     return dims == 3
 
 
-def _check_sizes(query, key, value, dim: int, heads: int, separate: bool) -> None:
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, dim: int, heads: int, separate: bool) -> None:
     found = query.shape[2]
     if found != dim:
         raise AssertionError(f"was expecting embedding dimension of {dim}, but got {found}")

@@ -1,10 +1,12 @@
 """PyTorch's `torch.nn.functional`: layers as functions."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.dispatch.arguments.checked import with_checks
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
 from backlight.kernels.random import distributions
@@ -18,8 +20,14 @@ from backlight.nn.fractional_pooling import (
     fractional_max_pool3d,
     fractional_max_pool3d_with_indices,
 )
-from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
-from backlight.nn.sampling import affine_grid, grid_sample
+from backlight.nn.interpolation import (
+    affine_grid,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from backlight.ops.elementwise.activations import (
     hardshrink,
     logsigmoid,
@@ -110,6 +118,7 @@ from backlight.ops.out_variants import with_out
 from backlight.ops.random import dropout as dropouts
 from backlight.ops.random.dropout import dropout1d, dropout2d, dropout3d
 from backlight.ops.shape.padding import pad
+from backlight.tensor.tensor import Tensor
 
 __all__ = [
     *_activations,
@@ -224,28 +233,31 @@ __all__ = [
 ]
 
 
+Sizes = int | Sequence[int | None]
+
+
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None):
     """Return exp(x) / Σ exp(x) along `dim`."""
     dim = softmaxes.implicit_dim("softmax", input.ndim) if dim is None else dim
     return softmaxes.softmax(input, dim, dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None):
     """Return the logarithm of softmax along `dim`."""
     dim = softmaxes.implicit_dim("log_softmax", input.ndim) if dim is None else dim
     return softmaxes.log_softmax(input, dim, dtype)
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None):
     """Return softmax(−x) along `dim`."""
     dim = softmaxes.implicit_dim("softmin", input.ndim) if dim is None else dim
     return softmaxes.softmax(-input, dim, dtype)
 
 
-def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1):
     """Draw from the distribution softmax(logits), smoothed so that the draw has a gradient.
 
         softmax((logits + g) / tau), g = −log(−log(u)), u uniform
@@ -277,17 +289,17 @@ def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
 # --- dropout ----------------------------------------------------------------------------------------------------------
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Set each element to 0 with probability p while training, and divide the others by 1 − p."""
     return dropouts.dropout(input, p, training, inplace)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False):
     """Drop elements and keep mean and variance, for networks of SELU units."""
     return dropouts.alpha_dropout(input, p, training, inplace)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False):
     """Drop full channels and keep mean and variance, for networks of SELU units."""
     return dropouts.feature_alpha_dropout(input, p, training, inplace)
 
@@ -295,7 +307,15 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+):
     """Look up the rows of `weight` by the indices in `input`.
 
     Shapes: input (…), weight (n, dim) -> (…, dim)
@@ -324,7 +344,16 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 # --- channels ---------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
     """Normalise each channel over batch and space, then scale and shift it.
 
     In training it uses the batch's mean and variance, and the running ones move towards them by `momentum`. Else the
@@ -338,7 +367,14 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def instance_norm(
-    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ):
     """Normalise each channel of each example over space, then scale and shift the channel.
 
@@ -353,7 +389,7 @@ def instance_norm(
 # --- pooling ----------------------------------------------------------------------------------------------------------
 
 
-def adaptive_max_pool1d(input, output_size, return_indices=False):
+def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False):
     """Return the maxima of `output_size` windows over the last dim, optionally with their indices.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size)
@@ -362,17 +398,17 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
     return both if return_indices else both[0]
 
 
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False):
     """Return the maxima of windows over the last dim, and their indices."""
     return adaptive_pooling.adaptive_max_pool1d(input, output_size)
 
 
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False):
     """Return the maxima of windows over the last two dims, and their indices in the plane."""
     return adaptive_max_pool2d(input, output_size, True)
 
 
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False):
     """Return the maxima of windows over the last three dims, and their indices in the volume."""
     return adaptive_max_pool3d(input, output_size, True)
 

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.number_operands import no_kernel
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.factories import empty_like
+from backlight.tensor.generators import Generator
 from backlight.tensor.random_factories import randperm
 from backlight.tensor.tensor import Tensor
 
@@ -32,6 +34,8 @@ __all__ = [
     "xavier_uniform_",
     "zeros_",
 ]
+
+Rng = Generator | None
 
 LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
 GAINS = {**dict.fromkeys(LINEAR, 1), "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
@@ -57,13 +61,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2 / (1 + slope**2))
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Rng = None) -> Tensor:
     """Draw from the uniform distribution over [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Rng = None) -> Tensor:
     """Draw from the normal distribution."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -116,7 +120,7 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Rng = None) -> Tensor:
     """Draw from the uniform distribution over ±gain · √(6 / (fan_in + fan_out)).
 
     Source: Xavier Glorot, Yoshua Bengio: Understanding the difficulty of training deep feedforward neural networks,
@@ -126,7 +130,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Rng = None) -> Tensor:
     """Draw from the normal distribution with a deviation of gain · √(2 / (fan_in + fan_out)).
 
     Source: Xavier Glorot, Yoshua Bengio: Understanding the difficulty of training deep feedforward neural networks,
@@ -147,7 +151,7 @@ def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Rng = None
 ) -> Tensor:
     """Draw from the uniform distribution over ±gain · √(3 / fan).
 
@@ -165,7 +169,7 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Rng = None
 ) -> Tensor:
     """Draw from the normal distribution with a deviation of gain / √fan; see `kaiming_uniform_`."""
     deviation = _kaiming_deviation(tensor, a, mode, nonlinearity)
@@ -173,7 +177,7 @@ def kaiming_normal_(
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Rng = None
 ) -> Tensor:
     """Draw from the normal distribution truncated to [a, b].
 
@@ -192,7 +196,9 @@ def trunc_normal_(
         return draw(tensor, mean, std, a, b, generator)
 
 
-def _drawn_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
+def _drawn_until_inside(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None
+) -> Tensor:
     low, high = (tensor.new_tensor(limit).item() for limit in (a, b))
     found = tensor.normal_(mean, std, generator=generator)
     while (outside := (found < low) | (found > high)).any():
@@ -200,10 +206,12 @@ def _drawn_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: fl
     return tensor if found is tensor else tensor.copy_(found)
 
 
-def _drawn_by_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
+def _drawn_by_density(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None
+) -> Tensor:
     log_peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
-    def refused(candidates):
+    def refused(candidates: Tensor):
         log_density = candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
         return empty_like(candidates).uniform_(generator=generator).log_().gt(log_density)
 
@@ -217,7 +225,7 @@ def _drawn_by_density(tensor: Tensor, mean: float, std: float, a: float, b: floa
     return tensor if found is tensor else tensor.copy_(found)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Rng = None) -> Tensor:
     """Fill with a matrix whose rows, or columns if these are fewer, are orthonormal, times `gain`.
 
     Source: Andrew M. Saxe et al.: Exact solutions to the nonlinear dynamics of learning, 2013, arXiv:1312.6120
@@ -238,7 +246,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     return _filled(tensor, np.ascontiguousarray(gain * (q.T if wide else q)).reshape(tensor.shape))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Rng = None) -> Tensor:
     """Draw a matrix from the normal distribution, and set a share of each column to 0.
 
     Source: James Martens: Deep learning via Hessian-free optimization, 2010
@@ -279,7 +287,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def _under_old_name(function):
+def _under_old_name(function: Callable):
     """Return a function under its deprecated name, without the final `_`."""
     new = function.__name__
     old = new[:-1]

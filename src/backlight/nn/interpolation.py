@@ -1,4 +1,4 @@
-"""`interpolate` and its older names: the op for a mode and a number of dims, with PyTorch's checks."""
+"""`interpolate`, its older names, `grid_sample` and `affine_grid`: the op for a mode, with PyTorch's checks."""
 
 import warnings
 from collections.abc import Sequence
@@ -6,10 +6,14 @@ from numbers import Integral, Real
 
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.ops.nn.interpolation import upsample_to
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+
+Sizes = int | Sequence[int]
+Factors = float | Sequence[float]
 
 _MEANS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _KERNELS = {  # mode -> the op, and the number of dims
@@ -25,8 +29,8 @@ _KERNELS = {  # mode -> the op, and the number of dims
 
 def interpolate(
     input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
+    size: Sizes | None = None,
+    scale_factor: Factors | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -68,7 +72,7 @@ def interpolate(
     return upsample_to(input, _KERNELS[mode][0], sizes, scales, bool(align_corners), antialias)
 
 
-def _sizes(input: Tensor, size, dims: int) -> tuple[int, ...] | None:
+def _sizes(input: Tensor, size: Sizes | None, dims: int) -> tuple[int, ...] | None:
     """Return the new size of each dim, or None where none is given."""
     if size is None:
         return None
@@ -88,7 +92,7 @@ def _sizes(input: Tensor, size, dims: int) -> tuple[int, ...] | None:
     return tuple(map(int, size))
 
 
-def _scales(input: Tensor, scale_factor, dims: int) -> tuple[float, ...] | None:
+def _scales(input: Tensor, scale_factor: Factors | None, dims: int) -> tuple[float, ...] | None:
     """Return the factor of each dim, or None where none is given."""
     if scale_factor is None:
         return None
@@ -130,19 +134,25 @@ def _check_mode(mode: str, dims: int, align_corners: bool, antialias: bool) -> N
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: Factors | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+):
     """Resize signals, images or volumes: the old name of `interpolate`."""
     _warn("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Factors | None = None):
     """Resize by taking the nearest element: the old name of `interpolate` with mode "nearest"."""
     _warn("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Factors | None = None):
     """Resize images bilinearly, with corners aligned: an old name of `interpolate`."""
     _warn("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -152,3 +162,89 @@ def _warn(name: str) -> None:
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=3
     )
+
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """Sample the input at the coordinates of a grid.
+
+    Shapes: input (batch, channels, *sizes), grid (batch, *new sizes, dims) -> (batch, channels, *new sizes)
+
+    Args:
+        grid: coordinates from −1 to 1, the last dim's first.
+        mode: "bilinear" (trilinear for volumes), "nearest" or, for images, "bicubic".
+        padding_mode: the values outside: "zeros", "border" (the nearest element) or "reflection".
+        align_corners: whether −1 and 1 are the centres of the outer elements, not their edges.
+
+    Raises:
+        ValueError: there is no such mode.
+        RuntimeError: the shapes or dtypes do not fit.
+    """
+    if mode not in _MODES:
+        raise ValueProblem(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _PADDINGS:
+        raise ValueProblem(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    align_corners = _warned(align_corners)
+    return grid_sampler(input, grid, _MODES.index(mode), _PADDINGS.index(padding_mode), align_corners)
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """Return the sampling grid of affine maps of images or volumes.
+
+    Shapes: theta (batch, dims, dims + 1) -> (batch, *size[2:], dims), for `grid_sample`
+
+    Args:
+        size: (batch, channels, *sizes) of the sampled output.
+        align_corners: as for `grid_sample`.
+
+    Raises:
+        ValueError: the maps do not fit the size.
+        RuntimeError: the size is neither of images nor of volumes.
+    """
+    align_corners = _warned(align_corners)
+    if not theta.is_floating_point():
+        raise ValueProblem(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise ShapeError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
+        )
+    dims = len(size) - 2
+    if theta.ndim != 3 or tuple(theta.shape[1:]) != (dims, dims + 1):
+        raise ValueProblem(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
+            f"{theta.shape}."
+        )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
+            "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            UserWarning,
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
+        raise ValueProblem(f"Expected non-zero, positive output size. Got {size}")
+    return affine_grid_generator(theta, tuple(map(int, size)), align_corners)
+
+
+def _warned(align_corners: bool | None) -> bool:
+    """Return the option; give PyTorch's warning if it is left out."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return bool(align_corners)

@@ -71,10 +71,10 @@ class MetaTensorMixin:
         more = ", requires_grad=True" if self.requires_grad else ""
         return f"{type(self).shown}(..., device='meta', size={tuple(self._shape)}, dtype={self._kind}{more})"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict):
         return memo.setdefault(id(self), _made(type(self), self._shape, self._kind, self.requires_grad))
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int):
         return _made, (type(self), self._shape, self._kind, self.requires_grad)
 
 
@@ -102,12 +102,12 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     return made
 
 
-def is_meta(tensor) -> bool:
+def is_meta(tensor: TensorState) -> bool:
     """Tell whether a parameter or buffer has no memory."""
     return isinstance(tensor, MetaTensorMixin)
 
 
-def meta_like(tensor, kind: dtype | None = None) -> TensorState:
+def meta_like(tensor: TensorState, kind: dtype | None = None) -> TensorState:
     """Return a parameter, or buffer, of the same shape without memory.
 
     Args:
@@ -118,7 +118,7 @@ def meta_like(tensor, kind: dtype | None = None) -> TensorState:
     return _made(cls, Size(tensor.shape), kind, tensor.requires_grad)
 
 
-def materialised(tensor) -> TensorState:
+def materialised(tensor: TensorState) -> TensorState:
     """Return an uninitialised parameter, or buffer, of the same shape."""
     values = empty(tuple(tensor.shape), dtype=tensor.dtype)
     return Parameter(values, tensor.requires_grad) if isinstance(tensor, Parameter) else values

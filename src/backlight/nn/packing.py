@@ -150,10 +150,7 @@ def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pad_packed_sequence(
-    sequence: PackedSequence,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    total_length: int | None = None,
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Undo `pack_padded_sequence`: return the padded batch, in its old order, and the lengths.
 
@@ -182,7 +179,9 @@ def pad_packed_sequence(
     return index_select(padded, 0 if batch_first else 1, back), wrap(counts[back._data])
 
 
-def _padded(rows: Tensor, steps, places, shape: tuple[int, int], value: float, batch_first: bool) -> Tensor:
+def _padded(
+    rows: Tensor, steps: np.ndarray, places: np.ndarray, shape: tuple[int, int], value: float, batch_first: bool
+) -> Tensor:
     """Write rows at their (step, sequence) into a tensor filled with a value."""
     long, wide = shape
     first, second = (wide, long) if batch_first else (long, wide)

@@ -6,6 +6,8 @@ The parameters of a lazy module have a dtype and no shape until the module sees 
 references to it see it initialized.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.devices import device as device_kind
@@ -17,11 +19,12 @@ from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
-def check_is_bool(requires_grad) -> None:
+def check_is_bool(requires_grad: bool) -> None:
     """Raise PyTorch's error for a `requires_grad` that is no bool."""
     if not isinstance(requires_grad, bool):
         raise ArgumentError(
@@ -73,7 +76,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True):
         """All is done in `__new__`, where the memory is known."""
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict):
         if id(self) not in memo:
             memo[id(self)] = type(self)(wrap(np.array(self._data)), self.requires_grad)
         return memo[id(self)]
@@ -82,12 +85,13 @@ class Parameter(Tensor, metaclass=_ParameterKind):
         return "Parameter containing:\n" + super().__repr__()
 
 
-def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
-    """Return a parameter of a user's tensor class: an instance of that class, which `isinstance` takes for a Parameter.
+def empty_parameter(shape: int | Sequence[int], device: Device = None, dtype: dtype | None = None) -> Parameter:
+    """Return a parameter whose values are still to be written."""
+    return Parameter(empty(shape, device=device, dtype=dtype))
 
-    Raises:
-        RuntimeError: the class has a `detach` that returns another.
-    """
+
+def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
+    """Return a parameter of a user's tensor class: an instance of it, which `isinstance` takes for a Parameter."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         raise GraphError(
@@ -104,7 +108,7 @@ def answer_as_parameters() -> None:
     _ParameterKind.__instancecheck__ = _is_parameter
 
 
-def _is_parameter(cls: type, instance) -> bool:
+def _is_parameter(cls: type, instance: object) -> bool:
     if type.__instancecheck__(cls, instance):
         return True
     return cls is Parameter and isinstance(instance, TensorState) and "_is_param" in vars(instance)
@@ -147,7 +151,7 @@ class UninitializedTensorMixin:
     cls_to_become: type
 
     @classmethod
-    def _without_data(cls, kind: dtype | None, edge, device):
+    def _without_data(cls, kind: dtype | None, edge: object, device: Device):
         if kind is not None and not isinstance(kind, dtype):
             raise ArgumentError(f"empty(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
         made = new(cls)
@@ -158,7 +162,7 @@ class UninitializedTensorMixin:
         require_cpu(device)
         return made
 
-    def materialize(self, shape: tuple[int, ...], device=None, dtype: dtype | None = None) -> None:
+    def materialize(self, shape: tuple[int, ...], device: Device = None, dtype: dtype | None = None) -> None:
         """Become an ordinary, uninitialised tensor of a shape.
 
         Args:
@@ -233,12 +237,12 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict):
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, dtype=self._kind)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int):
         return (type(self), (self.requires_grad, None, self._kind))
 
 
@@ -252,11 +256,11 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device=None, dtype: dtype | None = None):
+    def __new__(cls, requires_grad: bool = True, device: Device = None, dtype: dtype | None = None):
         check_is_bool(requires_grad)
         return cls._without_data(dtype, LEAF if requires_grad else None, device)
 
-    def __init__(self, requires_grad: bool = True, device=None, dtype: dtype | None = None):
+    def __init__(self, requires_grad: bool = True, device: Device = None, dtype: dtype | None = None):
         """All is done in `__new__`."""
 
 
@@ -271,13 +275,15 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device=None, dtype: dtype | None = None, persistent: bool = True):
+    def __new__(
+        cls, requires_grad: bool = False, device: Device = None, dtype: dtype | None = None, persistent: bool = True
+    ):
         check_is_bool(requires_grad)
         made = cls._without_data(dtype, LEAF if requires_grad else None, device)
         made.persistent = persistent
         return made
 
 
-def is_lazy(param) -> bool:
+def is_lazy(param: object) -> bool:
     """Tell whether `param` is an uninitialized parameter or buffer."""
     return isinstance(param, UninitializedTensorMixin)

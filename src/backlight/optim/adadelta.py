@@ -1,11 +1,13 @@
 """Adadelta: steps scaled by how large earlier steps and gradients were."""
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import adadelta_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adadelta"]
 
@@ -29,8 +31,8 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1.0,
+        params: Parameters,
+        lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
@@ -42,26 +44,13 @@ class Adadelta(Optimizer):
     ):
         if not 0.0 <= rho <= 1.0:
             raise ValueProblem(f"Invalid rho value: {rho}; it must be in [0, 1]")
-        options = checked(
-            "eps",
-            "weight_decay",
-            lr=lr,
-            rho=rho,
-            eps=eps,
-            weight_decay=weight_decay,
-            maximize=maximize,
-            capturable=capturable,
-            foreach=foreach,
-            differentiable=differentiable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "eps", "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, rho, eps = number(group["lr"]), group["rho"], group["eps"]
         sign, decay = direction(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, "square_avg", "acc_delta")

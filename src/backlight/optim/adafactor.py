@@ -4,9 +4,9 @@ import numpy as np
 
 from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import count_step, given_options, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adafactor"]
 
@@ -29,8 +29,8 @@ class Adafactor(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
@@ -39,6 +39,7 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ):
+        options = given_options(locals())
         if not lr >= 0.0:
             raise ValueProblem(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:
@@ -51,14 +52,12 @@ class Adafactor(Optimizer):
         ):
             if wrong:
                 raise ValueProblem(problem)
-        options = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "foreach": foreach, "maximize": maximize})
+        super().__init__(params, options)
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, decay, (eps1, eps2) = number(group["lr"]), group["weight_decay"], group["eps"]
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 _begin(state, param)
@@ -76,7 +75,7 @@ class Adafactor(Optimizer):
         return update
 
 
-def _begin(state: dict, param) -> None:
+def _begin(state: dict, param: Tensor) -> None:
     """Initialise a parameter's state."""
     if param.ndim > 1:
         shape, kind = param.shape, writable(param).dtype

@@ -4,9 +4,9 @@ import numpy as np
 
 from backlight.engine.tensor_state import wrap, writable
 from backlight.kernels.nn.optimizer_steps import adagrad_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adagrad"]
 
@@ -31,8 +31,8 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -43,39 +43,23 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        options = checked(
-            "lr_decay",
-            "weight_decay",
-            "initial_accumulator_value",
-            "eps",
-            lr=lr,
-            lr_decay=lr_decay,
-            eps=eps,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            fused=fused,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "lr_decay", "weight_decay", "initial_accumulator_value", "eps"))
         for group in self.param_groups:
             for param in group["params"]:
                 self._state_of(param)
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, rate_decay, eps = number(group["lr"]), group["lr_decay"], group["eps"]
         sign, decay = direction(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self._state_of(param)
             size = rate / (1 + (count_step(state) - 1) * rate_decay)
             adagrad_step(values, grad, writable(state["sum"]), size, eps, sign, decay)
 
         return update
 
-    def _state_of(self, param) -> dict:
+    def _state_of(self, param: Tensor) -> dict:
         """Return a parameter's state, which PyTorch initialises before the first step."""
         state = self.state[param]
         if not state:

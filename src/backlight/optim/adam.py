@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adam_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, decay_factor, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, decay_factor, direction, given_options, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adam", "AdamW"]
 
@@ -36,8 +38,8 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -50,30 +52,14 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        options = checked(
-            "eps",
-            "weight_decay",
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=decoupled_weight_decay,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "eps", "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
         shrink, names = decay_factor(group), AMSGRAD if group["amsgrad"] else AVERAGES
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, *names)
@@ -94,8 +80,8 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
@@ -107,17 +93,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **given_options(locals()), decoupled_weight_decay=True)

@@ -1,10 +1,12 @@
 """Adamax: Adam with the largest gradient in place of the mean square."""
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adamax_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adamax"]
 
@@ -28,8 +30,8 @@ class Adamax(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
+        params: Parameters,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -39,26 +41,13 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        options = checked(
-            "eps",
-            "weight_decay",
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "eps", "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, "exp_avg", "exp_inf")

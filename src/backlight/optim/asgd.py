@@ -1,10 +1,12 @@
 """ASGD: gradient descent with an average of the iterates."""
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import asgd_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state, scalar
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, direction, init_state, number, scalar
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["ASGD"]
 
@@ -30,8 +32,8 @@ class ASGD(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
@@ -41,26 +43,13 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        options = checked(
-            "weight_decay",
-            lr=lr,
-            lambd=lambd,
-            alpha=alpha,
-            t0=t0,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, lambd, alpha, start = number(group["lr"]), group["lambd"], group["alpha"], group["t0"]
         sign, decay = direction(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, "ax", eta=scalar(rate), mu=scalar(1))
@@ -73,6 +62,6 @@ class ASGD(Optimizer):
         return update
 
 
-def _set(tensor, value: float) -> None:
+def _set(tensor: Tensor, value: float) -> None:
     """Set a number of the state, in its dtype."""
     tensor._data = tensor._data.dtype.type(value)

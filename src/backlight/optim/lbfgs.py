@@ -1,5 +1,7 @@
 """L-BFGS: Newton's method with a Hessian estimated from the last steps."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dispatch.observation import begin_write, end_write
@@ -9,8 +11,9 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
 from backlight.optim.line_search import Point, strong_wolfe
-from backlight.optim.optimizer import Optimizer
+from backlight.optim.optimizer import Optimizer, Parameters
 from backlight.optim.options import checked, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["LBFGS"]
 
@@ -35,8 +38,8 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1,
+        params: Parameters,
+        lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -44,20 +47,12 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ):
-        options = checked(
-            lr=lr,
-            max_iter=max_iter,
-            max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
-            tolerance_grad=tolerance_grad,
-            tolerance_change=tolerance_change,
-            history_size=history_size,
-            line_search_fn=line_search_fn,
-        )
-        super().__init__(params, options)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, checked(locals()))
         if len(self.param_groups) != 1:
             raise ValueProblem("LBFGS doesn't support per-parameter options (parameter groups); give it one list")
 
-    def step(self, closure):
+    def step(self, closure: Callable) -> Tensor | float:
         """Make up to `max_iter` iterations.
 
         Args:
@@ -68,11 +63,11 @@ class LBFGS(Optimizer):
         """
         return super().step(closure)
 
-    def _step(self, closure):
+    def _step(self, closure: Callable) -> Tensor | float:
         with silent_floats():
             return self._iterate(closure, user_place())
 
-    def _iterate(self, closure, place):
+    def _iterate(self, closure: Callable, place: tuple) -> Tensor | float:
         group = self.param_groups[0]
         state = self.state[group["params"][0]]
         state.setdefault("func_evals", 0)
@@ -129,7 +124,16 @@ class LBFGS(Optimizer):
             rest += (shares[i]._data - changes[i].dot(rest) * weights[i]) * steps[i]
         return rest
 
-    def _take_step(self, closure, start: Point, direction, length: float, limit: int, last: bool, place):
+    def _take_step(
+        self,
+        closure: Callable,
+        start: Point,
+        direction: np.ndarray,
+        length: float,
+        limit: int,
+        last: bool,
+        place: tuple,
+    ) -> tuple[Point, int]:
         """Update the parameters, by a line search if there is one; return the new point, and the closure's calls."""
         search = self.param_groups[0]["line_search_fn"]
         if search is None:
@@ -154,7 +158,7 @@ class LBFGS(Optimizer):
         self._add(end.length, direction, place)
         return end, evaluations
 
-    def _evaluate(self, closure):
+    def _evaluate(self, closure: Callable) -> tuple[Tensor | float, np.ndarray]:
         """Return the closure's loss, and the gradients of all parameters as one vector."""
         with enable_grad():
             loss = closure()
@@ -164,7 +168,7 @@ class LBFGS(Optimizer):
         ]
         return loss, np.concatenate(parts)
 
-    def _add(self, length: float, direction: np.ndarray, place) -> None:
+    def _add(self, length: float, direction: np.ndarray, place: tuple) -> None:
         """Move the parameters by length · direction."""
         offset = 0
         for param in self.param_groups[0]["params"]:

@@ -2,13 +2,14 @@
 
 import math
 
+import numpy as np
+
 from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ValueProblem
 from backlight.ops.linalg.addmm_family import addmm
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import number
-from backlight.optim.running import zeros_like
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import given_options, number, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Muon"]
@@ -37,7 +38,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params,
+        params: Parameters,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -47,21 +48,12 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ):
+        options = given_options(locals())
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueProblem(f"{name} should be >= 0 but is: {value}")
         if adjust_lr_fn is not None and adjust_lr_fn not in ADJUSTMENTS:
             raise ValueProblem(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        options = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
         super().__init__(params, options)
         for group in self.param_groups:
             for param in group["params"]:
@@ -70,12 +62,11 @@ class Muon(Optimizer):
                         f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}"
                     )
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, decay, momentum = number(group["lr"]), number(group["weight_decay"]), group["momentum"]
 
         @no_grad()
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = zeros_like(param)

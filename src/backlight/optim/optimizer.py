@@ -29,6 +29,9 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
 
+Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict]
+Update = Callable[[Tensor, np.ndarray, np.ndarray], None]  # of a parameter, its array, and its gradient's array
+
 required = object()
 
 NUMBERS = {"step", "mu_product", "eta", "mu"}  # entries of a state without the parameter's shape and dtype
@@ -49,7 +52,7 @@ class Optimizer:
         TypeError: `params` is one tensor, or holds something that is no tensor.
     """
 
-    def __init__(self, params: Iterable, defaults: dict):
+    def __init__(self, params: Parameters, defaults: dict):
         if isinstance(params, TensorState):
             raise ArgumentError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -139,7 +142,7 @@ class Optimizer:
                     param._grad._edge = None
                     param._grad.zero_()
 
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> Tensor | float | None:
         """Update every parameter that has a gradient.
 
         Args:
@@ -152,7 +155,7 @@ class Optimizer:
             return self._step_between_hooks(closure)
         return self._step(closure)
 
-    def _step(self, closure):
+    def _step(self, closure: Callable | None) -> Tensor | float | None:
         loss = None
         if closure is not None:
             with enable_grad():
@@ -172,7 +175,7 @@ class Optimizer:
                         end_write(param)
         return loss
 
-    def _step_between_hooks(self, closure):
+    def _step_between_hooks(self, closure: Callable | None) -> Tensor | float | None:
         args, kwargs = (self, closure), {}
         for hook in list(self._before_step.values()):
             answer = hook(self, args, kwargs)
@@ -183,8 +186,8 @@ class Optimizer:
             hook(self, args, kwargs)
         return result
 
-    def updater(self, group: dict) -> Callable:
-        """Return the function that updates one parameter, called with the tensor, its array and its gradient's array.
+    def updater(self, group: dict) -> Update:
+        """Return the function that updates one parameter of a group, by the group's options.
 
         Raises:
             NotImplementedError: the subclass has none.
@@ -253,7 +256,7 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _names_and_tensors(params) -> tuple[list[str], list]:
+def _names_and_tensors(params: Tensor | Iterable) -> tuple[list[str], list]:
     """Split the parameters of a group into names, if given, and tensors."""
     if isinstance(params, TensorState):
         return [], [params]
@@ -269,12 +272,12 @@ def _names_and_tensors(params) -> tuple[list[str], list]:
     return names, [param[1] for param in params] if names else params
 
 
-def _fitted(value, param: Tensor):
+def _fitted(value: dict, param: Tensor) -> dict:
     """Return a copy of a parameter's state, with tensors cast to its dtype, except those that are numbers."""
     return {name: _copied(entry, None if name in NUMBERS else param._data.dtype) for name, entry in value.items()}
 
 
-def _copied(entry, kind: np.dtype | None):
+def _copied(entry: object, kind: np.dtype | None) -> object:
     if isinstance(entry, list):
         return [_copied(each, kind) for each in entry]
     return wrap(np.array(entry._data, kind)) if isinstance(entry, TensorState) else entry

@@ -1,28 +1,35 @@
-"""The options of optimizers: checked when one is made, read when it steps."""
+"""The options of optimizers, checked when one is made and read when it steps, and the state of their parameters."""
 
 from types import NoneType
 
 import numpy as np
 
-from backlight.engine.tensor_state import TensorState
+from backlight.dtypes import get_default_dtype
+from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, DimError, ValueProblem
-
-__all__ = ["checked", "decay_factor", "direction", "number"]
+from backlight.tensor.tensor import Tensor
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
-def checked(*not_negative: str, **options) -> dict:
+def given_options(arguments: dict) -> dict:
+    """Return the options of an optimizer among the local names of its `__init__`."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
+
+
+def checked(arguments: dict, *not_negative: str) -> dict:
     """Check the options of an optimizer, which are the defaults of its groups, and return them.
 
     Args:
+        arguments: the local names of `__init__`; `betas`, `foreach`, `fused` and `differentiable` are checked where
+            they are among them.
         not_negative: names of options that must be 0 or more; `lr` always must.
-        options: all of them; `betas`, `foreach`, `fused` and `differentiable` are checked where they are given.
 
     Raises:
         ValueError: a number is out of its range, or a tensor has several elements.
         RuntimeError: options contradict each other.
     """
+    options = given_options(arguments)
     rate = options["lr"]
     if isinstance(rate, TensorState) and rate.numel() != 1:
         raise ValueProblem("Tensor lr must be 1-element")
@@ -58,7 +65,7 @@ def _check_betas(betas: tuple) -> None:
         raise ValueProblem("betas must be either both floats or both Tensors")
 
 
-def number(value) -> float:
+def number(value: float | TensorState) -> float:
     """Return an option that may be a tensor of one element as a Python number."""
     return value.item() if isinstance(value, TensorState) else value
 
@@ -72,3 +79,26 @@ def direction(group: dict) -> tuple[int, float]:
 def decay_factor(group: dict) -> float:
     """Return the factor of a group's decoupled weight decay at each step."""
     return 1 - number(group["lr"]) * number(group["weight_decay"]) if group["decoupled_weight_decay"] else 1
+
+
+def scalar(value: float) -> Tensor:
+    """Return a number of an optimizer's state: a 0-d tensor, float32 unless the default dtype is float64."""
+    kind = np.float64 if get_default_dtype().numpy == np.float64 else np.float32
+    return wrap(kind(value))
+
+
+def zeros_like(param: Tensor) -> Tensor:
+    """Return zeros of a parameter's shape and dtype."""
+    return wrap(np.zeros_like(writable(param)))
+
+
+def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
+    """Initialise a parameter's state: a count of 0, zeros under names, and other entries."""
+    state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
+
+
+def count_step(state: dict) -> float:
+    """Increment the step count of a parameter's state, and return it."""
+    step = state["step"]
+    step._data = step._data + step._data.dtype.type(1)
+    return float(step._data)

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import radam_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, decay_factor, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["RAdam"]
 
@@ -33,8 +35,8 @@ class RAdam(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -45,28 +47,14 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        options = checked(
-            "eps",
-            "weight_decay",
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            decoupled_weight_decay=decoupled_weight_decay,
-            differentiable=differentiable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "eps", "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
         shrink = decay_factor(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, "exp_avg", "exp_avg_sq")

@@ -1,10 +1,12 @@
 """RMSprop: steps scaled by a running average of squared gradients."""
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["RMSprop"]
 
@@ -33,8 +35,8 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -45,32 +47,15 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        options = checked(
-            "eps",
-            "momentum",
-            "weight_decay",
-            "alpha",
-            lr=lr,
-            momentum=momentum,
-            alpha=alpha,
-            eps=eps,
-            centered=centered,
-            weight_decay=weight_decay,
-            capturable=capturable,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "eps", "momentum", "weight_decay", "alpha"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, alpha, eps = number(group["lr"]), group["alpha"], group["eps"]
         momentum, centered = group["momentum"], group["centered"]
         sign, decay = direction(group)
         names = ["square_avg", *(["momentum_buffer"] if momentum > 0 else []), *(["grad_avg"] if centered else [])]
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, *names)

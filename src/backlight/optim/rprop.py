@@ -5,9 +5,9 @@ import numpy as np
 from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, number
-from backlight.optim.running import count_step, init_state
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, init_state, number
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["Rprop"]
 
@@ -28,8 +28,8 @@ class Rprop(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
@@ -42,23 +42,13 @@ class Rprop(Optimizer):
             raise ValueProblem(
                 f"Invalid eta values: {etas[0]}, {etas[1]}; the first must be in (0, 1), the other over 1"
             )
-        options = checked(
-            lr=lr,
-            etas=etas,
-            step_sizes=step_sizes,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals()))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, (shrink, grow), (smallest, largest) = number(group["lr"]), group["etas"], group["step_sizes"]
         sign = -1 if group["maximize"] else 1
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
                 init_state(state, param, "prev", step_size=wrap(np.full_like(values, rate)))

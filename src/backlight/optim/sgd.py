@@ -1,11 +1,13 @@
 """Stochastic gradient descent."""
 
+import numpy as np
+
 from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
-from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number
-from backlight.optim.running import zeros_like
+from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.options import checked, direction, number, zeros_like
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["SGD"]
 
@@ -28,8 +30,8 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
@@ -45,28 +47,14 @@ class SGD(Optimizer):
                 "Nesterov momentum requires a momentum and zero dampening; got "
                 f"momentum={momentum}, dampening={dampening}"
             )
-        options = checked(
-            "momentum",
-            "weight_decay",
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-            foreach=foreach,
-            differentiable=differentiable,
-            fused=fused,
-        )
-        super().__init__(params, options)
+        super().__init__(params, checked(locals(), "momentum", "weight_decay"))
 
-    def updater(self, group: dict):
-        """Return the update of one parameter under this group's options."""
+    def updater(self, group: dict) -> Update:
         rate, momentum, nesterov = number(group["lr"]), group["momentum"], group["nesterov"]
         share = 1 - group["dampening"]
         sign, decay = direction(group)
 
-        def update(param, values, grad):
+        def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             velocity, kept = None, share
             if momentum:
                 state = self.state[param]

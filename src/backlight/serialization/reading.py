@@ -6,6 +6,7 @@ import struct
 import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from typing import BinaryIO
 
 import numpy as np
@@ -136,10 +137,6 @@ def _parameter_with_state(data, requires_grad: bool, hooks, state: dict) -> Para
     return made
 
 
-def _tensor_of_old(stored: StoredArray, offset: int, size: tuple, stride: tuple):
-    return _tensor(stored, offset, size, stride, False)
-
-
 def _set(values: list) -> set:
     return set(map(hashable, values))
 
@@ -159,7 +156,7 @@ def _bytes(text: str, encoding: str) -> bytes:
 
 STORAGES = {f"torch.{kind.old_name}Storage": kind for kind in ALL}
 NAMES: Mapping[str, object] = {
-    "torch._utils._rebuild_tensor": Builder(_tensor_of_old),
+    "torch._utils._rebuild_tensor": Builder(partial(_tensor, requires_grad=False)),
     "torch._utils._rebuild_tensor_v2": Builder(_tensor),
     "torch._utils._rebuild_parameter": Builder(_parameter),
     "torch._utils._rebuild_parameter_with_state": Builder(_parameter_with_state),

@@ -6,6 +6,7 @@ from backlight.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.ops.type_promotion import is_float
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.numerical_jacobians import (
     GradcheckError,
     as_tuple,
@@ -42,7 +43,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
         _check_missing_tangents(check)
 
 
-def _compare_columns(check, everything, places) -> None:
+def _compare_columns(check, everything: list[Tensor], places: list[int]) -> None:
     for i, varied in enumerate(check.wanted):
         measured = numerical_jacobians(check.func, check.inputs, varied, check.eps)
         found = [np.zeros((out._data.size, varied._data.size)) for out in everything]
@@ -55,7 +56,7 @@ def _compare_columns(check, everything, places) -> None:
             _compare(check, number, i, found[place], measured[place])
 
 
-def _compare(check, number: int, i: int, found, measured) -> None:
+def _compare(check, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
     if not np.allclose(found, measured, rtol=check.rtol, atol=check.atol):
         raise GradcheckError(
             f"Jacobian computed with forward mode mismatch for output {number} with respect to input {i},\n"
@@ -63,7 +64,7 @@ def _compare(check, number: int, i: int, found, measured) -> None:
         )
 
 
-def _compare_products(check, everything, places) -> None:
+def _compare_products(check, everything: list[Tensor], places: list[int]) -> None:
     rng = np.random.default_rng(0)
     for i, varied in enumerate(check.wanted):
         direction = unit_direction(rng, varied)
@@ -85,7 +86,7 @@ def analytical_jvp(check, directions: dict) -> list[np.ndarray]:
         return [np.asarray(_tangent_of(out)._data).copy() for out in outs]
 
 
-def _dual(tensor, direction):
+def _dual(tensor: Tensor, direction: np.ndarray | None):
     zeros = np.zeros(tensor._data.shape, tensor._data.dtype)
     return make_dual(tensor.detach(), wrap(zeros if direction is None else direction))
 
@@ -96,7 +97,7 @@ def _replaced(check, values: list) -> list:
     return [of_wanted.get(id(one), one) for one in check.inputs]
 
 
-def _tangent_of(out):
+def _tangent_of(out: Tensor):
     tangent = unpack_dual(out).tangent if is_float(out._data.dtype) else None
     return TENSOR_OPS.filling_zeros(out.detach()) if tangent is None else tangent
 
@@ -128,7 +129,7 @@ def check_forward_batches(check) -> None:
     """Raise if vmap over tangents differs from a loop over them."""
     for i, tensor in enumerate(check.wanted):
 
-        def push(tangent, i=i, tensor=tensor):
+        def push(tangent: Tensor, i: int = i, tensor: Tensor = tensor):
             with dual_level():
                 own = make_dual(tensor.detach(), tangent)
                 duals = [own if j == i else one.detach() for j, one in enumerate(check.wanted)]

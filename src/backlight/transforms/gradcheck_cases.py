@@ -1,5 +1,7 @@
 """Further checks of gradcheck: gradients of the outputs that are zero, missing or batched."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.autograd.api import grad as batched_grad
@@ -7,10 +9,11 @@ from backlight.engine.node import Node, next_sequence
 from backlight.engine.provenance import user_place
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import edge_of, wrap
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.numerical_jacobians import GradcheckError, differentiable, vector_jacobian
 
 
-def _zeros(outputs) -> list:
+def _zeros(outputs: Sequence[Tensor]) -> list:
     return [wrap(np.zeros(out._data.shape, out._data.dtype)) for out in outputs]
 
 
@@ -49,12 +52,12 @@ class UndefinedGrad(Node):
 
     __slots__ = ()
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: object, edges: tuple, keep: bool):
         """Return a missing gradient."""
         return (None,)
 
 
-def _without_gradient(out):
+def _without_gradient(out: Tensor):
     """Return an alias of the tensor that passes no gradient on."""
     node = UndefinedGrad()
     node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None

@@ -1,7 +1,7 @@
 """PyTorch's pytrees: flatten nested tuples, lists and dicts into leaves, and unflatten them."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -42,7 +42,7 @@ class Spec:
     def __hash__(self) -> int:
         return hash((self.kind, self.leaves))
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         same = isinstance(other, Spec) and self.kind is other.kind and self.context == other.context
         return same and self.children == other.children
 
@@ -61,11 +61,22 @@ class Spec:
 
 LEAF = Spec(None, None, ())
 
-registered: dict[type, tuple[Callable, Callable]] = {}  # class -> (flatten function, unflatten function)
+# class -> (children and context of a structure, structure of children and context); users register more
+NODES: dict[type, tuple[Callable, Callable]] = {
+    tuple: (lambda tree: (tree, None), lambda children, _: tuple(children)),
+    list: (lambda tree: (tree, None), lambda children, _: list(children)),
+    dict: (lambda tree: (tree.values(), list(tree)), lambda children, keys: dict(zip(keys, children))),
+    OrderedDict: (lambda tree: (tree.values(), list(tree)), lambda children, keys: OrderedDict(zip(keys, children))),
+    defaultdict: (
+        lambda tree: (tree.values(), [tree.default_factory, list(tree)]),
+        lambda children, context: defaultdict(context[0], zip(context[1], children)),
+    ),
+    deque: (lambda tree: (tree, tree.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen)),
+}
 
 
-def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
-    """Return the leaves of a structure in order, and the structure.
+def tree_flatten(tree: object, is_leaf: Callable | None = None) -> tuple[list, Spec]:
+    """Return the leaves of a structure in order, and the structure around them.
 
     Args:
         is_leaf: a function that returns whether a structure counts as a leaf.
@@ -74,7 +85,7 @@ def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree, leaves: list, is_leaf) -> Spec:
+def _flatten(tree: object, leaves: list, is_leaf: Callable | None) -> Spec:
     opened = None if is_leaf is not None and is_leaf(tree) else children_of(tree)
     if opened is None:
         leaves.append(tree)
@@ -83,72 +94,49 @@ def _flatten(tree, leaves: list, is_leaf) -> Spec:
     return Spec(kind, context, tuple([_flatten(child, leaves, is_leaf) for child in children]))
 
 
-def children_of(tree):
+def children_of(tree: object) -> tuple[type, object, list] | None:
     """Return the class, the context and the children of a structure; None for a leaf."""
     kind = tree.__class__
-    if kind is tuple or kind is list:
-        return kind, None, tree
-    if kind is dict or kind is OrderedDict:
-        return kind, list(tree), list(tree.values())
-    if kind is defaultdict:
-        return kind, [tree.default_factory, list(tree)], list(tree.values())
-    if kind is deque:
-        return kind, tree.maxlen, tree
-    if kind in registered:
-        children, context = registered[kind][0](tree)
+    if kind in NODES:
+        children, context = NODES[kind][0](tree)
         return kind, context, list(children)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return namedtuple, kind, tree
+        return namedtuple, kind, list(tree)
     return None
 
 
-def unflatten(leaves, spec: Spec):
+def tree_unflatten(leaves: Iterable, spec: Spec) -> object:
     """Return the structure with these leaves."""
     return _unflatten(iter(leaves), spec)
 
 
-def _unflatten(leaves, spec: Spec):
-    kind = spec.kind
-    if kind is None:
+def _unflatten(leaves: Iterator, spec: Spec) -> object:
+    if spec.kind is None:
         return next(leaves)
     children = [_unflatten(leaves, child) for child in spec.children]
-    if kind is tuple or kind is list:
-        return kind(children)
-    if kind is dict or kind is OrderedDict:
-        return kind(zip(spec.context, children))
-    if kind is defaultdict:
-        return defaultdict(spec.context[0], zip(spec.context[1], children))
-    if kind is deque:
-        return deque(children, maxlen=spec.context)
-    if kind in registered:
-        return registered[kind][1](children, spec.context)
+    if spec.kind in NODES:
+        return NODES[spec.kind][1](children, spec.context)
     return spec.context(*children)
 
 
-def leaves_of(tree) -> list:
+def tree_leaves(tree: object, is_leaf: Callable | None = None) -> list:
     """Return the leaves of a structure in order."""
-    return flatten(tree)[0]
+    return tree_flatten(tree, is_leaf)[0]
 
 
-def mapped(function, tree):
+def tree_map(function: Callable, tree: object) -> object:
     """Return the structure with a function applied to each leaf."""
-    leaves, spec = flatten(tree)
-    return unflatten([function(leaf) for leaf in leaves], spec)
+    leaves, spec = tree_flatten(tree)
+    return tree_unflatten([function(leaf) for leaf in leaves], spec)
 
 
-def broadcast_to(tree, spec: Spec) -> list | None:
+def broadcast_to(tree: object, spec: Spec) -> list | None:
     """Return one leaf of `tree`, whose structure may end earlier, for each leaf of `spec`; None if they do not fit."""
     opened = children_of(tree)
     if opened is None:
         return [tree] * spec.leaves
     kind, context, children = opened
-    children = list(children)
     if kind is not spec.kind or context != spec.context or len(children) != len(spec.children):
         return None
-    found: list = []
-    for child, inner in zip(children, spec.children):
-        part = broadcast_to(child, inner)
-        if part is None:
-            return None
-        found += part
-    return found
+    parts = [broadcast_to(child, inner) for child, inner in zip(children, spec.children)]
+    return None if None in parts else [leaf for part in parts for leaf in part]

@@ -3,14 +3,15 @@
 A leaf is any object except a tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import UnionType
 from typing import Any
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.transforms.pytrees import LEAF, Spec, children_of, flatten, registered, unflatten
+from backlight.transforms.pytrees import LEAF, NODES, Spec, children_of, tree_flatten, tree_leaves
+from backlight.transforms.pytrees import tree_unflatten as unflatten
 
 __all__ = [
     "PyTree",
@@ -33,17 +34,8 @@ __all__ = [
 ]
 
 PyTree = Any
+Which = type | tuple | UnionType | Callable  # the leaves that are meant
 TreeSpec = Spec
-BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # flattened without being registered
-
-
-def tree_flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
-    """Return the leaves of a structure in order, and the structure around them.
-
-    Args:
-        is_leaf: a function that returns whether a structure counts as a leaf.
-    """
-    return flatten(tree, is_leaf)
 
 
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
@@ -66,24 +58,19 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
     return unflatten(leaves, treespec)
 
 
-def tree_leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
-    """Return the leaves of a structure in order."""
-    return flatten(tree, is_leaf)[0]
-
-
 def tree_iter(tree: PyTree, is_leaf: Callable | None = None) -> Iterable:
     """Iterate over the leaves of a structure in order."""
-    yield from flatten(tree, is_leaf)[0]
+    yield from tree_leaves(tree, is_leaf)
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable | None = None) -> TreeSpec:
     """Return the structure around the leaves."""
-    return flatten(tree, is_leaf)[1]
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether something is a leaf."""
-    return flatten(tree, is_leaf)[1] is LEAF
+    return tree_flatten(tree, is_leaf)[1] is LEAF
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
@@ -95,7 +82,7 @@ def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | N
     Raises:
         ValueError: the structure of one of them does not match.
     """
-    leaves, spec = flatten(tree, is_leaf)
+    leaves, spec = tree_flatten(tree, is_leaf)
     others = [_parts(one, spec) for one in rests]
     return unflatten([func(*parts) for parts in zip(leaves, *others)], spec)
 
@@ -106,7 +93,7 @@ def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | 
     return tree
 
 
-def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+def tree_map_only(which: Which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
     """Return the structure with a function applied to the leaves of some classes.
 
     Args:
@@ -116,7 +103,7 @@ def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | No
     return tree_map(lambda leaf: func(leaf) if meant(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+def tree_map_only_(which: Which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
     """Call a function on the leaves of some classes, as `tree_map_only`, and return the structure unchanged."""
     tree_map_only(which, func, tree, is_leaf)
     return tree
@@ -132,13 +119,13 @@ def tree_any(pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> b
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+def tree_all_only(which: Which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether a test holds for all leaves of some classes."""
     meant = _test(which)
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
 
 
-def tree_any_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+def tree_any_only(which: Which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
     """Tell whether a test holds for a leaf of some classes."""
     meant = _test(which)
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
@@ -154,12 +141,12 @@ def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable
     Raises:
         ValueError: the class is registered already.
     """
-    if cls in registered or cls in BUILTIN:
+    if cls in NODES:
         raise ValueProblem(f"{cls} is already registered as pytree node.")
-    registered[cls] = (flatten_fn, unflatten_fn)
+    NODES[cls] = (flatten_fn, unflatten_fn)
 
 
-def _test(which) -> Callable:
+def _test(which: Which) -> Callable:
     if isinstance(which, (type, tuple, UnionType)):
         return lambda leaf: isinstance(leaf, which)
     if not callable(which):
@@ -167,7 +154,7 @@ def _test(which) -> Callable:
     return which
 
 
-def _parts(tree, spec: TreeSpec) -> list:
+def _parts(tree: object, spec: TreeSpec) -> list:
     """Return the parts of a structure at the leaves of another."""
     if spec.is_leaf():
         return [tree]

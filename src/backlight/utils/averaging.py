@@ -13,9 +13,10 @@ from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
 from backlight.nn.modules.batchnorm import BatchNorm
 from backlight.nn.modules.module import Module
-from backlight.optim.schedules.averaging import SWALR
+from backlight.optim.schedules.curves import SWALR
 from backlight.tensor.creation import tensor
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "SWALR",
@@ -44,7 +45,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
     _check_decay(decay)
 
     @no_grad()
-    def ema_update(averages: list[Tensor], currents: list[Tensor], num_averaged) -> None:
+    def ema_update(averages: list[Tensor], currents: list[Tensor], num_averaged: Tensor | int) -> None:
         for average, current in zip(averages, currents, strict=True):
             if average.is_floating_point():
                 average.lerp_(current, 1 - decay)
@@ -58,7 +59,7 @@ def get_swa_multi_avg_fn() -> Callable:
     """Return the plain average of lists of floating-point tensors, in place."""
 
     @no_grad()
-    def swa_update(averages: list[Tensor], currents: list[Tensor], num_averaged) -> None:
+    def swa_update(averages: list[Tensor], currents: list[Tensor], num_averaged: Tensor | int) -> None:
         for average, current in zip(averages, currents, strict=True):
             average.lerp_(current, 1 / (num_averaged + 1))
 
@@ -83,7 +84,14 @@ class AveragedModel(Module):
         AssertionError: `avg_fn` and `multi_avg_fn` are both given.
     """
 
-    def __init__(self, model: Module, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False):
+    def __init__(
+        self,
+        model: Module,
+        device: Device = None,
+        avg_fn: Callable | None = None,
+        multi_avg_fn: Callable | None = None,
+        use_buffers: bool = False,
+    ):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -126,7 +134,7 @@ class AveragedModel(Module):
 
 
 @no_grad()
-def update_bn(loader: Iterable, model: Module, device=None) -> None:
+def update_bn(loader: Iterable, model: Module, device: Device = None) -> None:
     """Compute the running statistics of a model's batch norms anew, as the average over all batches of `loader`.
 
     Args:

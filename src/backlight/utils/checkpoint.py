@@ -12,8 +12,12 @@ from backlight.amp.autocasting import autocast_again
 from backlight.autograd.api import backward
 from backlight.autograd.function import Function
 from backlight.dispatch.arguments.checked import unwrapped, with_checks
+from backlight.dispatch.dispatcher import interpreting
+from backlight.dispatch.interpreters import Interpreter
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.backward_tasks import count_tasks, current_task
 from backlight.engine.grad_mode import enable_grad, modes, no_grad
+from backlight.engine.provenance import describe_place, user_place
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import block
@@ -27,7 +31,6 @@ from backlight.transforms.checkpoint.selective_checkpoint import (
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
-from backlight.utils.checkpoint_debugging import OpLog
 
 __all__ = [
     "CheckpointError",
@@ -44,6 +47,77 @@ __all__ = [
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]
+
+TEMPLATE = """ \
+An error happened while unpacking tensors; dumping logs of latest computation
+because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.
+Scroll all the way down for guidance on how to navigate these logs.
+
+Operations executed during the original forward:
+
+{forward}
+
+Operations executed during recomputation:
+
+{again}
+
+ ERROR: Detected non-determinism while running activation checkpointing
+
+ {first}
+ The operations are listed above in the order in which they ran, each with its line. Where the two lists part, the
+ function did something else the second time: it must compute from its arguments and from random numbers only.
+"""
+
+
+class _OpRecorder(Interpreter):
+    """Records each op with its inputs and its line."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self, lines: list[str]):
+        self.lines = lines
+
+    def op(self, op, function, args: tuple, kwargs: dict):
+        """Record the op, and run it."""
+        inputs = ", ".join(_describe(one) for one in (*args, *kwargs.values()))
+        self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
+        return function(*args, **kwargs)
+
+
+def _describe(value) -> str:
+    if isinstance(value, TensorState):
+        kind = str(from_numpy_dtype(value._data.dtype)).removeprefix("torch.")
+        return f"{kind}{list(value._data.shape)}"
+    return type(value).__name__ if isinstance(value, (list, tuple, dict)) else repr(value)
+
+
+class OpLog:
+    """The ops of a checkpoint's forward and of its recomputation."""
+
+    def __init__(self):
+        self.forward: list[str] = []
+        self.again: list[str] = []
+
+    def contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
+        """Return the two contexts that record the ops."""
+        return interpreting(_OpRecorder(self.forward)), self._record_again()
+
+    @block
+    def _record_again(self) -> Iterator[None]:
+        self.again.clear()
+        with interpreting(_OpRecorder(self.again)):
+            yield
+
+    def explain(self, problem: CheckpointError) -> None:
+        """Raise the error with the logs."""
+        pairs = zip([*self.forward, None], [*self.again, None])
+        at = next((n for n, (one, other) in enumerate(pairs) if one != other), len(self.forward))
+        same = at >= len(self.forward) and at >= len(self.again)
+        first = "Both ran the same operations." if same else f"They differ from operation {at + 1} on."
+        raise CheckpointError(
+            TEMPLATE.format(forward="\n".join(self.forward), again="\n".join(self.again), first=first)
+        ) from problem
+
 
 PASS_USE_REENTRANT = (
     "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
@@ -85,15 +159,10 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _Settings.early_stop = before
 
 
-def _metadata(tensor) -> dict:
-    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
-
-
-def _no_metadata(tensor) -> None:
-    return None
-
-
-CHECKS = {"default": _metadata, "none": _no_metadata}
+CHECKS: dict[str, Callable] = {  # what must be the same of saved and of recomputed tensors
+    "default": lambda tensor: {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device},
+    "none": lambda tensor: None,
+}
 
 
 def checkpoint(

@@ -1,5 +1,6 @@
 """Multi-head attention."""
 
+from backlight.dtypes import dtype
 from backlight.errors import ValueProblem
 from backlight.nn import init
 from backlight.nn.attention import multi_head_attention_forward
@@ -8,6 +9,7 @@ from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["MultiheadAttention"]
 
@@ -46,8 +48,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueProblem(

@@ -1,7 +1,7 @@
 """Hooks on a module's call: before forward, after it, and on the gradients that pass through it.
 
 Old backward hooks (`register_backward_hook`) and full ones exclude each other: see
-`nn/internal/legacy_backward_hooks.py`.
+`nn/internal/backward_hooks.py`.
 
 NOTE [Hooks everywhere]
 A module without hooks has no `Hooks`: its call looks once and goes to `forward`. The first hook for all modules puts
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.errors import GraphError
-from backlight.nn.internal.full_backward_hooks import GradientWatch
-from backlight.nn.internal.legacy_backward_hooks import hook_last_node
+from backlight.nn.internal.backward_hooks import GradientWatch, hook_last_node
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Hooks:
         own, everywhere = getattr(self, moment), getattr(EVERYWHERE, moment)
         return {**everywhere, **own} if everywhere else own
 
-    def call(self, module, args: tuple, kwargs: dict):
+    def call(self, module: object, args: tuple, kwargs: dict):
         """Call the module's forward between its hooks."""
         result, finished = None, set()
         try:
@@ -77,7 +76,7 @@ class Hooks:
             )
         self.full = full
 
-    def _run_before(self, module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def _run_before(self, module: object, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         for hook in list(self._joined("before").values()):
             if hook.with_kwargs:
                 answer = hook.function(module, args, kwargs)
@@ -94,7 +93,7 @@ class Hooks:
                     args = answer if isinstance(answer, tuple) else (answer,)
         return args, kwargs
 
-    def _full_backward_hooks(self, module) -> GradientWatch | None:
+    def _full_backward_hooks(self, module: object) -> GradientWatch | None:
         before, after = self._joined("backward_before"), self._joined("backward")
         if not (before or after):
             return None
@@ -102,7 +101,7 @@ class Hooks:
             module, [hook.function for hook in before.values()], [hook.function for hook in after.values()]
         )
 
-    def _run_always_called(self, module, args, kwargs, result, finished: set) -> None:
+    def _run_always_called(self, module: object, args: tuple, kwargs: dict, result: object, finished: set) -> None:
         """After an error, run the forward hooks with `always_call` that have not run yet."""
         for number, hook in self._joined("after").items():
             if not hook.always_call or number in finished:
@@ -118,7 +117,7 @@ class Hooks:
                 )
 
 
-def _run_after(hook: Hook, module, args, kwargs, result):
+def _run_after(hook: Hook, module: object, args: tuple, kwargs: dict, result: object):
     return hook.function(module, args, kwargs, result) if hook.with_kwargs else hook.function(module, args, result)
 
 

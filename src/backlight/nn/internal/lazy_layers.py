@@ -1,8 +1,6 @@
 """Layers that learn how many features or channels they have from their first input (see NOTE [Lazy modules])."""
 
-from collections.abc import Sequence
-
-from backlight.dtypes import int64
+from backlight.dtypes import dtype, int64
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import ShapeError, ValueProblem
 from backlight.nn.modules.batchnorm import (
@@ -15,19 +13,13 @@ from backlight.nn.modules.batchnorm import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from backlight.nn.modules.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
+from backlight.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Sizes
 from backlight.nn.modules.lazy import LazyModuleMixin
 from backlight.nn.modules.linear import Linear
 from backlight.nn.parameter import UninitializedBuffer, UninitializedParameter
 from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "LazyBatchNorm1d",
@@ -51,7 +43,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
+    def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: dtype | None = None):
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -82,13 +74,27 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = features
 
 
+def _lazy(mixin: type, base: type, layer: type) -> type:
+    """Return the lazy form of a layer, which becomes the layer; PyTorch derives those of norms from their base."""
+    article = "An" if layer.__name__.startswith("I") else "A"
+    members = {
+        "__doc__": f"{article} `{layer.__name__}` whose `{mixin.open_size}` comes from its first input.",
+        "__module__": __name__,
+        "cls_to_become": layer,
+        **{name: getattr(layer, name) for name in ("dims", "single") if hasattr(layer, name)},
+    }
+    return type(f"Lazy{layer.__name__}", (mixin, base), members)
+
+
 # --- convolutions -----------------------------------------------------------------------------------------------------
 
 
 class _LazyConvolution(LazyModuleMixin):
     """What lazy convolutions share: `in_channels` comes from the first input."""
 
-    def _leave_open(self, out_channels: int, bias: bool, device, dtype) -> None:
+    open_size = "in_channels"
+
+    def _leave_open(self, out_channels: int, bias: bool, device: Device, dtype: dtype | None) -> None:
         """Set what is known, and leave weight and bias without a shape."""
         self.out_channels = out_channels
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -136,74 +142,46 @@ class _LazyPlain(_LazyConvolution):
     def __init__(
         self,
         out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._leave_open(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyPlain, Conv1d):
-    """A `Conv1d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = Conv1d
-
-
-class LazyConv2d(_LazyPlain, Conv2d):
-    """A `Conv2d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = Conv2d
-
-
-class LazyConv3d(_LazyPlain, Conv3d):
-    """A `Conv3d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = Conv3d
+LazyConv1d, LazyConv2d, LazyConv3d = (_lazy(_LazyPlain, layer, layer) for layer in (Conv1d, Conv2d, Conv3d))
 
 
 class _LazyTransposed(_LazyConvolution):
     def __init__(
         self,
         out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: int | Sequence[int] = 1,
+        dilation: Sizes = 1,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         options = (kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype)
         super().__init__(0, 0, *options)
         self._leave_open(out_channels, bias, device, dtype)
 
 
-class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
-    """A `ConvTranspose1d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
-    """A `ConvTranspose2d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = ConvTranspose2d
-
-
-class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
-    """A `ConvTranspose3d` whose `in_channels` comes from its first input."""
-
-    cls_to_become = ConvTranspose3d
+LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
+    _lazy(_LazyTransposed, layer, layer) for layer in (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+)
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
@@ -212,14 +190,16 @@ class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
 class _LazyNorm(LazyModuleMixin):
     """What lazy norms share: `num_features` is size 1 of the first input."""
 
+    open_size = "num_features"
+
     def __init__(
         self,
         eps: float = 1e-5,
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
         *,
         bias: bool = True,
     ):
@@ -251,43 +231,9 @@ class _LazyNorm(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm):
-    """A `BatchNorm1d` whose `num_features` comes from its first input."""
-
-    cls_to_become = BatchNorm1d
-    dims = BatchNorm1d.dims
-
-
-class LazyBatchNorm2d(_LazyNorm, BatchNorm):
-    """A `BatchNorm2d` whose `num_features` comes from its first input."""
-
-    cls_to_become = BatchNorm2d
-    dims = BatchNorm2d.dims
-
-
-class LazyBatchNorm3d(_LazyNorm, BatchNorm):
-    """A `BatchNorm3d` whose `num_features` comes from its first input."""
-
-    cls_to_become = BatchNorm3d
-    dims = BatchNorm3d.dims
-
-
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm):
-    """An `InstanceNorm1d` whose `num_features` comes from its first input."""
-
-    cls_to_become = InstanceNorm1d
-    single = InstanceNorm1d.single
-
-
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm):
-    """An `InstanceNorm2d` whose `num_features` comes from its first input."""
-
-    cls_to_become = InstanceNorm2d
-    single = InstanceNorm2d.single
-
-
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm):
-    """An `InstanceNorm3d` whose `num_features` comes from its first input."""
-
-    cls_to_become = InstanceNorm3d
-    single = InstanceNorm3d.single
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
+    _lazy(_LazyNorm, BatchNorm, layer) for layer in (BatchNorm1d, BatchNorm2d, BatchNorm3d)
+)
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
+    _lazy(_LazyNorm, InstanceNorm, layer) for layer in (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d)
+)

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.loss import Loss, WeightedLoss
+from backlight.nn.modules.loss import Flag, Loss, WeightedLoss
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -26,13 +26,7 @@ __all__ = [
 class MarginLoss(Loss):
     """Base class of losses with a margin."""
 
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
+    def __init__(self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -40,17 +34,10 @@ class MarginLoss(Loss):
 class HingeEmbeddingLoss(MarginLoss):
     """The input where the target is 1, and max(0, margin − input) where it is −1."""
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
+    def __init__(self, margin: float = 1.0, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"):
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -58,7 +45,6 @@ class MarginRankingLoss(MarginLoss):
     """max(0, margin − target · (input1 − input2))."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -66,7 +52,6 @@ class CosineEmbeddingLoss(MarginLoss):
     """1 − cos(input1, input2) where the target is 1, and max(0, cos − margin) where it is −1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -74,7 +59,6 @@ class SoftMarginLoss(Loss):
     """log(1 + exp(−target · input))."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -94,8 +78,8 @@ class TripletMarginLoss(MarginLoss):
         p: float = 2.0,
         eps: float = 1e-6,
         swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
     ):
         super().__init__(_positive("TripletMarginLoss", margin), size_average, reduce, reduction)
@@ -104,7 +88,6 @@ class TripletMarginLoss(MarginLoss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the loss."""
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -141,7 +124,6 @@ class TripletMarginWithDistanceLoss(MarginLoss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the loss."""
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -178,8 +160,8 @@ class MultiMarginLoss(WeightedLoss):
         p: int = 1,
         margin: float = 1.0,
         weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
     ):
         super().__init__(weight, size_average, reduce, reduction)
@@ -191,7 +173,6 @@ class MultiMarginLoss(WeightedLoss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.multi_margin_loss(
             input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
         )
@@ -201,7 +182,6 @@ class MultiLabelMarginLoss(Loss):
     """Σ max(0, 1 − input[target] + input[other]) over targets and other classes, divided by the classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -209,5 +189,4 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
     """The binary cross-entropy of sigmoid(input) for targets of 0 and 1, averaged over the last dim."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)

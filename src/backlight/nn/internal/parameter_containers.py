@@ -2,7 +2,7 @@
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 
 from backlight.engine.tensor_state import TensorState
@@ -14,12 +14,12 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["ParameterDict", "ParameterList"]
 
 
-def _as_parameter(value):
+def _as_parameter(value: object):
     """Return a tensor as a Parameter; other values as they are, which these containers may hold too."""
     return Parameter(value) if isinstance(value, TensorState) and not isinstance(value, Parameter) else value
 
 
-def _pair(place: int, pair) -> tuple:
+def _pair(place: int, pair: object) -> tuple:
     """Return an element of what a ParameterDict is updated with as a key and a value."""
     start = f"ParameterDict update sequence element #{place}"
     if not isinstance(pair, Iterable):
@@ -30,7 +30,7 @@ def _pair(place: int, pair) -> tuple:
     return found
 
 
-def _description(value, elements) -> str:
+def _description(value: object, elements: Callable) -> str:
     """Return what is printed for one value; `elements` names the type of its elements."""
     if not isinstance(value, TensorState):
         return f"Object of type: {type(value).__name__}"
@@ -47,7 +47,7 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
-    def _key(self, index) -> str:
+    def _key(self, index: int) -> str:
         number = operator.index(index)
         if not -self._size <= number < self._size:
             raise DimError(f"index {number} is out of range; there are {self._size} elements")
@@ -58,7 +58,7 @@ class ParameterList(Module):
             return type(self)([self[number] for number in range(self._size)[index]])
         return getattr(self, self._key(index))
 
-    def __setitem__(self, index: int, value) -> None:
+    def __setitem__(self, index: int, value: object) -> None:
         setattr(self, self._key(index), _as_parameter(value))
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class ParameterList(Module):
     def __iadd__(self, values: Iterable):
         return self.extend(values)
 
-    def append(self, value):
+    def append(self, value: object):
         """Add a value at the end, and return self."""
         self._size += 1
         self[self._size - 1] = value
@@ -91,7 +91,6 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """Return a line for each element."""
         return "\n".join(
             f"  ({number}): {_description(value, attrgetter('dtype'))}" for number, value in enumerate(self)
         )
@@ -111,7 +110,7 @@ class ParameterDict(Module):
             raise KeyError(key)
         return getattr(self, key)
 
-    def __setitem__(self, key: str, value) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         if not isinstance(key, str):
             raise ArgumentError(
                 "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
@@ -148,11 +147,11 @@ class ParameterDict(Module):
         """Return (name, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
-    def get(self, key: str, default=None):
+    def get(self, key: str, default: object | None = None):
         """Return the value of a name, or `default`."""
         return self[key] if key in self._keys else default
 
-    def setdefault(self, key: str, default=None):
+    def setdefault(self, key: str, default: object | None = None):
         """Return the value of a name, which is given `default` first if it is new."""
         if key not in self._keys:
             self[key] = default
@@ -198,5 +197,4 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Return a line for each value."""
         return "\n".join(f"  ({key}): {_description(value, Tensor.type)}" for key, value in self.items())

@@ -1,16 +1,19 @@
 """Recurrent cells: one step of a recurrent layer."""
 
 import math
+from collections.abc import Iterable
 
+from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
-from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
+from backlight.nn.modules.module import Module, changed_options
+from backlight.nn.parameter import empty_parameter
 from backlight.ops.nn.recurrent import gru_steps, rnn_steps
 from backlight.ops.nn.recurrent_layers import lstm_cell
-from backlight.tensor.factories import empty, zeros
+from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
@@ -18,16 +21,24 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 class RNNCellBase(Module):
     """What cells share: weights and biases of input and hidden state, uniform over ±1/√hidden_size at first."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Device = None,
+        dtype: dtype | None = None,
+    ):
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(empty((rows, input_size), device=device, dtype=dtype))
-        self.weight_hh = Parameter(empty((rows, hidden_size), device=device, dtype=dtype))
+        self.weight_ih = empty_parameter((rows, input_size), device, dtype)
+        self.weight_hh = empty_parameter((rows, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(empty(rows, device=device, dtype=dtype)) if bias else None)
+            self.register_parameter(name, empty_parameter(rows, device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -37,14 +48,9 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and those options that were set."""
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        parts += [f"bias={self.bias}"] * (self.bias is not True)
-        nonlinearity = getattr(self, "nonlinearity", "tanh")
-        return ", ".join(parts + [f"nonlinearity={nonlinearity}"] * (nonlinearity != "tanh"))
-
-    def _both_biases(self) -> Tensor | None:
-        return None if self.bias_ih is None else self.bias_ih + self.bias_hh
+        changed = changed_options(self, bias=True)
+        changed += changed_options(self, nonlinearity="tanh") if hasattr(self, "nonlinearity") else []
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
 
     def _checked(self, input: Tensor, states: tuple | None, names: tuple[str, ...]) -> tuple[Tensor, list[Tensor]]:
         """Return input and states with a batch dim; states that are missing are zeros."""
@@ -88,18 +94,18 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the next hidden state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise ShapeError(f"Unknown nonlinearity: {self.nonlinearity}")
         rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
-        sums = F.linear(rows, self.weight_ih, self._both_biases())
+        biases = None if self.bias_ih is None else self.bias_ih + self.bias_hh
+        sums = F.linear(rows, self.weight_ih, biases)
         _, last = rnn_steps(sums, hidden, self.weight_hh, (len(rows),), False, self.nonlinearity == "relu")
         return last if input.ndim == 2 else last.squeeze(0)
 
@@ -110,11 +116,12 @@ class LSTMCell(RNNCellBase):
     Shapes: input (batch, input_size), hx two of (batch, hidden_size) -> as hx; all without batch, too
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: dtype | None = None
+    ):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the next hidden state and the next cell state."""
         if hx is not None:
             hx = _both_states(hx)
         rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
@@ -122,7 +129,7 @@ class LSTMCell(RNNCellBase):
         return tuple(last if input.ndim == 2 else [state.squeeze(0) for state in last])
 
 
-def _both_states(hx) -> tuple[Tensor, Tensor]:
+def _both_states(hx: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     if not hasattr(type(hx), "__iter__"):
         raise ArgumentError(f"'{type(hx).__name__}' object is not iterable: hx is a hidden and a cell state")
     states = tuple(hx)
@@ -137,11 +144,12 @@ class GRUCell(RNNCellBase):
     Shapes: input (batch, input_size), hx (batch, hidden_size) -> (batch, hidden_size); all without batch, too
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: dtype | None = None
+    ):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the next hidden state."""
         rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
         sums = F.linear(rows, self.weight_ih, self.bias_ih)
         _, last = gru_steps(sums, hidden, self.weight_hh, self.bias_hh, (len(rows),), False)

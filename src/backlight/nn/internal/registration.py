@@ -12,7 +12,7 @@ from backlight.nn.parameter import Buffer, Parameter
 from backlight.tensor.tensor import Tensor
 
 
-def typename(value) -> str:
+def typename(value: object) -> str:
     """Return the name of a value's type as PyTorch's messages give it: `torch.FloatTensor`, `int`, `package.Class`."""
     if type(value) is Tensor:
         return value.type()
@@ -39,7 +39,7 @@ class Registry:
                 return own[registry][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
             self._require_registries("parameters")
@@ -155,7 +155,7 @@ class Registry:
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def add_module(self, name: str, module) -> None:
+    def add_module(self, name: str, module: object) -> None:
         """Add a child under a name; None keeps the name and no module.
 
         Raises:
@@ -167,7 +167,7 @@ class Registry:
         self._check_name(name, "module", self._modules)
         self._modules[name] = module
 
-    def register_module(self, name: str, module) -> None:
+    def register_module(self, name: str, module: object) -> None:
         """The same as `add_module`."""
         self.add_module(name, module)
 
@@ -186,7 +186,7 @@ class Registry:
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return found
 
-    def set_submodule(self, target: str, module, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: object, strict: bool = False) -> None:
         """Put a module at a dotted path; with `strict` there must be one already.
 
         Raises:
@@ -234,5 +234,5 @@ class Registry:
         return getattr(owner, name)
 
 
-def _is_module(value) -> bool:
+def _is_module(value: object) -> bool:
     return isinstance(value, Registry)

@@ -11,7 +11,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 def _ntuple(n: int, name: str = "parse") -> Callable[[object], tuple]:
     """Return a function that repeats a number `n` times, and makes a tuple of what can be iterated."""
 
-    def parse(x):
+    def parse(x: object):
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
     parse.__name__ = name

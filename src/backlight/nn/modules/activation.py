@@ -1,11 +1,12 @@
 """Nonlinear layers, each a function of `nn.functional` with its options kept."""
 
+from backlight.dtypes import dtype
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
-from backlight.tensor.factories import empty
+from backlight.nn.modules.module import Layer, Module
+from backlight.nn.parameter import empty_parameter
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "CELU",
@@ -43,7 +44,6 @@ class Sigmoid(Module):
     """1 / (1 + exp(−x)), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the sigmoid."""
         return input.sigmoid()
 
 
@@ -51,7 +51,6 @@ class Tanh(Module):
     """The hyperbolic tangent, element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the hyperbolic tangent."""
         return input.tanh()
 
 
@@ -59,7 +58,6 @@ class LogSigmoid(Module):
     """log(1 / (1 + exp(−x))), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the logarithm of the sigmoid."""
         return F.logsigmoid(input)
 
 
@@ -67,31 +65,35 @@ class Softsign(Module):
     """x / (1 + |x|), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softsign."""
         return F.softsign(input)
 
 
-class Rectifier(Module):
+class Tanhshrink(Module):
+    """x − tanh(x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+# --- with an option to write into the input ---------------------------------------------------------------------------
+
+
+class Rectifier(Layer):
     """What layers that may write into their input share: `inplace`, printed only where it is True."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
         self.inplace = inplace
 
-    def options(self) -> list[str]:
-        """Return the printed form of the other options."""
-        return []
-
     def extra_repr(self) -> str:
-        """Return the options."""
-        return ", ".join(self.options() + (["inplace=True"] if self.inplace else []))
+        options = super().extra_repr()
+        return ", ".join([options] * bool(options) + ["inplace=True"] * bool(self.inplace))
 
 
 class ReLU(Rectifier):
     """max(x, 0), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the positive part."""
         return F.relu(input, self.inplace)
 
 
@@ -102,7 +104,6 @@ class SELU(Rectifier):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the scaled exponential linear unit."""
         return F.selu(input, self.inplace)
 
 
@@ -110,7 +111,6 @@ class SiLU(Rectifier):
     """x · sigmoid(x), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return x · sigmoid(x)."""
         return F.silu(input, self.inplace)
 
 
@@ -118,52 +118,66 @@ class Mish(Rectifier):
     """x · tanh(softplus(x)), element by element."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return x · tanh(softplus(x))."""
         return F.mish(input, self.inplace)
+
+
+class Hardsigmoid(Rectifier):
+    """(x + 3) / 6 cut off at 0 and 1."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""  # as PyTorch does
+
+
+class Hardswish(Hardsigmoid):
+    """x · hardsigmoid(x).
+
+    Source: Andrew Howard et al.: Searching for MobileNetV3, 2019, arXiv:1905.02244
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
 
 
 class LeakyReLU(Rectifier):
     """max(x, 0) + negative_slope · min(x, 0), element by element."""
+
+    _shown = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         super().__init__(inplace)
         self.negative_slope = negative_slope
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the positive part, and the negative part times the slope."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def options(self) -> list[str]:
-        """Return the slope."""
-        return [f"negative_slope={self.negative_slope}"]
 
 
 class ELU(Rectifier):
     """x where positive, alpha · (exp(x) − 1) elsewhere."""
+
+    _shown = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
         self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the exponential linear unit."""
         return F.elu(input, self.alpha, self.inplace)
-
-    def options(self) -> list[str]:
-        """Return alpha."""
-        return [f"alpha={self.alpha}"]
 
 
 class CELU(ELU):
     """max(x, 0) + min(0, alpha · (exp(x / alpha) − 1))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the continuously differentiable exponential linear unit."""
         return F.celu(input, self.alpha, self.inplace)
 
 
 class Hardtanh(Rectifier):
     """x cut off at two bounds."""
+
+    _shown: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
@@ -173,23 +187,79 @@ class Hardtanh(Rectifier):
         self.max_val = max_val
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input cut off."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def options(self) -> list[str]:
-        """Return the bounds."""
-        return [f"min_val={self.min_val}", f"max_val={self.max_val}"]
 
 
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), element by element."""
 
+    _shown = ()  # the bounds are in the name
+
     def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
 
-    def options(self) -> list[str]:
-        """Return nothing: the bounds are in the name."""
-        return []
+
+class Threshold(Rectifier):
+    """x where it is above a threshold, and a value elsewhere."""
+
+    _shown = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False):
+        super().__init__(inplace)
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+class RReLU(Rectifier):
+    """x above 0 and slope · x below, with a random slope for each element while training.
+
+    Source: Bing Xu et al.: Empirical Evaluation of Rectified Activations, 2015, arXiv:1505.00853
+    """
+
+    _shown = ("lower", "upper")
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False):
+        super().__init__(inplace)
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+# --- with other options -----------------------------------------------------------------------------------------------
+
+
+class PReLU(Layer):
+    """x above 0 and weight · x below, with one trained weight for all channels or one for each.
+
+    Shapes: input (batch, channels, …) -> as input
+
+    Args:
+        num_parameters: 1, or the number of channels.
+        init: what the weights start as.
+
+    Source: Kaiming He et al.: Delving Deep into Rectifiers, 2015, arXiv:1502.01852
+    """
+
+    _shown = ("num_parameters",)
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: dtype | None = None):
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = empty_parameter(num_parameters, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weights to what they started as."""
+        self.weight.detach().fill_(self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
 
 
 class GELU(Module):
@@ -203,16 +273,16 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return x · Φ(x)."""
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
-        """Return the formula's name."""
         return f"approximate={self.approximate!r}"
 
 
-class Softplus(Module):
+class Softplus(Layer):
     """log(1 + exp(beta · x)) / beta, and x itself where beta · x is above the threshold."""
+
+    _shown = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -220,35 +290,50 @@ class Softplus(Module):
         self.threshold = threshold
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softplus."""
         return F.softplus(input, self.beta, self.threshold)
 
+
+class Hardshrink(Module):
+    """x where |x| is above lambd, and 0 elsewhere."""
+
+    def __init__(self, lambd: float = 0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
     def extra_repr(self) -> str:
-        """Return the options."""
-        return f"beta={self.beta}, threshold={self.threshold}"
+        return f"{self.lambd}"
 
 
-class Softmax(Module):
+class Softshrink(Hardshrink):
+    """x moved towards 0 by lambd, and 0 where |x| is below lambd."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+
+# --- along a dim ------------------------------------------------------------------------------------------------------
+
+
+class Softmax(Layer):
     """exp(x) / Σ exp(x) along a dim."""
+
+    _shown = ("dim",)
 
     def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softmax."""
         return F.softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        """Return the dim."""
-        return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):
     """The logarithm of softmax along a dim."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the logarithm of softmax."""
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
@@ -256,7 +341,6 @@ class Softmin(Softmax):
     """Softmax of −x along a dim."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softmin."""
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
@@ -274,144 +358,17 @@ class Softmax2d(Module):
         return F.softmax(input, -3, _stacklevel=5)
 
 
-class GLU(Module):
+class GLU(Layer):
     """The first half of a dim times the sigmoid of the second.
 
     Source: Yann Dauphin et al.: Language Modeling with Gated Convolutional Networks, 2016, arXiv:1612.08083
     """
+
+    _shown = ("dim",)
 
     def __init__(self, dim: int = -1):
         super().__init__()
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the gated half."""
         return F.glu(input, self.dim)
-
-    def extra_repr(self) -> str:
-        """Return the dim."""
-        return f"dim={self.dim}"
-
-
-class Threshold(Rectifier):
-    """x where it is above a threshold, and a value elsewhere."""
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False):
-        super().__init__(inplace)
-        self.threshold = threshold
-        self.value = value
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input above the threshold."""
-        return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def options(self) -> list[str]:
-        """Return threshold and value."""
-        return [f"threshold={self.threshold}", f"value={self.value}"]
-
-
-class Hardsigmoid(Rectifier):
-    """(x + 3) / 6 cut off at 0 and 1."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the piecewise linear sigmoid."""
-        return F.hardsigmoid(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch does."""
-        return ""
-
-
-class Hardswish(Hardsigmoid):
-    """x · hardsigmoid(x).
-
-    Source: Andrew Howard et al.: Searching for MobileNetV3, 2019, arXiv:1905.02244
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x times its piecewise linear sigmoid."""
-        return F.hardswish(input, self.inplace)
-
-
-class RReLU(Rectifier):
-    """x above 0 and slope · x below, with a random slope for each element while training.
-
-    Source: Bing Xu et al.: Empirical Evaluation of Rectified Activations, 2015, arXiv:1505.00853
-    """
-
-    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False):
-        super().__init__(inplace)
-        self.lower = lower
-        self.upper = upper
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the positive part, and the negative part times the slopes."""
-        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def options(self) -> list[str]:
-        """Return the bounds of the slopes."""
-        return [f"lower={self.lower}", f"upper={self.upper}"]
-
-
-class PReLU(Module):
-    """x above 0 and weight · x below, with one trained weight for all channels or one for each.
-
-    Shapes: input (batch, channels, …) -> as input
-
-    Args:
-        num_parameters: 1, or the number of channels.
-        init: what the weights start as.
-
-    Source: Kaiming He et al.: Delving Deep into Rectifiers, 2015, arXiv:1502.01852
-    """
-
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
-        super().__init__()
-        self.num_parameters = num_parameters
-        self.init = init
-        self.weight = Parameter(empty((num_parameters,), device=device, dtype=dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weights to what they started as."""
-        self.weight.detach().fill_(self.init)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the positive part, and the negative part times the weights."""
-        return F.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        """Return how many weights there are."""
-        return f"num_parameters={self.num_parameters}"
-
-
-class Hardshrink(Module):
-    """x where |x| is above lambd, and 0 elsewhere."""
-
-    def __init__(self, lambd: float = 0.5):
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input outside the dead zone."""
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        """Return the half-width of the dead zone."""
-        return f"{self.lambd}"
-
-
-class Softshrink(Hardshrink):
-    """x moved towards 0 by lambd, and 0 where |x| is below lambd."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input moved towards 0."""
-        return F.softshrink(input, self.lambd)
-
-
-class Tanhshrink(Module):
-    """x − tanh(x)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x − tanh(x)."""
-        return F.tanhshrink(input)

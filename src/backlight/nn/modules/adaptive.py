@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from backlight.dtypes import dtype
 from backlight.errors import ShapeError, ValueProblem
 from backlight.nn import functional as F
 from backlight.nn.modules.container import ModuleList, Sequential
@@ -11,6 +12,7 @@ from backlight.nn.modules.module import Module
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.shape.joining import cat
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
@@ -45,8 +47,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         cutoffs = list(cutoffs)

@@ -2,19 +2,19 @@
 
 import warnings
 
-from backlight.dtypes import int64
+from backlight.dtypes import dtype, int64
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn import init
-from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
-from backlight.tensor.factories import empty, ones, zeros
+from backlight.nn.internal.state_dict import Findings
+from backlight.nn.modules.normalization import AffineNorm
+from backlight.tensor.factories import ones, zeros
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class ChannelNorm(Module):
+class ChannelNorm(AffineNorm):
     """Base class of layers that normalise channels: weight, bias and running statistics.
 
     Args:
@@ -34,8 +34,8 @@ class ChannelNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
         *,
         bias: bool = True,
     ):
@@ -45,9 +45,7 @@ class ChannelNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_features, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, values)
+        self._make_affine(num_features, affine, bias, device, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if tracked else None)
@@ -64,19 +62,15 @@ class ChannelNorm(Module):
     def reset_parameters(self) -> None:
         """Set the weight to ones, the bias to zeros, and the running statistics to their start."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def extra_repr(self) -> str:
-        """Return the options."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings) -> None:
+    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
         """Load a state; one from before batches were counted leaves the count as it is."""
         if self.track_running_stats:
             state.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
@@ -161,8 +155,8 @@ class InstanceNorm(ChannelNorm):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
         *,
         bias: bool = True,
     ):

@@ -15,12 +15,8 @@ __all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 class NumberedModules(Module):
     """What `Sequential` and `ModuleList` share: children counted from 0, and reached as in a list."""
 
-    def _key(self, index) -> str:
-        """Return the name of the child at an index.
-
-        Raises:
-            IndexError: there is none.
-        """
+    def _key(self, index: int) -> str:
+        """Return the name of the child at an index."""
         number, count = operator.index(index), len(self)
         if not -count <= number < count:
             raise DimError(f"index {number} is out of range; there are {count} modules")
@@ -112,7 +108,7 @@ class Sequential(NumberedModules):
             for number, module in enumerate(args):
                 self.add_module(str(number), module)
 
-    def forward(self, input):
+    def forward(self, input: object):
         """Run the modules in order."""
         for module in self._modules.values():
             input = module(input)
@@ -142,12 +138,12 @@ class Sequential(NumberedModules):
         return self.extend(list(self) * (times - 1))
 
 
-def _check_sequential(other) -> None:
+def _check_sequential(other: object) -> None:
     if not isinstance(other, Sequential):
         raise ValueProblem(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
 
 
-def _check_times(module, times) -> None:
+def _check_times(module: object, times: int) -> None:
     if not isinstance(times, int):
         raise ArgumentError(f"unsupported operand type(s) for *: {type(module)} and {type(times)}")
     if times <= 0:

@@ -3,20 +3,23 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from backlight.dtypes import dtype
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
-from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
-from backlight.tensor.factories import empty
+from backlight.nn.modules.module import Module, changed_options
+from backlight.nn.parameter import empty_parameter
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+Sizes = int | Sequence[int]  # one for each dim, or one for all
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def for_each_dim(value, dims: int) -> tuple:
+def for_each_dim(value: float | Sequence[float], dims: int) -> tuple:
     """Return an option given for all dims at once as a tuple with one value for each."""
     return tuple(value) if isinstance(value, Iterable) else (value,) * dims
 
@@ -31,16 +34,16 @@ class _Convolution(Module):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        output_padding,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        dilation: Sizes,
+        output_padding: Sizes,
         groups: int,
         bias: bool,
         padding_mode: str,
-        device,
-        dtype,
+        device: Device,
+        dtype: dtype | None,
     ):
         super().__init__()
         _check_options(in_channels, out_channels, stride, padding, groups, padding_mode)
@@ -54,8 +57,8 @@ class _Convolution(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(empty((*channels, *self.kernel_size), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None)
+        self.weight = empty_parameter((*channels, *self.kernel_size), device, dtype)
+        self.register_parameter("bias", empty_parameter(out_channels, device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -67,19 +70,16 @@ class _Convolution(Module):
                 init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the options that are not the default."""
         none, one = (0,) * self.dims, (1,) * self.dims
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        parts += [f"padding={self.padding}"] if self.padding != none else []
-        parts += [f"dilation={self.dilation}"] if self.dilation != one else []
-        parts += [f"output_padding={self.output_padding}"] if self.output_padding != none else []
-        parts += [f"groups={self.groups}"] if self.groups != 1 else []
+        parts += changed_options(self, padding=none, dilation=one, output_padding=none, groups=1)
         parts += ["bias=False"] if self.bias is None else []
-        parts += [f"padding_mode={self.padding_mode}"] if self.padding_mode != "zeros" else []
-        return ", ".join(parts)
+        return ", ".join(parts + changed_options(self, padding_mode="zeros"))
 
 
-def _check_options(in_channels, out_channels, stride, padding, groups, padding_mode) -> None:
+def _check_options(
+    in_channels: int, out_channels: int, stride: Sizes, padding: Sizes | str, groups: int, padding_mode: str
+) -> None:
     if groups <= 0:
         raise ValueProblem(f"groups must be a positive integer, got {groups}")
     if in_channels % groups:
@@ -100,21 +100,20 @@ class _Plain(_Convolution):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         options = (kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype)
         super().__init__(in_channels, out_channels, *options)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input convolved."""
         padding = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._around(), mode=self.padding_mode), 0
@@ -171,16 +170,16 @@ class _Transposed(_Convolution):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: int | Sequence[int] = 1,
+        dilation: Sizes = 1,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         if padding_mode != "zeros":
             raise ValueProblem(f'Only "zeros" padding mode is supported for {type(self).__name__}, got {padding_mode}')
@@ -201,7 +200,7 @@ class _Transposed(_Convolution):
         options = (self.stride, self.padding, more, self.groups, self.dilation)
         return convolve(input, self.weight, self.bias, *options)
 
-    def _padding_to(self, input, wanted: list[int]) -> tuple[int, ...]:
+    def _padding_to(self, input: Tensor, wanted: list[int]) -> tuple[int, ...]:
         """Return the output_padding that gives an output of a size."""
         given, lead = tuple(wanted), input.ndim - self.dims
         wanted = wanted[lead:] if len(wanted) == input.ndim else wanted

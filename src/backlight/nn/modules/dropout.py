@@ -2,18 +2,20 @@
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.module import Module
+from backlight.nn.modules.module import Layer
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class Dropping(Module):
-    """Base class of dropout layers: the probability `p`, and whether they work in place.
+class Dropping(Layer):
+    """Base class of dropout layers: the probability `p`, and whether they work in place; idle in evaluation mode.
 
     Raises:
         ValueError: `p` is no probability.
     """
+
+    _shown = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
@@ -21,10 +23,6 @@ class Dropping(Module):
             raise ValueProblem(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(Dropping):
@@ -34,7 +32,6 @@ class Dropout(Dropping):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped; unchanged in evaluation mode."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
@@ -45,7 +42,6 @@ class Dropout1d(Dropping):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped; unchanged in evaluation mode."""
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
@@ -53,7 +49,6 @@ class Dropout2d(Dropping):
     """Drop full channels of (batch, channels, height, width)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped; unchanged in evaluation mode."""
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
@@ -61,7 +56,6 @@ class Dropout3d(Dropping):
     """Drop full channels of (channels, depth, height, width), with or without a batch dim."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped; unchanged in evaluation mode."""
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
@@ -72,7 +66,6 @@ class AlphaDropout(Dropping):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped; unchanged in evaluation mode."""
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -80,5 +73,4 @@ class FeatureAlphaDropout(Dropping):
     """Drop full channels to SELU's saturation, so that mean and variance stay."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped; unchanged in evaluation mode."""
         return F.feature_alpha_dropout(input, self.p, self.training)

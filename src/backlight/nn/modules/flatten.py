@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 from backlight.errors import ArgumentError
-from backlight.nn.modules.module import Module
+from backlight.nn.modules.module import Layer
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Module):
+class Flatten(Layer):
     """Merge dims into one; by default all but the first, which counts the batch."""
+
+    _shown = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -18,20 +20,17 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with the dims merged."""
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        """Return the range of dims."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
-
-class Unflatten(Module):
+class Unflatten(Layer):
     """Split one dim into several.
 
     Args:
         unflattened_size: the new sizes; one of them may be -1.
     """
+
+    _shown = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]):
         super().__init__()
@@ -40,15 +39,10 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with the dim split."""
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        """Return the dim and the sizes."""
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
-
-def _check_sizes(sizes) -> None:
+def _check_sizes(sizes: Sequence[int]) -> None:
     """Raise PyTorch's error unless sizes are a tuple or list of ints."""
     if not isinstance(sizes, (tuple, list)):
         raise ArgumentError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")

@@ -6,6 +6,7 @@ shapes; at the first call it also becomes an ordinary module: its class changes 
 """
 
 from backlight.errors import GraphError, MissingMethodError
+from backlight.nn.internal.state_dict import Findings
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import is_lazy
 
@@ -49,7 +50,7 @@ class LazyModuleMixin:
         """Tell whether a parameter or buffer has no shape yet."""
         return any(map(is_lazy, (*self._parameters.values(), *self._buffers.values())))
 
-    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings) -> None:
+    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
         """Give parameters the shapes that the state has, and load it."""
         for name, own in (*self._parameters.items(), *self._buffers.items()):
             value = state.get(prefix + name)

@@ -2,13 +2,14 @@
 
 import math
 
+from backlight.dtypes import dtype
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
-from backlight.tensor.factories import empty
+from backlight.nn.parameter import empty_parameter
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 
@@ -20,7 +21,6 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input itself."""
         return input
 
 
@@ -35,12 +35,14 @@ class Linear(Module):
         bias: whether there is one.
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: dtype | None = None
+    ):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.weight = empty_parameter((out_features, in_features), device, dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -51,11 +53,9 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return input · weightᵀ + bias."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -68,7 +68,13 @@ class Bilinear(Module):
     """
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         if in1_features <= 0:
@@ -76,8 +82,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.weight = empty_parameter((out_features, in1_features, in2_features), device, dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -88,11 +94,9 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Return x1ᵀ · weight · x2 + bias."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"

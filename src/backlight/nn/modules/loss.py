@@ -2,13 +2,16 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 
+from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.nn import functional as F
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
 from backlight.ops.loss.regression_losses import reduction_of
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "BCELoss",
@@ -28,13 +31,16 @@ __all__ = [
 ]
 
 
+Flag = bool | None
+
+
 class Loss(Module):
     """What losses share: how the losses of single elements are reduced ("mean", "sum" or "none").
 
     `size_average` and `reduce` are the old names of `reduction`.
     """
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+    def __init__(self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"):
         super().__init__()
         old = size_average is not None or reduce is not None
         self.reduction = reduction_of("mean", size_average, reduce) if old else reduction
@@ -44,11 +50,7 @@ class WeightedLoss(Loss):
     """What losses with a weight for each class or element share: the weight is a buffer."""
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
     ):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
@@ -58,7 +60,6 @@ class MSELoss(Loss):
     """The mean of (input − target)²."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -66,25 +67,17 @@ class L1Loss(Loss):
     """The mean of |input − target|."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(Loss):
     """(input − target)² / (2 · beta) where |input − target| < beta, and |input − target| − beta/2 elsewhere."""
 
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        beta: float = 1.0,
-    ):
+    def __init__(self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean", beta: float = 1.0):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -98,7 +91,6 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -117,9 +109,9 @@ class CrossEntropyLoss(WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: bool | None = None,
+        size_average: Flag = None,
         ignore_index: int = -100,
-        reduce: bool | None = None,
+        reduce: Flag = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ):
@@ -128,7 +120,6 @@ class CrossEntropyLoss(WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.cross_entropy(
             input,
             target,
@@ -160,13 +151,13 @@ class LinearCrossEntropyLoss(WeightedLoss):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
         reduction: str = "mean",
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options=None,
+        options: object = None,
     ):
         if weight is not None and weight.shape != (num_classes,):
             raise ShapeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
@@ -181,7 +172,6 @@ class LinearCrossEntropyLoss(WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         sizes, bias = (self.num_classes, *self.out_features), self.linear.bias
         return F.linear_cross_entropy(
             input,
@@ -196,7 +186,6 @@ class LinearCrossEntropyLoss(WeightedLoss):
         )
 
     def extra_repr(self) -> str:
-        """Return the options."""
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
             f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
@@ -210,16 +199,15 @@ class NLLLoss(WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: bool | None = None,
+        size_average: Flag = None,
         ignore_index: int = -100,
-        reduce: bool | None = None,
+        reduce: Flag = None,
         reduction: str = "mean",
     ):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -240,7 +228,6 @@ class BCELoss(WeightedLoss):
     """−target · log(input) − (1 − target) · log(1 − input), for inputs that are probabilities."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -254,8 +241,8 @@ class BCEWithLogitsLoss(WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
         pos_weight: Tensor | None = None,
     ):
@@ -263,7 +250,6 @@ class BCEWithLogitsLoss(WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
@@ -277,17 +263,12 @@ class KLDivLoss(Loss):
     """
 
     def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        log_target: bool = False,
+        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean", log_target: bool = False
     ):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -304,9 +285,9 @@ class PoissonNLLLoss(Loss):
         self,
         log_input: bool = True,
         full: bool = False,
-        size_average: bool | None = None,
+        size_average: Flag = None,
         eps: float = 1e-8,
-        reduce: bool | None = None,
+        reduce: Flag = None,
         reduction: str = "mean",
     ):
         super().__init__(size_average, reduce, reduction)
@@ -315,7 +296,6 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -335,7 +315,6 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Return the loss."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
@@ -347,7 +326,12 @@ class CTCLoss(Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths, target_lengths) -> Tensor:
-        """Return the loss."""
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
+    ) -> Tensor:
         options = (self.blank, self.reduction, self.zero_infinity)
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, *options)

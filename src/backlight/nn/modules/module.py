@@ -18,6 +18,7 @@ from backlight.nn.internal.state_dict import Checkpoint
 from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_meta, materialised, meta_like
 from backlight.settings import compile as compiled
+from backlight.types import Device
 
 __all__ = ["Module"]
 
@@ -67,7 +68,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         """Accept the options of `compile`; has no effect."""
         compiled(self, *args, **kwargs)
 
-    def to(self, *args, device=None, dtype=None, non_blocking: bool = False):
+    def to(self, *args, device: Device = None, dtype: dtype | None = None, non_blocking: bool = False):
         """Convert floating point parameters and buffers, in place: `to(dtype)`, `to(device)`, `to(tensor)`.
 
         Raises:
@@ -91,7 +92,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             self._require_values()
         return self if dtype is None else self._cast(dtype)
 
-    def to_empty(self, *, device, recurse: bool = True):
+    def to_empty(self, *, device: Device, recurse: bool = True):
         """Allocate uninitialised parameters and buffers: for a module that was moved to "meta"."""
         if device_kind(device).type == "meta":
             return self.to(device)
@@ -134,7 +135,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         """Return the module, which is on the CPU already."""
         return self
 
-    def cuda(self, device=None):
+    def cuda(self, device: Device = None):
         """Raise: there is no CUDA.
 
         Raises:
@@ -158,12 +159,31 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
 
 
+class Layer(Module):
+    """A module whose printed form names the options in `_shown`."""
+
+    _shown: tuple[str, ...] = ()
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
+
+
+def changed_options(module: Module, **defaults: object) -> list[str]:
+    """Return `name=value` for each option that was set: True, False and None count only as themselves."""
+    values = [(name, getattr(module, name), default) for name, default in defaults.items()]
+    return [
+        f"{name}={value}"
+        for name, value, default in values
+        if (value is not default if default is None or isinstance(default, bool) else value != default)
+    ]
+
+
 def indented(text: str) -> str:
     """Return a text with all lines but the first moved right by two spaces."""
     return text.replace("\n", "\n  ")
 
 
-def _device_and_dtype(value, device, kind):
+def _device_and_dtype(value: object, device: Device, kind: dtype | None) -> tuple[Device, dtype | None]:
     """Return (device, dtype) as one positional argument of `to` changes them."""
     if isinstance(value, dtype):
         return device, value

@@ -5,20 +5,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from backlight.autograd.function import Function
+from backlight.autograd.function import Function, FunctionCtx
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
-from backlight.nn.parameter import Parameter
-from backlight.tensor.factories import empty
+from backlight.nn.parameter import Parameter, empty_parameter
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
+class AffineNorm(Module):
+    """What norms share: a weight that starts as ones and a bias that starts as zeros, or None without them."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_affine(
+        self, shape: int | tuple[int, ...], weight: bool, bias: bool, device: Device, dtype: dtype | None
+    ) -> None:
+        for name, present in (("weight", weight), ("bias", weight and bias)):
+            self.register_parameter(name, empty_parameter(shape, device, dtype) if present else None)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(AffineNorm):
     """Bring the last dims to mean 0 and variance 1, then scale and shift them by trained values.
 
         y = (x − mean) / √(variance + eps) · weight + bias
@@ -37,32 +58,20 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
-        single = isinstance(normalized_shape, numbers.Integral)
-        self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, present in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            values = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, values)
+        self._make_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input normalised."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the options."""
         parts = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         return f"{parts}, bias={self.bias is not None}"
 
@@ -85,16 +94,15 @@ class RMSNorm(Module):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
-        single = isinstance(normalized_shape, numbers.Integral)
-        self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        values = empty(self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
-        self.register_parameter("weight", None if values is None else Parameter(values))
+        weight = empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -103,15 +111,17 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the input normalised."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the options."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+def _as_shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+
+
+class GroupNorm(AffineNorm):
     """Bring each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
 
     Shapes: input (batch, num_channels, …) -> as input
@@ -128,8 +138,8 @@ class GroupNorm(Module):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
         *,
         bias: bool = True,
     ):
@@ -140,35 +150,18 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_channels, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, values)
+        self._make_affine(num_channels, affine, bias, device, dtype)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input normalised."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the options."""
         sizes = f"{self.num_groups}, {self.num_channels}"
         return f"{sizes}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
-class LocalResponseNorm(Module):
-    """Divide each channel by a power of what its neighbours hold: x / (k + alpha · mean(x²))^beta.
-
-    Args:
-        size: how many neighbouring channels the mean is taken over.
-    """
-
+class _ResponseNorm(Module):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         super().__init__()
         self.size = size
@@ -176,21 +169,26 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input normalised."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
-        """Return the options."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class LocalResponseNorm(_ResponseNorm):
+    """Divide each channel by a power of what its neighbours hold: x / (k + alpha · mean(x²))^beta.
+
+    Args:
+        size: how many neighbouring channels the mean is taken over.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
 class _CrossMapNorm(Function):
     """x / (k + alpha / size · Σ x²)^beta; which channels the sum takes is PyTorch's, forward and backward."""
 
     @staticmethod
-    def forward(ctx, input, size, alpha, beta, k):
-        """Return the input normalised."""
+    def forward(ctx: FunctionCtx, input: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
         if input.ndim != 4:
             raise ValueProblem(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
         data = input._data
@@ -209,8 +207,7 @@ class _CrossMapNorm(Function):
         return output
 
     @staticmethod
-    def backward(ctx, grad_output):
-        """Return the gradient of the input."""
+    def backward(ctx: FunctionCtx, grad_output: Tensor) -> tuple:
         input, output = (one._data for one in ctx.saved_tensors)
         grad, (size, alpha, beta) = grad_output._data, ctx.options
         channels, before = input.shape[1], int(size - (size - 1) / 2)
@@ -223,7 +220,7 @@ class _CrossMapNorm(Function):
         return wrap(found), None, None, None, None
 
 
-class CrossMapLRN2d(Module):
+class CrossMapLRN2d(_ResponseNorm):
     """Divide each channel by a power of what its neighbours hold; `LocalResponseNorm` is the newer one.
 
     Args:
@@ -231,13 +228,7 @@ class CrossMapLRN2d(Module):
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input normalised."""
         return _CrossMapNorm.apply(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

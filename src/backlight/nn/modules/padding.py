@@ -1,10 +1,8 @@
 """Padding layers: `nn.functional.pad` with its mode and its counts kept."""
 
-from collections.abc import Sequence
-
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.conv import for_each_dim
+from backlight.nn.modules.conv import Sizes, for_each_dim
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 
@@ -19,35 +17,28 @@ class _Padding(Module):
     dims: int
     mode: str
 
-    def __init__(self, padding: int | Sequence[int]):
+    def __init__(self, padding: Sizes):
         super().__init__()
         self.padding = for_each_dim(padding, 2 * self.dims)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input padded."""
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
-        """Return the counts."""
         return f"{self.padding}"
-
-
-# --- one value --------------------------------------------------------------------------------------------------------
 
 
 class _Constant(_Padding):
     mode = "constant"
 
-    def __init__(self, padding: int | Sequence[int], value: float):
+    def __init__(self, padding: Sizes, value: float):
         super().__init__(padding)
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input padded."""
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        """Return the counts and the value."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -82,71 +73,19 @@ class ConstantPad3d(_Constant):
 
 
 class _Zeros(_Constant):
-    def __init__(self, padding: int | Sequence[int]):
+    def __init__(self, padding: Sizes):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """Return the counts."""
         return f"{self.padding}"
-
-
-class ZeroPad1d(_Zeros, ConstantPad1d):
-    """Add zeros at both ends of the last dim; counts as for `ConstantPad1d`."""
-
-
-class ZeroPad2d(_Zeros, ConstantPad2d):
-    """Add zeros around the last two dims; counts as for `ConstantPad2d`."""
-
-
-class ZeroPad3d(_Zeros, ConstantPad3d):
-    """Add zeros around the last three dims; counts as for `ConstantPad3d`."""
-
-
-# --- what the input has -----------------------------------------------------------------------------------------------
 
 
 class _Reflection(_Padding):
     mode = "reflect"
 
 
-class ReflectionPad1d(_Reflection):
-    """Add the slices next to both ends of the last dim in reverse order; counts as for `ConstantPad1d`."""
-
-    dims = 1
-
-
-class ReflectionPad2d(_Reflection):
-    """Add the slices next to the edges of the last two dims in reverse order; counts as for `ConstantPad2d`."""
-
-    dims = 2
-
-
-class ReflectionPad3d(_Reflection):
-    """Add the slices next to the faces of the last three dims in reverse order; counts as for `ConstantPad3d`."""
-
-    dims = 3
-
-
 class _Replication(_Padding):
     mode = "replicate"
-
-
-class ReplicationPad1d(_Replication):
-    """Repeat the first and the last slice of the last dim; counts as for `ConstantPad1d`."""
-
-    dims = 1
-
-
-class ReplicationPad2d(_Replication):
-    """Repeat the slices at the edges of the last two dims; counts as for `ConstantPad2d`."""
-
-    dims = 2
-
-
-class ReplicationPad3d(_Replication):
-    """Repeat the slices at the faces of the last three dims; counts as for `ConstantPad3d`."""
-
-    dims = 3
 
 
 class _Circular(_Padding):
@@ -164,19 +103,41 @@ class _Circular(_Padding):
         return super().forward(input)
 
 
-class CircularPad1d(_Circular):
-    """Add at each end of the last dim the slices of its other end; counts as for `ConstantPad1d`."""
-
-    dims = 1
-
-
-class CircularPad2d(_Circular):
-    """Add at each edge of the last two dims the slices of the other one; counts as for `ConstantPad2d`."""
-
-    dims = 2
+def _layers(name: str, parent: type, *what: str) -> list[type]:
+    """Return the layers for one to three dims."""
+    made = []
+    for dims, sentence, constant in zip((1, 2, 3), what, (ConstantPad1d, ConstantPad2d, ConstantPad3d)):
+        document = f"{sentence}; counts as for `{constant.__name__}`."
+        bases = (parent, constant) if issubclass(parent, _Constant) else (parent,)
+        made.append(type(f"{name}{dims}d", bases, {"dims": dims, "__doc__": document, "__module__": __name__}))
+    return made
 
 
-class CircularPad3d(_Circular):
-    """Add at each face of the last three dims the slices of the other one; counts as for `ConstantPad3d`."""
-
-    dims = 3
+ZeroPad1d, ZeroPad2d, ZeroPad3d = _layers(
+    "ZeroPad",
+    _Zeros,
+    "Add zeros at both ends of the last dim",
+    "Add zeros around the last two dims",
+    "Add zeros around the last three dims",
+)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _layers(
+    "ReflectionPad",
+    _Reflection,
+    "Add the slices next to both ends of the last dim in reverse order",
+    "Add the slices next to the edges of the last two dims in reverse order",
+    "Add the slices next to the faces of the last three dims in reverse order",
+)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _layers(
+    "ReplicationPad",
+    _Replication,
+    "Repeat the first and the last slice of the last dim",
+    "Repeat the slices at the edges of the last two dims",
+    "Repeat the slices at the faces of the last three dims",
+)
+CircularPad1d, CircularPad2d, CircularPad3d = _layers(
+    "CircularPad",
+    _Circular,
+    "Add at each end of the last dim the slices of its other end",
+    "Add at each edge of the last two dims the slices of the other one",
+    "Add at each face of the last three dims the slices of the other one",
+)

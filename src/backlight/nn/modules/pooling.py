@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.conv import for_each_dim
-from backlight.nn.modules.module import Module
+from backlight.nn.modules.conv import Sizes, for_each_dim
+from backlight.nn.modules.module import Layer, Module
 from backlight.tensor.tensor import Tensor
 
 _WINDOWS = [f"{kind}Pool{dims}d" for kind in ("Max", "Avg", "LP", "AdaptiveAvg", "AdaptiveMax") for dims in (1, 2, 3)]
@@ -25,26 +25,15 @@ __all__ = [
 ]
 
 
-class _Pooling(Module):
-    """Calls a function of the input with the options that it was made with."""
-
-    function: str
-    shown: tuple[str, ...]
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
-
-
-class _Max(_Pooling):
-    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+class _Max(Layer):
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ):
@@ -56,20 +45,20 @@ class _Max(_Pooling):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return the largest element of each window, with `return_indices` also where it lies."""
         options = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
-        return getattr(F, self.function)(input, *options)
+        return self._function(input, *options)
 
 
-class _Mean(_Pooling):
-    shown = ("kernel_size", "stride", "padding")
+class _Mean(Layer):
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -83,21 +72,20 @@ class _Mean(_Pooling):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the mean of each window."""
         options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return getattr(F, self.function)(input, *options, self.divisor_override)
+        return self._function(input, *options, self.divisor_override)
 
 
-class AvgPool1d(_Pooling):
+class AvgPool1d(Layer):
     """Take the mean of each window over the last dim; see `nn.functional.avg_pool1d`."""
 
-    shown = ("kernel_size", "stride", "padding")
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ):
@@ -109,21 +97,14 @@ class AvgPool1d(_Pooling):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the mean of each window."""
         options = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
         return F.avg_pool1d(input, *options)
 
 
-class _Norm(_Pooling):
-    shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+class _Norm(Layer):
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
-    def __init__(
-        self,
-        norm_type: float,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        ceil_mode: bool = False,
-    ):
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
@@ -132,32 +113,28 @@ class _Norm(_Pooling):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return (Σ x^p)^(1/p) of each window, p = `norm_type`."""
-        return getattr(F, self.function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptiveMean(_Pooling):
-    shown = ("output_size",)
+class _AdaptiveMean(Layer):
+    _shown = ("output_size",)
 
     def __init__(self, output_size: int | Sequence[int | None] | None):
         super().__init__()
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the means of `output_size` windows."""
-        return getattr(F, self.function)(input, self.output_size)
+        return self._function(input, self.output_size)
 
 
-class _AdaptiveMax(_Pooling):
-    shown = ("output_size",)
-
+class _AdaptiveMax(_AdaptiveMean):
     def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False):
-        super().__init__()
-        self.output_size = output_size
+        super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return the largest elements of `output_size` windows, with `return_indices` also where they lie."""
-        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+        return self._function(input, self.output_size, self.return_indices)
 
 
 def _layer(name: str, parent: type, what: str) -> type:
@@ -165,7 +142,8 @@ def _layer(name: str, parent: type, what: str) -> type:
     function = f"{name[: -len('Pool1d')]}_pool{name[-2:]}".lower().replace("adaptive", "adaptive_")
     many = {"1": "the last dim", "2": "the last two dims", "3": "the last three dims"}[name[-2]]
     document = f"Take {what} over {many}; see `nn.functional.{function}`."
-    return type(name, (parent,), {"function": function, "__doc__": document, "__module__": __name__})
+    members = {"_function": staticmethod(getattr(F, function)), "__doc__": document, "__module__": __name__}
+    return type(name, (parent,), members)
 
 
 MaxPool1d, MaxPool2d, MaxPool3d = (_layer(f"MaxPool{d}d", _Max, "the largest element of each window") for d in "123")
@@ -179,51 +157,45 @@ AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = (
 )
 
 
-class _Unpooling(_Pooling):
-    shown = ("kernel_size", "stride", "padding")
+class _Unpooling(Layer):
+    _shown = ("kernel_size", "stride", "padding")
     dims: int
 
-    def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-    ):
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
         self.kernel_size = for_each_dim(kernel_size, self.dims)
         self.stride = for_each_dim(kernel_size if stride is None else stride, self.dims)
         self.padding = for_each_dim(padding, self.dims)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return each element at its place, zeros elsewhere."""
         unpool = getattr(F, f"max_unpool{self.dims}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_Unpooling):
-    """Put the results of `MaxPool1d` back where they came from."""
+    """Put the results of `MaxPool1d` back where they came from, with zeros elsewhere."""
 
     dims = 1
 
 
 class MaxUnpool2d(_Unpooling):
-    """Put the results of `MaxPool2d` back where they came from."""
+    """Put the results of `MaxPool2d` back where they came from, with zeros elsewhere."""
 
     dims = 2
 
 
 class MaxUnpool3d(_Unpooling):
-    """Put the results of `MaxPool3d` back where they came from."""
+    """Put the results of `MaxPool3d` back where they came from, with zeros elsewhere."""
 
     dims = 3
 
 
-class Unfold(_Pooling):
+class Unfold(Layer):
     """Lay what a kernel sees at each place out as columns; see `nn.functional.unfold`."""
 
-    shown = ("kernel_size", "dilation", "padding", "stride")
+    _shown: tuple[str, ...] = ("kernel_size", "dilation", "padding", "stride")
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
@@ -231,16 +203,17 @@ class Unfold(_Pooling):
         self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(_Pooling):
+class Fold(Layer):
     """Add columns where a kernel saw them; see `nn.functional.fold`."""
 
-    shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(
+        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ):
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size
@@ -249,49 +222,45 @@ class Fold(_Pooling):
         self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the sums."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class PixelShuffle(_Pooling):
+class PixelShuffle(Layer):
     """Lay groups of r² channels out as squares of r × r pixels."""
 
-    shown = ("upscale_factor",)
+    _shown = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int):
         super().__init__()
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the larger picture."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
-class PixelUnshuffle(_Pooling):
+class PixelUnshuffle(Layer):
     """Lay squares of r × r pixels out as r² channels."""
 
-    shown = ("downscale_factor",)
+    _shown = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int):
         super().__init__()
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the smaller picture."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
 
-class ChannelShuffle(_Pooling):
+class ChannelShuffle(Layer):
     """Mix channels: the first of each group, then the second of each, …"""
 
-    shown = ("groups",)
+    _shown = ("groups",)
 
     def __init__(self, groups: int):
         super().__init__()
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with its channels mixed."""
         return F.channel_shuffle(input, self.groups)
 
 
@@ -300,8 +269,8 @@ class _Fractional(Module):
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int],
-        output_size: int | Sequence[int] | None = None,
+        kernel_size: Sizes,
+        output_size: Sizes | None = None,
         output_ratio: float | Sequence[float] | None = None,
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
@@ -321,10 +290,10 @@ class _Fractional(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueProblem(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _for_each_dim(self, value) -> tuple:
+    def _for_each_dim(self, value: float | Sequence[float]) -> tuple:
         return for_each_dim(value, self.dims)
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return the largest element of each window, with `return_indices` also where it lies."""
         pool = getattr(F, f"fractional_max_pool{self.dims}d")
         options = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)

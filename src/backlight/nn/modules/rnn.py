@@ -7,16 +7,19 @@ and direction (see ops/nn/recurrent.py).
 import math
 import numbers
 import warnings
+from collections.abc import Sequence
 
+from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import init
-from backlight.nn.modules.module import Module
+from backlight.nn.modules.module import Module, changed_options
 from backlight.nn.packing import PackedSequence
-from backlight.nn.parameter import Parameter
+from backlight.nn.parameter import Parameter, empty_parameter
 from backlight.ops.indexing.index_selection import index_select
 from backlight.ops.nn.recurrent_layers import THROUGH, Weights, through_layers
-from backlight.tensor.factories import empty, zeros
+from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 
@@ -51,8 +54,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         _check_options(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
@@ -70,7 +73,7 @@ class RNNBase(Module):
             size = input_size if layer == 0 else self._output_size * self._directions
             for reverse in range(self._directions):
                 for name, shape in self._shapes(size):
-                    values = Parameter(empty(shape, device=device, dtype=dtype))
+                    values = empty_parameter(shape, device, dtype)
                     self.register_parameter(_full_name(name, layer, reverse), values)
         self.reset_parameters()
 
@@ -105,15 +108,9 @@ class RNNBase(Module):
         ]
 
     def extra_repr(self) -> str:
-        """Return the sizes, and those options that were set."""
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        parts += [f"proj_size={self.proj_size}"] * (self.proj_size != 0)
-        parts += [f"num_layers={self.num_layers}"] * (self.num_layers != 1)
-        parts += [f"bias={self.bias}"] * (self.bias is not True)
-        parts += [f"batch_first={self.batch_first}"] * (self.batch_first is not False)
-        parts += [f"dropout={self.dropout}"] * (self.dropout != 0)
-        parts += [f"bidirectional={self.bidirectional}"] * (self.bidirectional is not False)
-        return ", ".join(parts)
+        options = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0}
+        changed = changed_options(self, **options, bidirectional=False)
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -121,7 +118,7 @@ class RNNBase(Module):
         """Return the size of each state that a step passes to the next."""
         return (self.hidden_size,)
 
-    def _run(self, input, states: tuple | None) -> tuple:
+    def _run(self, input: Tensor | PackedSequence, states: Sequence[Tensor] | None) -> tuple:
         """Return outputs and last states of any kind of input."""
         if isinstance(input, PackedSequence):
             return self._run_packed(input, states)
@@ -133,7 +130,7 @@ class RNNBase(Module):
             return out.squeeze(batch), [state.squeeze(1) for state in last]
         return self._run_padded(input, states)
 
-    def _run_padded(self, input: Tensor, states) -> tuple:
+    def _run_padded(self, input: Tensor, states: Sequence[Tensor] | None) -> tuple:
         self._check_input(input, 3)
         by_time = input.transpose(0, 1) if self.batch_first else input
         steps, batch, size = by_time.shape
@@ -143,7 +140,7 @@ class RNNBase(Module):
         out = rows.reshape((steps, batch, rows.shape[1]))
         return out.transpose(0, 1) if self.batch_first else out, last
 
-    def _run_packed(self, input: PackedSequence, states) -> tuple:
+    def _run_packed(self, input: PackedSequence, states: Sequence[Tensor] | None) -> tuple:
         self._check_input(input.data, 2)
         if states is not None and input.sorted_indices is not None:
             states = [index_select(state, 1, input.sorted_indices) for state in states]
@@ -152,7 +149,9 @@ class RNNBase(Module):
             last = [index_select(state, 1, input.unsorted_indices) for state in last]
         return PackedSequence(rows, *input[1:]), last
 
-    def _run_rows(self, rows: Tensor, sizes: tuple[int, ...], states) -> tuple[Tensor, list[Tensor]]:
+    def _run_rows(
+        self, rows: Tensor, sizes: tuple[int, ...], states: Sequence[Tensor] | None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Run all layers over packed rows: return the outputs of the last one, and the last states of each."""
         states = self._checked_states(rows, sizes[0], states)
         places = [(layer, reverse) for layer in range(self.num_layers) for reverse in range(self._directions)]
@@ -161,12 +160,12 @@ class RNNBase(Module):
         return through_layers(THROUGH[self.mode], rows, sizes, states, weights, self._directions, p)
 
     def _weights(self, layer: int, reverse: int) -> Weights:
-        def named(name):
+        def named(name: str) -> Parameter | None:
             return self._parameters.get(_full_name(name, layer, reverse))
 
         return Weights(*map(named, ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")))
 
-    def _check_dims(self, input: Tensor, states) -> None:
+    def _check_dims(self, input: Tensor, states: Sequence[Tensor] | None) -> None:
         kind = "RNN" if self.mode.startswith("RNN") else self.mode
         if input.ndim not in (2, 3):
             noun = " tensor" if kind == "RNN" else ""
@@ -193,7 +192,7 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
             )
 
-    def _checked_states(self, rows: Tensor, batch: int, states) -> list[Tensor]:
+    def _checked_states(self, rows: Tensor, batch: int, states: Sequence[Tensor] | None) -> list[Tensor]:
         """Return the first states, zeros where none were given."""
         places = self.num_layers * self._directions
         shapes = [(places, batch, size) for size in self._state_sizes()]
@@ -210,7 +209,16 @@ def _full_name(name: str, layer: int, reverse: int) -> str:
     return f"{name}_l{layer}{'_reverse' if reverse else ''}"
 
 
-def _check_options(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size) -> None:
+def _check_options(
+    mode: str,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    bias: bool,
+    batch_first: bool,
+    dropout: float,
+    proj_size: int,
+) -> None:
     if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
         raise ValueProblem(
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -254,18 +262,16 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueProblem(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
-        mode = f"RNN_{nonlinearity.upper()}"
-        super().__init__(
-            mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
-        )
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *options)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx: Tensor | None = None) -> tuple:
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
         """Return the outputs of all steps and the last hidden states; without `hx` the first ones are zeros."""
         out, (last,) = self._run(input, None if hx is None else (hx,))
         return out, last
@@ -292,24 +298,13 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
-        super().__init__(
-            "LSTM",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            proj_size,
-            device,
-            dtype,
-        )
+        options = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
+        super().__init__("LSTM", input_size, hidden_size, *options)
 
-    def forward(self, input, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
+    def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
         """Return the outputs of all steps, and the last hidden and cell states; `hx` are the first ones."""
         out, last = self._run(input, hx)
         return out, tuple(last)
@@ -337,14 +332,10 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
-        super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
-        )
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__("GRU", input_size, hidden_size, *options)
 
-    def forward(self, input, hx: Tensor | None = None) -> tuple:
-        """Return the outputs of all steps and the last hidden states; without `hx` the first ones are zeros."""
-        out, (last,) = self._run(input, None if hx is None else (hx,))
-        return out, last
+    forward = RNN.forward

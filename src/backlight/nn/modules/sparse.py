@@ -1,17 +1,39 @@
 """Lookup tables, and bags of embeddings."""
 
+from backlight.dtypes import dtype
 from backlight.engine.grad_mode import no_grad
 from backlight.nn import functional as F
 from backlight.nn import init
-from backlight.nn.modules.module import Module
+from backlight.nn.modules.module import Module, changed_options
 from backlight.nn.parameter import Parameter
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What both lookups share: a table of rows, from the normal distribution or given, with zeros at `padding_idx`."""
+
+    def _make_rows(self, given: Tensor | None, trained: bool, device: Device, dtype: dtype | None) -> None:
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is not None and tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        rows = empty(shape, device=device, dtype=dtype) if given is None else given
+        self.weight = Parameter(rows, requires_grad=trained)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values from the normal distribution, with zeros at `padding_idx`."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """Return the rows of a trained table that the input numbers.
 
     Shapes: input (…) of integers -> (…, embedding_dim)
@@ -37,8 +59,8 @@ class Embedding(Module):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -48,43 +70,16 @@ class Embedding(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            rows = empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(rows, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Draw new values from the normal distribution, with zeros at `padding_idx`."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._make_rows(_weight, not _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the rows."""
-        return F.embedding(
-            input,
-            self.weight,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
-        )
+        rows_taken = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return F.embedding(input, self.weight, *rows_taken)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and those options that were set."""
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        parts += [f"padding_idx={self.padding_idx}"] * (self.padding_idx is not None)
-        parts += [f"max_norm={self.max_norm}"] * (self.max_norm is not None)
-        parts += [f"norm_type={self.norm_type}"] * (self.norm_type != 2)
-        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] * (self.scale_grad_by_freq is not False)
-        parts += ["sparse=True"] * (self.sparse is not False)
-        return ", ".join(parts)
+        changed = changed_options(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
+        return ", ".join([sizes, *changed] + ["sparse=True"] * (self.sparse is not False))
 
     @classmethod
     def from_pretrained(
@@ -101,17 +96,8 @@ class Embedding(Module):
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(
-            rows,
-            columns,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
 
 def padding_row(padding_idx: int | None, rows: int) -> int | None:
@@ -123,7 +109,7 @@ def padding_row(padding_idx: int | None, rows: int) -> int | None:
     return padding_idx % rows
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Return the sum, mean or maximum of the rows of a trained table that each bag of numbers names.
 
     Shapes: input (bags, size), or (n,) with offsets (bags,) -> (bags, embedding_dim)
@@ -152,8 +138,8 @@ class EmbeddingBag(Module):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -165,20 +151,7 @@ class EmbeddingBag(Module):
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-        if _weight is None:
-            self.weight = Parameter(empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
-
-    def reset_parameters(self) -> None:
-        """Draw new values from the normal distribution, with zeros at `padding_idx`."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._make_rows(_weight, True, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Return one vector for each bag.
@@ -202,14 +175,9 @@ class EmbeddingBag(Module):
         )
 
     def extra_repr(self) -> str:
-        """Return the sizes, the mode, and those options that were set."""
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        parts += [f"max_norm={self.max_norm}"] * (self.max_norm is not None)
-        parts += [f"norm_type={self.norm_type}"] * (self.norm_type != 2)
-        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] * (self.scale_grad_by_freq is not False)
-        parts += [f"mode={self.mode!r}"]
-        parts += [f"padding_idx={self.padding_idx}"] * (self.padding_idx is not None)
-        return ", ".join(parts)
+        changed = changed_options(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        changed += [f"mode={self.mode!r}", *changed_options(self, padding_idx=None)]
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *changed])
 
     @classmethod
     def from_pretrained(
@@ -228,17 +196,7 @@ class EmbeddingBag(Module):
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        made = cls(
-            rows,
-            columns,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            embeddings,
-            include_last_offset,
-            padding_idx,
-        )
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse)
+        made = cls(rows, columns, *options, embeddings, include_last_offset, padding_idx)
         made.weight.requires_grad_(not freeze)
         return made

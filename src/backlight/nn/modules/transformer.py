@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from backlight.dtypes import dtype
 from backlight.errors import ShapeError
 from backlight.nn import functional as F
 from backlight.nn import init
@@ -17,6 +18,7 @@ from backlight.nn.modules.module import Module
 from backlight.nn.modules.normalization import LayerNorm
 from backlight.tensor.factories import full
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = [
     "Transformer",
@@ -56,8 +58,8 @@ class TransformerLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
@@ -188,7 +190,6 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Return the output of the last layer."""
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src, mask, "mask")
         mask = additive_mask(mask, "mask", src)
         causal = _is_causal(mask, is_causal, _length(src, self.layers[0].self_attn.batch_first))
@@ -222,7 +223,6 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Return the output of the last layer."""
         causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers[0].self_attn.batch_first))
         for layer in self.layers:
             tgt = layer(
@@ -246,15 +246,11 @@ def _length(tensor: Tensor, batch_first: bool) -> int:
     return tensor.shape[1 if batch_first and tensor.ndim == 3 else 0]
 
 
-def _causal_mask(size: int, kind: np.dtype) -> np.ndarray:
-    return np.triu(np.full((size, size), -np.inf, kind), 1)
-
-
 def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
     """Return whether a mask is the causal one; a value given by the caller is used as it is."""
     if is_causal is not None or mask is None:
         return is_causal is True
-    wanted = _causal_mask(size, np.dtype(np.float32))
+    wanted = np.triu(np.full((size, size), -np.inf, np.float32), 1)
     return mask._data.shape == wanted.shape and bool((mask._data == wanted).all())
 
 
@@ -288,8 +284,8 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device=None,
-        dtype=None,
+        device: Device = None,
+        dtype: dtype | None = None,
     ):
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
@@ -353,6 +349,6 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: dtype | None = None) -> Tensor:
         """Return the causal mask: −inf above the diagonal, else 0."""
         return full((sz, sz), float("-inf"), device=device, dtype=dtype).triu(1)

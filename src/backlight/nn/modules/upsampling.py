@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from backlight.nn import functional as F
+from backlight.nn.modules.conv import Sizes
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 
@@ -14,7 +15,7 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: int | Sequence[int] | None = None,
+        size: Sizes | None = None,
         scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
@@ -32,12 +33,10 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input resized."""
         options = (self.size, self.scale_factor, self.mode, self.align_corners)
         return F.interpolate(input, *options, recompute_scale_factor=self.recompute_scale_factor)
 
     def extra_repr(self) -> str:
-        """Return the size or the factor, and the mode."""
         given = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
         return f"{given}, mode={self.mode!r}"
 
@@ -45,12 +44,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Resize pictures by taking the nearest pixel."""
 
-    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None):
+    def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Resize pictures bilinearly, with the centres of the corner pixels aligned."""
 
-    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None):
+    def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

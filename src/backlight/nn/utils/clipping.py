@@ -109,7 +109,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
             grad.clamp_(-limit, limit)
 
 
-def _listed(tensors) -> list[Tensor]:
+def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, TensorState) else list(tensors)
 
 

@@ -7,6 +7,7 @@ from backlight.errors import GraphError
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.tensor.factories import ones_like, zeros_like
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "skip_init"]
 
@@ -44,7 +45,16 @@ def _with(layer: Module, parameters: tuple) -> Module:
     return fused
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+):
     """Return weight and bias of a convolution fused with a batch norm.
 
     Args:
@@ -53,15 +63,24 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     """
     shape = [1] * conv_w.ndim
     shape[1 if transpose else 0] = -1
-    return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
+    return _fused(conv_w, conv_b, shape, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:
     """Return weight and bias of a linear layer fused with a batch norm."""
-    return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
+    return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def _fused(weight, bias, mean, variance, eps, scale, shift, shape):
+def _fused(weight: Tensor, bias: Tensor | None, shape: list[int], *norm: Tensor | float | None) -> tuple:
+    mean, variance, eps, scale, shift = norm
     trained = weight.requires_grad, weight.requires_grad if bias is None else bias.requires_grad
     bias = zeros_like(mean) if bias is None else bias
     scale = ones_like(mean) if scale is None else scale

@@ -1,5 +1,7 @@
 """`orthogonal`: a weight that stays an orthogonal matrix while it is trained."""
 
+from collections.abc import Sequence
+
 from backlight.dtypes import finfo
 from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import TensorState
@@ -23,7 +25,7 @@ MAPS = ("matrix_exp", "cayley", "householder")
 class _Orthogonal(Module):
     """Maps an unconstrained matrix to an orthogonal one."""
 
-    def __init__(self, shape, orthogonal_map: str, use_trivialization: bool):
+    def __init__(self, shape: Sequence[int], orthogonal_map: str, use_trivialization: bool):
         super().__init__()
         self.shape = shape
         self.orthogonal_map = orthogonal_map

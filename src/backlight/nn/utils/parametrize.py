@@ -64,7 +64,7 @@ class ParametrizationList(ModuleList):
     def _names(self) -> list[str]:
         return ["original"] if self.is_tensor else [f"original{number}" for number in range(self.ntensors)]
 
-    def _inverse(self, value):
+    def _inverse(self, value: Tensor):
         """Return the original tensors for `value`, as far as the modules have a right_inverse."""
         with no_grad():
             for module in reversed(list(self)):
@@ -134,7 +134,7 @@ def register_parametrization(
     return module
 
 
-def _check_same(before: Tensor, after, changed: str, name_before: str, name_after: str) -> None:
+def _check_same(before: Tensor, after: object, changed: str, name_before: str, name_after: str) -> None:
     """Raise if two tensors differ in dtype or in shape."""
     if not isinstance(after, TensorState):
         raise ValueProblem(f"A parametrization must return a tensor. Got {type(after).__name__}.")

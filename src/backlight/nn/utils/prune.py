@@ -76,7 +76,7 @@ def random_structured(module: Module, name: str, amount: int | float, dim: int) 
 
 
 def ln_structured(
-    module: Module, name: str, amount: int | float, n, dim: int, importance_scores: Tensor | None = None
+    module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
     """Prune the channels along a dim of a parameter whose norm of order `n` is least; see `l1_unstructured`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
@@ -110,7 +110,8 @@ def global_unstructured(
         raise ArgumentError("global_unstructured(): importance_scores must be of type dict")
     pairs = [(module, name) for module, name in parameters]
     given = parameters_to_vector([scores.get(pair, getattr(*pair)) for pair in pairs])
-    masks = parameters_to_vector([_mask_of(module, name) for module, name in pairs])
+    own_masks = [getattr(module, name + "_mask", None) for module, name in pairs]
+    masks = [ones_like(getattr(*pair)) if mask is None else mask for pair, mask in zip(pairs, own_masks)]
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         raise ArgumentError(
@@ -118,15 +119,10 @@ def global_unstructured(
             f"{pruning_method} of type {method.PRUNING_TYPE}"
         )
     method._tensor_name = "all"
-    found = PruningContainer(method).compute_mask(given, masks)
+    found = PruningContainer(method).compute_mask(given, parameters_to_vector(masks))
     sizes = [getattr(*pair).numel() for pair in pairs]
     for (module, name), mask in zip(pairs, found.split(sizes)):
         custom_from_mask(module, name, mask.view_as(getattr(module, name)))
-
-
-def _mask_of(module: Module, name: str) -> Tensor:
-    mask = getattr(module, name + "_mask", None)
-    return ones_like(getattr(module, name)) if mask is None else mask
 
 
 def remove(module: Module, name: str) -> Module:

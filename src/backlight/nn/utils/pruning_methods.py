@@ -32,7 +32,7 @@ class BasePruningMethod(ABC):
 
     _tensor_name: str
 
-    def __call__(self, module: Module, inputs) -> None:
+    def __call__(self, module: Module, inputs: tuple) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
@@ -165,7 +165,7 @@ class PruningContainer(BasePruningMethod):
     def __iter__(self):
         return iter(self._pruning_methods)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ def _left(method: BasePruningMethod, t: Tensor, mask: Tensor):
     return _along(t, dim, mask.sum(dim=[other for other in range(t.ndim) if other != dim]) != 0)
 
 
-def _along(t: Tensor, dim: int, index) -> tuple:
+def _along(t: Tensor, dim: int, index: int) -> tuple:
     """Return the index of positions along one dim."""
     places: list = [slice(None)] * t.ndim
     places[dim] = index
@@ -208,7 +208,6 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask unchanged."""
         return default_mask
 
 
@@ -222,7 +221,6 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask without the chosen elements."""
         count = _count(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
@@ -252,7 +250,6 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask without the chosen channels."""
         if t.ndim <= 1:
             raise ValueProblem(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -289,7 +286,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prune the channels whose norm of order `n` is least."""
 
-    def __init__(self, amount: int | float, n, dim: int = -1):
+    def __init__(self, amount: int | float, n: float | str, dim: int = -1):
         _require_amount(amount)
         self.amount = amount
         self.n = n
@@ -311,7 +308,6 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the product of the mask and the given one."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
@@ -319,14 +315,14 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(default_mask.dtype)
 
 
-def _require_amount(amount) -> None:
+def _require_amount(amount: float) -> None:
     if not isinstance(amount, Real):
         raise ArgumentError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, Integral) and amount > 1.0):
         raise ValueProblem(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count(amount, size: int) -> int:
+def _count(amount: float, size: int) -> int:
     """Return how many of `size` units are pruned."""
     count = amount if isinstance(amount, Integral) else round(amount * size)
     if count > size:

@@ -12,6 +12,24 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["spectral_norm"]
 
 
+def require_iterations(count: int) -> None:
+    """Raise unless the power iteration has a step."""
+    if count <= 0:
+        raise ValueProblem(f"Expected n_power_iterations to be positive, but got n_power_iterations={count}")
+
+
+def rows_of(module: Module) -> int:
+    """Return which dim of a module's weight gives the rows of the matrix that it is seen as."""
+    return int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
+
+
+def as_matrix(weight: Tensor, rows: int) -> Tensor:
+    """Return a weight with one dim first and all others as one."""
+    if rows:
+        weight = weight.permute(rows, *(dim for dim in range(weight.ndim) if dim != rows))
+    return weight.reshape((weight.shape[0], -1))
+
+
 class _SpectralNorm(Module):
     """A weight divided by its largest singular value, which a power iteration follows while the weight is trained."""
 
@@ -20,24 +38,15 @@ class _SpectralNorm(Module):
         ndim = weight.ndim
         if not -ndim <= dim < ndim:
             raise DimError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
-        if n_power_iterations <= 0:
-            raise ValueProblem(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+        require_iterations(n_power_iterations)
         self.dim = dim % ndim
         self.eps = eps
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
-            matrix = self._matrix(weight)
+            matrix = as_matrix(weight, self.dim)
             for name, length in zip(("_u", "_v"), matrix.shape):
                 self.register_buffer(name, normalize(matrix.new_empty(length).normal_(0, 1), dim=0, eps=eps))
             self._power_method(matrix, 15)
-
-    def _matrix(self, weight: Tensor) -> Tensor:
-        """Return the weight with `dim` first and all others as one."""
-        if self.dim:
-            weight = weight.permute(self.dim, *(dim for dim in range(weight.ndim) if dim != self.dim))
-        return weight.flatten(1)
 
     @no_grad()
     def _power_method(self, matrix: Tensor, iterations: int) -> None:
@@ -50,7 +59,7 @@ class _SpectralNorm(Module):
         """Return weight / uᵀ W v; u and v are copied, for the next call changes them before this one's backward."""
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
-        matrix = self._matrix(weight)
+        matrix = as_matrix(weight, self.dim)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
         return weight / self._u.clone().dot(matrix.mv(self._v.clone()))
@@ -77,6 +86,5 @@ def spectral_norm(
     weight = getattr(module, name, None)
     if not isinstance(weight, TensorState):
         raise ValueProblem(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    if dim is None:
-        dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
+    dim = rows_of(module) if dim is None else dim
     return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

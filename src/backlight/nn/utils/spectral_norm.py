@@ -7,9 +7,9 @@
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
 from backlight.nn.functional import normalize
-from backlight.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
+from backlight.nn.utils.spectral import as_matrix, require_iterations, rows_of
 from backlight.nn.utils.weight_norm import refuse_second, remove_hook
 from backlight.tensor.tensor import Tensor
 
@@ -20,17 +20,12 @@ class SpectralNorm:
     """The hook of one weight: sets it before each forward, and in training moves u and v by a power iteration."""
 
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
-        if n_power_iterations <= 0:
-            raise ValueProblem(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+        require_iterations(n_power_iterations)
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         """Return the weight with `dim` first and all others as one."""
-        if self.dim:
-            weight = weight.permute(self.dim, *(dim for dim in range(weight.ndim) if dim != self.dim))
-        return weight.reshape((weight.shape[0], -1))
+        return as_matrix(weight, self.dim)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """Return weight / uᵀ W v; u and v are copied, for the next call changes them before this one's backward."""
@@ -52,7 +47,7 @@ class SpectralNorm:
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module: Module, inputs) -> None:
+    def __call__(self, module: Module, inputs: tuple) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
 
 
@@ -67,8 +62,7 @@ def spectral_norm(
     Source: Takeru Miyato, Toshiki Kataoka, Masanori Koyama, Yuichi Yoshida: Spectral Normalization for Generative
     Adversarial Networks, 2018, arXiv:1802.05957
     """
-    if dim is None:
-        dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
+    dim = rows_of(module) if dim is None else dim
     refuse_second(module, SpectralNorm, name, "spectral_norm")
     hook, weight = SpectralNorm(name, n_power_iterations, dim, eps), module._parameters[name]
     if weight is None:

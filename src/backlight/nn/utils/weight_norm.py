@@ -35,7 +35,7 @@ class WeightNorm:
             del module._parameters[f"{self.name}_{part}"]
         setattr(module, self.name, Parameter(weight.detach()))
 
-    def __call__(self, module: Module, inputs) -> None:
+    def __call__(self, module: Module, inputs: tuple) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 

@@ -80,7 +80,7 @@ class SequentialLR(_Several):
         self._last_lr = part.get_last_lr()
 
 
-def _undo(scheduler) -> None:
+def _undo(scheduler: LRScheduler) -> None:
     """Undo the first step of a schedule, or of its parts."""
     if not hasattr(scheduler, "_schedulers"):
         scheduler.last_epoch -= 1

@@ -19,7 +19,9 @@ __all__ = ["CyclicLR", "OneCycleLR"]
 class _Cycled(LRScheduler):
     """A schedule that sets the momentum too: the option "momentum", or the first of "betas"."""
 
-    def _set_up_momentum(self, base, highest, last_epoch: int) -> tuple[list, list]:
+    def _set_up_momentum(
+        self, base: float | list[float], highest: float | list[float], last_epoch: int
+    ) -> tuple[list, list]:
         """Check that there is a momentum, store its limits in the groups, and return them."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
@@ -206,19 +208,15 @@ class OneCycleLR(_Cycled):
         groups = self.optimizer.param_groups
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in groups]
 
-    def _between(self, start, end, share: float):
+    def _between(self, start: float, end: float, share: float) -> float:
         """Interpolate from start to end."""
         if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
 
-def _total(total_steps, epochs, steps_per_epoch) -> int:
-    """Return how many steps there will be.
-
-    Raises:
-        ValueError: the numbers are missing, or not positive integers.
-    """
+def _total(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
+    """Return how many steps there will be."""
     if total_steps is not None:
         return _positive("total_steps", total_steps)
     if epochs is None or steps_per_epoch is None:
@@ -226,7 +224,7 @@ def _total(total_steps, epochs, steps_per_epoch) -> int:
     return _positive("epochs", epochs) * _positive("steps_per_epoch", steps_per_epoch)
 
 
-def _positive(name: str, value) -> int:
+def _positive(name: str, value: int) -> int:
     if not isinstance(value, int) or value <= 0:
         raise ValueProblem(f"Expected positive integer {name}, but got {value}")
     return value
@@ -234,21 +232,10 @@ def _positive(name: str, value) -> int:
 
 def _phases(share: float, total: int, three: bool) -> list[dict]:
     """Return where each phase ends, and which options of a group it goes from and to."""
-    rise = _phase(float(share * total) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-    if not three:
-        return [rise, _phase(total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
-    return [
-        rise,
-        _phase(float(2 * share * total) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-        _phase(total - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-    ]
-
-
-def _phase(end_step: float, start_lr: str, end_lr: str, start_momentum: str, end_momentum: str) -> dict:
-    return {
-        "end_step": end_step,
-        "start_lr": start_lr,
-        "end_lr": end_lr,
-        "start_momentum": start_momentum,
-        "end_momentum": end_momentum,
-    }
+    rise = (float(share * total) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+    if three:
+        fall = (float(2 * share * total) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+        phases = [rise, fall, (total - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+    else:
+        phases = [rise, (total - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+    return [dict(zip(("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum"), phase)) for phase in phases]

@@ -6,6 +6,7 @@ import warnings
 from backlight.errors import GraphError, ValueProblem
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.schedules.scheduler import EPOCH, LRScheduler, check_optimizer, set_rate
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["ReduceLROnPlateau"]
 
@@ -66,7 +67,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch: int | None = None) -> None:
+    def step(self, metrics: float | Tensor, epoch: int | None = None) -> None:
         """Update with the metric of one step, and lower the rate if due."""
         current = float(metrics)
         if epoch is not None:

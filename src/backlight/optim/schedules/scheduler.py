@@ -7,7 +7,7 @@ part of `state_dict()`.
 
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from weakref import ref
 
@@ -15,6 +15,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
 from backlight.kernels.state_blocks import block
 from backlight.optim.optimizer import Optimizer
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["LRScheduler"]
 
@@ -35,6 +36,9 @@ OVERRIDDEN = (
     "to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
+
+
+Rate = float | Tensor
 
 
 class LRScheduler:
@@ -96,6 +100,10 @@ class LRScheduler:
         Raises:
             NotImplementedError: the subclass has none.
         """
+        self._warn_outside_step()
+        return self._next_rates()
+
+    def _next_rates(self) -> list:
         raise MissingMethodError(f"{type(self).__name__} must have a method get_lr()")
 
     def step(self, epoch: int | None = None) -> None:
@@ -151,17 +159,13 @@ class LRScheduler:
             )
 
 
-def check_optimizer(optimizer) -> None:
-    """Raise unless this is an optimizer.
-
-    Raises:
-        TypeError: it is something else.
-    """
+def check_optimizer(optimizer: Optimizer) -> None:
+    """Raise unless this is an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise ArgumentError(f"{type(optimizer).__name__} is not an Optimizer; give the optimizer, then the options")
 
 
-def set_rate(group: dict, rate, name: str = "lr") -> None:
+def set_rate(group: dict, rate: Rate, name: str = "lr") -> None:
     """Set an option of a group; one that is a tensor stays the same tensor."""
     if isinstance(group[name], TensorState):
         group[name].fill_(rate.item() if isinstance(rate, TensorState) else rate)
@@ -169,7 +173,7 @@ def set_rate(group: dict, rate, name: str = "lr") -> None:
         group[name] = rate
 
 
-def for_each_group(name: str, optimizer: Optimizer, value) -> list:
+def for_each_group(name: str, optimizer: Optimizer, value: Rate | Sequence[Rate]) -> list:
     """Return an option as a list of one value for each group.
 
     Raises:
@@ -191,7 +195,7 @@ def state_of_function(function: Callable) -> dict | None:
     return None if isinstance(function, types.FunctionType) else dict(function.__dict__)
 
 
-def _copied(value):
+def _copied(value: Rate) -> Rate:
     return value.clone() if isinstance(value, TensorState) else value
 
 

@@ -40,18 +40,14 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The first rate times `lr_lambda(step)`."""
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs)]
 
 
 class MultiplicativeLR(_FunctionLR):
     """The last rate times `lr_lambda(step)`."""
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self._is_initial:
             return self._rates()
         groups = self.optimizer.param_groups
@@ -66,9 +62,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._rates()
         return self._scaled(self.gamma)
@@ -85,9 +79,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self.last_epoch not in self.milestones:
             return self._rates()
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
@@ -107,9 +99,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         return self._rates() if self.last_epoch != self.total_iters else self._scaled(1.0 / self.factor)
@@ -139,9 +129,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -162,9 +150,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         return self._rates() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list:

@@ -25,6 +25,7 @@ from backlight.engine.saved_tensors import Packed, innermost_hooks, kept_edge
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import Block
+from backlight.tensor.tensor import Tensor
 
 TIP = """
 Tip: To see a more detailed error message, either pass `debug=True` to
@@ -65,7 +66,7 @@ class SavedInput:
 
     __slots__ = ("code", "lasti", "packed", "tensor", "version")
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Tensor):
         hooks = innermost_hooks()
         self.code, self.lasti = user_place()
         self.version = version_of(tensor)
@@ -122,7 +123,7 @@ class Frame:
         """Save the arguments of the function, as a node would."""
         self.arguments = [SavedInput(one) if isinstance(one, TensorState) else one for one in args]
 
-    def run_again(self, backward) -> None:
+    def run_again(self, backward: object) -> None:
         """Recompute the tensors of the holders.
 
         Raises:
@@ -138,7 +139,7 @@ class Frame:
         self.done.add(backward)
         self.check(backward)
 
-    def check(self, backward) -> None:
+    def check(self, backward: object) -> None:
         """Compare the recomputed tensors with those that the forward saved.
 
         Raises:
@@ -159,7 +160,7 @@ class Frame:
                 f"during the forward pass.\n{different}.\n{TIP}"
             )
 
-    def _differences(self, backward):
+    def _differences(self, backward: object):
         for place, (reference, before) in enumerate(zip(self.holders, self.facts)):
             holder = reference()
             if holder is None:
@@ -172,11 +173,11 @@ class Frame:
 class _Recomputing:
     """The pack hook of a recomputation: assigns each tensor to its holder."""
 
-    def __init__(self, frame: Frame, backward):
+    def __init__(self, frame: Frame, backward: object):
         self.frame = weakref.ref(frame)
         self.backward = backward
 
-    def __call__(self, tensor):
+    def __call__(self, tensor: Tensor):
         frame, backward = self.frame(), self.backward
         tensor = tensor.detach() if tensor._edge is not None else tensor
         place = frame.counts[backward]
@@ -203,7 +204,7 @@ def _without_observers() -> AbstractContextManager:
     return nullcontext() if local.observation is None else local.observation.silence()
 
 
-def _identity(tensor):
+def _identity(tensor: Tensor):
     return tensor
 
 
@@ -220,11 +221,11 @@ class GraphExecGroup(Block):
             )
         return None
 
-    def _block_change(self, state):
+    def _block_change(self, state: object):
         GraphExecGroup.current = self
         return self
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: object) -> None:
         GraphExecGroup.current = None
 
 
@@ -241,7 +242,7 @@ def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_h
         on_error: called with a CheckpointError before it is raised; may raise another.
     """
 
-    def pack(tensor):
+    def pack(tensor: Tensor):
         holder = Holder()
         frame.holders.append(weakref.ref(holder))
         frame.facts.append(frame.metadata_of(tensor))

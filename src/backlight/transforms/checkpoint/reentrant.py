@@ -1,7 +1,7 @@
 """Functions that nodes run again in backward, as re-entrant checkpoints do: the graph does not show what they read."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from backlight.engine.mutation_checks import Transform
 from backlight.engine.node import Node
@@ -34,7 +34,7 @@ def outputs_run_again(node: Node) -> list | None:
     return [one for one in outs if isinstance(one, TensorState) and one._edge is not None and not one.is_leaf]
 
 
-def held_by(function) -> Iterator[TensorState]:
+def held_by(function: Callable) -> Iterator[TensorState]:
     """Yield the tensors that a function refers to: a module's parameters, and the names that its code reads."""
     holders = [function, getattr(function, "__self__", None)]
     if hasattr(function, "func"):  # a functools.partial

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 
+from backlight.codegen.declaration import Op
 from backlight.codegen.generate import generate_noting
 from backlight.dispatch.dispatcher import hold_interpreters, release_interpreters
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpret, local
@@ -45,12 +46,14 @@ KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 class SelectiveCheckpointContext:
     """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is always False."""
 
-    def __init__(self, *, is_recompute: bool, op_output=None):
+    def __init__(self, *, is_recompute: bool, op_output: object | None = None):
         self.is_recompute = is_recompute
         self.op_output = op_output
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False) -> tuple:
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable | list, allow_cache_entry_mutation: bool = False
+) -> tuple:
     """Return the two contexts for `checkpoint(context_fn=…)`: ops selected by a policy are not recomputed.
 
     Args:
@@ -86,7 +89,7 @@ def _policy_of(ops: list) -> Callable:
                 f"Expected op in `op_list` to be an OpOverload but got: {one} of type {type(one)}. {more}"
             )
 
-    def save_these(context, op, *args, **kwargs) -> CheckpointPolicy:
+    def save_these(context: object, op: Op, *args, **kwargs) -> CheckpointPolicy:
         return CheckpointPolicy.MUST_SAVE if op in ops else CheckpointPolicy.PREFER_RECOMPUTE
 
     return save_these
@@ -105,7 +108,7 @@ note = _Note()
 class _Kept:
     """The result of an op's forward, and its versions at that time."""
 
-    def __init__(self, found, outs):
+    def __init__(self, found: object, outs: object):
         self.found = found
         self.storages = [storage_of(one) for one in outs]
         self.versions = [one.version for one in self.storages]
@@ -131,17 +134,17 @@ class _SelectiveInterpreter(Block, Interpreter):
     def _block_state(self):
         return object()
 
-    def _block_change(self, token):
+    def _block_change(self, token: object):
         self.counts.clear()
         hold_interpreters(token)
         local.interpreters.append(self)
         return self
 
-    def _block_restore(self, token) -> None:
+    def _block_restore(self, token: object) -> None:
         local.interpreters[:] = [one for one in local.interpreters if one is not self]
         release_interpreters(token)
 
-    def next_place(self, op) -> tuple:
+    def next_place(self, op: Op) -> tuple:
         """Return the list of an op's kept results, and the number of this call."""
         place = self.counts[op.name]
         self.counts[op.name] += 1
@@ -155,7 +158,7 @@ class _CachingInterpreter(_SelectiveInterpreter):
         super().__init__(kept)
         self.policy = policy
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Run the op, and keep its result if the policy says so."""
         if op.view:
             return UNHANDLED
@@ -180,7 +183,7 @@ class _CachedInterpreter(_SelectiveInterpreter):
         super().__init__(kept)
         self.may_be_written = may_be_written
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Return the kept result of the op.
 
         Raises:
@@ -208,7 +211,7 @@ class _CachedInterpreter(_SelectiveInterpreter):
         return _run(op, args, kwargs, entry.taken(self.may_be_written))
 
 
-def _run(op, args: tuple, kwargs: dict, given):
+def _run(op: Op, args: tuple, kwargs: dict, given: object):
     """Run the noting variant of an op below the active interpreters; its forward returns `given`, if any."""
     noting = _noting(op)
 
@@ -226,7 +229,7 @@ def _run(op, args: tuple, kwargs: dict, given):
 
 
 @cache
-def _noting(op):
+def _noting(op: Op):
     """Return a variant of an op's function whose forward reads its result from `note`, or stores it there."""
 
     def forward(*args, **kwargs):

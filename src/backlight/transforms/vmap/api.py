@@ -1,17 +1,21 @@
 """`vmap`: turn a function of single tensors into a function of batches."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from backlight.dispatch.dispatcher import interpreting
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, GraphError, ValueProblem
 from backlight.ops.shape.joining import cat
-from backlight.transforms.pytrees import broadcast_to, flatten, leaves_of, unflatten
+from backlight.tensor.tensor import Tensor
+from backlight.transforms.pytrees import Spec, broadcast_to, tree_flatten, tree_leaves, tree_unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
 
 __all__ = ["vmap"]
+
+Dims = int | tuple | None  # of the batch: one for all, or nested like the inputs or outputs
 
 
 def vmap(
@@ -52,45 +56,60 @@ def vmap(
     @functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
     def of_batches(*args, **kwargs):
         _check_out_dims(func, out_dims)
-        size, dims, leaves, spec = _inputs(func, in_dims, args)
-        if chunk_size is None or chunk_size >= size > 0:
-            return _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs)
-        return _in_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size)
+        batch = _inputs(func, in_dims, args)
+
+        def run(batch: _Batch) -> object:
+            """Call the function once, on batched tensors."""
+            level = VmapLevel(batch.size, randomness)
+            given = [one if dim is None else batched(_moved(one, dim, 0), level) for one, dim in batch.inputs()]
+            with interpreting(level):
+                outputs = func(*tree_unflatten(given, batch.spec), **kwargs)
+            return _finished(func, outputs, out_dims, level)
+
+        if chunk_size is None or chunk_size >= batch.size > 0:
+            return run(batch)
+        parts = [run(batch.part(start, chunk_size)) for start in range(0, batch.size, chunk_size)]
+        return _joined(func, parts, out_dims)
 
     return of_batches
 
 
-def _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs):
-    """Call the function once, on batched tensors."""
-    level = VmapLevel(size, randomness)
-    given = [leaf if dim is None else batched(_moved(leaf, dim, 0), level) for leaf, dim in zip(leaves, dims)]
-    with interpreting(level):
-        outputs = func(*unflatten(given, spec), **kwargs)
-    return _finished(func, outputs, out_dims, level)
+class _Batch(NamedTuple):
+    """The inputs: the size of the batch, the batch dim of each leaf (None: the same for all), leaves and structure."""
+
+    size: int
+    dims: list[int | None]
+    leaves: list
+    spec: Spec
+
+    def inputs(self) -> Iterator[tuple]:
+        """Return each leaf with its dim."""
+        return zip(self.leaves, self.dims)
+
+    def part(self, start: int, most: int) -> "_Batch":
+        """Return a chunk of the batch."""
+        count = min(most, self.size - start)
+        chunk = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in self.inputs()]
+        return self._replace(size=count, leaves=chunk)
 
 
-def _moved(tensor, source: int, target: int):
+def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
     return tensor if source == target else tensor.movedim(source, target)
 
 
-def _in_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size):
-    """Call the function on chunks of the batch, and concatenate the results."""
-    parts = []
-    for start in range(0, size, chunk_size):
-        count = min(chunk_size, size - start)
-        chunk = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims)]
-        parts.append(_run(func, count, dims, chunk, spec, out_dims, randomness, kwargs))
-    flat = [leaves_of(part) for part in parts]
-    _, out_spec = flatten(parts[0])
+def _joined(func: Callable, parts: list, out_dims: Dims) -> object:
+    """Concatenate the results for the chunks of a batch."""
+    flat = [tree_leaves(part) for part in parts]
+    _, out_spec = tree_flatten(parts[0])
     where = _flat_out_dims(func, parts[0], out_dims, out_spec)
     joined = [chunks[0] if dim is None else cat(list(chunks), dim) for chunks, dim in zip(zip(*flat), where)]
-    return unflatten(joined, out_spec)
+    return tree_unflatten(joined, out_spec)
 
 
 # --- inputs ----------------------------------------------------------------------------------------------------------
 
 
-def _name(func) -> str:
+def _name(func: Callable) -> str:
     if hasattr(func, "__name__"):
         return func.__name__
     if isinstance(func, functools.partial):
@@ -98,12 +117,8 @@ def _name(func) -> str:
     return repr(func)
 
 
-def _inputs(func, in_dims, args) -> tuple:
-    """Return the size of the batch, the dim of each leaf of the inputs, the leaves and their structure.
-
-    Raises:
-        ValueError: in_dims does not fit the inputs.
-    """
+def _inputs(func: Callable, in_dims: Dims, args: tuple) -> _Batch:
+    """Return the inputs as a batch."""
     where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueProblem(
@@ -115,12 +130,12 @@ def _inputs(func, in_dims, args) -> tuple:
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
             "over a function with no inputs. The latter is unsupported."
         )
-    leaves, spec = flatten(args)
+    leaves, spec = tree_flatten(args)
     dims = broadcast_to(in_dims, spec)
     if dims is None:
         raise ValueProblem(
             f"{where}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-            f"{flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     dims = [_in_dim(where, leaf, dim) for leaf, dim in zip(leaves, dims)]
     sizes = [leaf._data.shape[dim] for leaf, dim in zip(leaves, dims) if dim is not None]
@@ -131,15 +146,11 @@ def _inputs(func, in_dims, args) -> tuple:
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
             "mapped dimension"
         )
-    return sizes[0], dims, leaves, spec
+    return _Batch(sizes[0], dims, leaves, spec)
 
 
-def _in_dim(where: str, leaf, dim):
-    """Return the dim of one input, counted from the front; None for an input that is the same for all.
-
-    Raises:
-        ValueError: it is no dim of the input.
-    """
+def _in_dim(where: str, leaf: object, dim: int | None) -> int | None:
+    """Return the dim of one input, counted from the front; None for an input that is the same for all."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -163,8 +174,8 @@ def _in_dim(where: str, leaf, dim):
 # --- outputs ---------------------------------------------------------------------------------------------------------
 
 
-def _check_out_dims(func, out_dims) -> None:
-    for dim in leaves_of(out_dims):
+def _check_out_dims(func: Callable, out_dims: Dims) -> None:
+    for dim in tree_leaves(out_dims):
         if not isinstance(dim, int) and dim is not None:
             raise ValueProblem(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
@@ -172,36 +183,28 @@ def _check_out_dims(func, out_dims) -> None:
             )
 
 
-def _flat_out_dims(func, outputs, out_dims, spec) -> list:
-    """Return the batch dim of each leaf of the outputs.
-
-    Raises:
-        ValueError: out_dims does not fit the outputs.
-    """
+def _flat_out_dims(func: Callable, outputs: object, out_dims: Dims, spec: Spec) -> list:
+    """Return the batch dim of each leaf of the outputs."""
     if isinstance(outputs, TensorState) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return list(out_dims)
     found = broadcast_to(out_dims, spec)
     if found is None:
         raise ValueProblem(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
-            f"of `outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
     return found
 
 
-def _finished(func, outputs, out_dims, level):
+def _finished(func: Callable, outputs: object, out_dims: Dims, level: VmapLevel) -> object:
     """Return the outputs with the batch at the requested dims."""
-    leaves, spec = flatten(outputs)
+    leaves, spec = tree_flatten(outputs)
     dims = _flat_out_dims(func, outputs, out_dims, spec)
-    return unflatten([_without_batch(func, leaf, dim, level) for leaf, dim in zip(leaves, dims)], spec)
+    return tree_unflatten([_without_batch(func, leaf, dim, level) for leaf, dim in zip(leaves, dims)], spec)
 
 
-def _without_batch(func, output, dim, level):
-    """Return one output with the batch as a dim; an output that is the same for all is repeated.
-
-    Raises:
-        ValueError: it is no tensor, or has a batch and is not to have one.
-    """
+def _without_batch(func: Callable, output: object, dim: int | None, level: VmapLevel) -> object:
+    """Return one output with the batch as a dim; an output that is the same for all is repeated."""
     own = isinstance(output, BatchedTensor) and output.level is level
     name = _name(func)
     if dim is None:

@@ -8,6 +8,8 @@ backward pass gives the gradients of all of them. A cotangent may be batched by 
 does so): then backward runs on tensors, and that vmap's rules handle their batches.
 """
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from backlight.codegen.forward_mode import copy_tangents
@@ -23,8 +25,12 @@ from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
 from backlight.ops.shape.reshaping import unsafe_view
 from backlight.ops.type_promotion import is_float
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel, levels_of, open_levels, to_batched, to_physical, unwrapped
+
+Tensors = Sequence[Tensor]
+Weights = Sequence[Tensor | None]
 
 NO_GRADIENTS = "only Tensors of floating point dtype can require gradients"
 
@@ -35,7 +41,7 @@ class RecordedInputs:
     `given` are the tensors to call the function with; the original tensors are not changed.
     """
 
-    def __init__(self, tensors):
+    def __init__(self, tensors: Tensors):
         self.outside = modes.grad_enabled
         self.levels = open_levels()
         for tensor in tensors:
@@ -48,7 +54,9 @@ class RecordedInputs:
             self.inputs = [_with_own_node(one, linked, self.open) for one, linked in zip(plain, self.linked)]
         self.given = [to_batched(one, self.levels) for one in self.inputs]
 
-    def gradients(self, outputs, cotangents=None, *, keep_graph: bool, create_graph: bool | None = None) -> list:
+    def gradients(
+        self, outputs: Tensors, cotangents: Tensors | None = None, *, keep_graph: bool, create_graph: bool | None = None
+    ) -> list:
         """Return the gradients of outputs, weighted by cotangents, for the inputs: zeros where nothing depends.
 
         Args:
@@ -72,7 +80,7 @@ class RecordedInputs:
             for one, grad in zip(self.inputs, found)
         ]
 
-    def is_linked(self, roots) -> bool:
+    def is_linked(self, roots: Tensors) -> bool:
         """Tell whether what was computed depends on more that requires grad than on these inputs alone."""
         if not self.outside:
             return False
@@ -99,7 +107,7 @@ class RecordedInputs:
         """Note that the function has returned: these inputs are not differentiated for any more."""
         self.open.active = False
 
-    def released(self, value):
+    def released(self, value: Tensor) -> Tensor:
         """Return an output for the caller: without history if only these inputs gave it one."""
         return value if self.is_linked([to_physical(value, self.levels)]) else without_history(value)
 
@@ -113,7 +121,7 @@ class _Scope:
         self.active = True
 
 
-def _with_own_node(plain, linked: bool, scope: _Scope):
+def _with_own_node(plain: Tensor, linked: bool, scope: _Scope) -> Tensor:
     """Return an alias of a tensor with its own node; connected to the tensor's graph only if linked."""
     older = plain
     if not linked:
@@ -126,7 +134,7 @@ def _with_own_node(plain, linked: bool, scope: _Scope):
     return own
 
 
-def without_history(tensor):
+def without_history(tensor: Tensor) -> Tensor:
     """Return a tensor over the same memory without history; its tangents stay."""
     if tensor.__class__ is BatchedTensor:
         return batched(without_history(tensor.physical), tensor.level)
@@ -137,7 +145,7 @@ def without_history(tensor):
     return detached
 
 
-def _ones_like(tensor):
+def _ones_like(tensor: Tensor) -> Tensor:
     return wrap(np.ones_like(writable(tensor)))
 
 
@@ -159,40 +167,41 @@ def backward_on_tensors(wanted: bool):
         yield
 
 
-def gradients_for_weights(outputs, inputs, weights, keep_graph: bool, create_graph: bool) -> tuple:
+def gradients_for_weights(
+    outputs: Tensors, inputs: Tensors, weights: Weights, keep_graph: bool, create_graph: bool
+) -> tuple:
     """Return the gradients of outputs for inputs, None where there is none; weights may be batched."""
     with backward_on_tensors(any(weight.__class__ is BatchedTensor for weight in weights)):
         return gradients_of(outputs, inputs, weights, keep_graph, create_graph, True, False)
 
 
-def gradients_of_batch(outputs, inputs, weights, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+def gradients_of_batch(outputs: Tensors, inputs: Tensors, weights: Weights, *flags: bool) -> tuple:
     """Return the result of `gradients_of` for each of a batch of weights, in one backward pass.
 
     Args:
         weights: for each output a batch of weights, or None for ones.
+        flags: as for `gradients_of`.
     """
     level = VmapLevel(next(weight._data.shape[0] for weight in weights if weight is not None), "error")
     given = [None if weight is None else batched(weight, level) for weight in weights]
     with interpreting(level), backward_on_tensors(True):
-        found = gradients_of(outputs, inputs, given, retain_graph, create_graph, allow_unused, materialize_grads)
+        found = gradients_of(outputs, inputs, given, *flags)
     return tuple([None if grad is None else _with_batch(grad, level) for grad in found])
 
 
-def _with_batch(grad, level):
+def _with_batch(grad: Tensor, level: VmapLevel) -> Tensor:
     """Return a gradient with the batch as its first dim; one that is the same for all is repeated."""
     if grad.__class__ is BatchedTensor and grad.level is level:
         return grad.physical
     return TENSOR_OPS.clone(grad.unsqueeze(0).expand((level.size, *grad._data.shape)))
 
 
-def is_batched(tensors) -> bool:
+def is_batched(tensors: Iterable[Tensor]) -> bool:
     """Tell whether one of the tensors is batched: only then does a backward inside vmap need special handling."""
     return any(tensor.__class__ is BatchedTensor for tensor in tensors)
 
 
-def gradients_inside_vmap(
-    outputs, inputs, weights, retain_graph, create_graph, allow_unused, materialize_grads
-) -> tuple:
+def gradients_inside_vmap(outputs: Tensors, inputs: Tensors, weights: Weights | None, *flags: bool) -> tuple:
     """Return the result of `gradients_of` for batched outputs, inputs or weights (`autograd.grad` inside vmap)."""
     levels = levels_of([*outputs, *inputs])
     roots = [to_physical(out, levels) for out in outputs]
@@ -203,5 +212,5 @@ def gradients_inside_vmap(
         for out, root, weight in zip(outputs, roots, given)
     ]
     with backward_on_tensors(is_batched(one for one in given if one is not None)):
-        found = gradients_of(roots, leaves, given, retain_graph, create_graph, allow_unused, materialize_grads)
+        found = gradients_of(roots, leaves, given, *flags)
     return tuple([None if grad is None else to_batched(grad, levels) for grad in found])

@@ -7,9 +7,12 @@ tangents, so that values are computed once, and the function never sees a batche
 in a Hessian) gets plain tensors, too, and the level computes the tangents of its results.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
+from backlight.codegen.declaration import Op
 from backlight.codegen.forward_mode import Level, level
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.interpreters import UNHANDLED
@@ -18,6 +21,7 @@ from backlight.engine.views import positions_in, same_part
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
 from backlight.layouts import contiguous_format
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import rule_of_function
 from backlight.transforms.vmap.interpreter import VmapLevel
@@ -47,7 +51,7 @@ class Directions(Level):
         super().__init__()
         self.vmap_level = _DirectionsLevel(count, randomness)
 
-    def composite(self, function, args: tuple, kwargs: dict):
+    def composite(self, function: Callable, args: tuple, kwargs: dict):
         """Refuse random functions, as vmap does."""
         rule, always = rule_of_function(function)
         return rule(self.vmap_level, function, args, kwargs) if always else UNHANDLED
@@ -58,14 +62,14 @@ class Directions(Level):
         with super().outside(), self.vmap_level.reenter():
             yield
 
-    def push_forward(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+    def push_forward(self, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple) -> list:
         """Compute the tangents for all directions at once."""
         if op.name == "as_strided":
             return [self.view_of(self.tangent_of(args[0]), args[0], outs[0])]
         with self.vmap_level.reenter():
             return super().push_forward(op, function, args, kwargs, outs)
 
-    def view_of(self, tangent, base, tensor):
+    def view_of(self, tangent: Tensor, base: Tensor, tensor: Tensor):
         """Return the same view of each direction."""
         if tangent.__class__ is not BatchedTensor:
             return super().view_of(tangent, base, tensor)
@@ -84,11 +88,11 @@ class Directions(Level):
         seen = strided(rows[:, start:], (count, *part.shape), (rows.strides[0], *part.strides))
         return batched(TENSOR_OPS.as_strided(below, first + positions_in(base, tensor), seen), self.vmap_level)
 
-    def zeros(self, tensor):
+    def zeros(self, tensor: Tensor):
         """Return a tangent of zeros that may be written to."""
         return batched(TENSOR_OPS.clone(self._repeated(TENSOR_OPS.filling_zeros(tensor))), self.vmap_level)
 
-    def match_layout(self, tangent, tensor):
+    def match_layout(self, tangent: Tensor, tensor: Tensor):
         """Return a tangent whose directions have the tensor's memory layout, if that is contiguous."""
         if tangent.__class__ is not BatchedTensor:
             return super().match_layout(tangent, tensor)
@@ -98,16 +102,16 @@ class Directions(Level):
         with self.vmap_level.reenter():
             return TENSOR_OPS.clone(tangent, memory_format=contiguous_format)
 
-    def columns(self, tangent):
+    def columns(self, tangent: Tensor):
         """Return a tangent with the directions as its first dim; one that is the same for all is repeated."""
         if tangent.__class__ is BatchedTensor and tangent.level is self.vmap_level:
             return tangent.physical
         return self._repeated(tangent)
 
-    def _repeated(self, tensor):
+    def _repeated(self, tensor: Tensor):
         return TENSOR_OPS.expand(tensor.unsqueeze(0), (self.vmap_level.size, *tensor._data.shape))
 
-    def direction(self, rows):
+    def direction(self, rows: Tensor):
         """Return a tangent of this level from rows, one for each direction."""
         return batched(rows, self.vmap_level)
 

@@ -12,6 +12,7 @@ import textwrap
 
 import numpy as np
 
+from backlight.dispatch.interpreters import Interpreter
 from backlight.engine.mutation_checks import BACKWARD_INSIDE
 from backlight.engine.tensor_state import TensorState, new, storage_of
 from backlight.errors import GraphError
@@ -46,7 +47,7 @@ class StandIn:
 
     of_a_batch = True
 
-    def __init__(self, physical):
+    def __init__(self, physical: Tensor):
         data = physical._data
         self.physical = physical
         self.shape = data.shape[1:]
@@ -106,7 +107,7 @@ class StandIn:
 
     __int__ = __float__ = __index__ = item
 
-    def astype(self, kind):
+    def astype(self, kind: object):
         """Raise: the elements picked by a mask would differ in number."""
         raise GraphError(BY_MASK if self.dtype.kind == "b" else DATA_DEPENDENT)
 
@@ -147,7 +148,7 @@ class BatchedTensor(Tensor):
         return self.physical._edge
 
     @_edge.setter
-    def _edge(self, edge) -> None:
+    def _edge(self, edge: object) -> None:
         self.physical._edge = edge
 
     @property
@@ -155,7 +156,7 @@ class BatchedTensor(Tensor):
         return storage_of(self.physical)
 
     @_storage.setter
-    def _storage(self, storage) -> None:
+    def _storage(self, storage: object) -> None:
         self.physical._storage = storage
 
     def item(self):
@@ -173,7 +174,7 @@ class BatchedTensor(Tensor):
 
     tolist = data_ptr = numpy
 
-    def stride(self, dim=None):
+    def stride(self, dim: int | None = None):
         """Return the strides, or the stride of one dim, of one element of the batch."""
         strides = self.physical.stride()[1:]
         return strides if dim is None else strides[normalise_dim(dim, len(strides))]
@@ -191,7 +192,7 @@ class BatchedTensor(Tensor):
         """The tensor's memory without its history."""
         return batched(self.physical.data, self.level)
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+    def backward(self, *args: object, **kwargs: object) -> None:
         """Raise: inside a transform there is no `.grad` to accumulate into."""
         raise GraphError(BACKWARD_INSIDE)
 
@@ -203,7 +204,7 @@ class BatchedTensor(Tensor):
         return object.__format__(self, spec)
 
 
-def batched(physical, level) -> BatchedTensor:
+def batched(physical: Tensor, level: Interpreter) -> BatchedTensor:
     """Return the batched tensor over a tensor whose first dim is the batch."""
     made = new(BatchedTensor)
     made._data = StandIn(physical)

@@ -1,6 +1,8 @@
 """Batching rules of functions that are not ops."""
 
-from backlight.dispatch.interpreters import UNHANDLED
+from collections.abc import Callable
+
+from backlight.dispatch.interpreters import UNHANDLED, Interpreter
 from backlight.errors import GraphError
 from backlight.ops.indexing import embedding_bags, gather_scatter
 from backlight.ops.linalg import pseudoinverse
@@ -30,7 +32,7 @@ def function_rule(*functions, always: bool = False):
         always: call the rule even if no argument is batched.
     """
 
-    def declare(rule):
+    def declare(rule: Callable):
         for function in functions:
             _rules[function] = (rule, always)
         return rule
@@ -38,7 +40,7 @@ def function_rule(*functions, always: bool = False):
     return declare
 
 
-def rule_of_function(function) -> tuple:
+def rule_of_function(function: Callable) -> tuple:
     """Return the rule of a function, and whether it also runs if no argument is batched."""
     found = _rules.get(function)
     if found is not None:
@@ -57,7 +59,7 @@ IN_PLACE = ("writes", "reshapes")  # attributes of in-place functions that hold 
 def in_place_rule(kind: str):
     """Declare the rule of all in-place forms of ops of a kind."""
 
-    def declare(rule):
+    def declare(rule: Callable):
         _rules[kind] = rule
         return rule
 
@@ -65,13 +67,13 @@ def in_place_rule(kind: str):
 
 
 @function_rule(zeros_like, ones_like, empty_like)
-def like(level, function, args, kwargs):
+def like(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Allocate for each element of the batch: the result may be written to."""
     return batched(function(args[0].physical, *args[1:], **kwargs), level)
 
 
 @function_rule(full_like)
-def full_like_batch(level, function, args, kwargs):
+def full_like_batch(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """The same, unless the values differ."""
     if level.any_batched(args[1:], kwargs):
         return loop_over_batch(level, function, args, kwargs)
@@ -79,27 +81,25 @@ def full_like_batch(level, function, args, kwargs):
 
 
 @function_rule(CreationMethods.new_zeros, CreationMethods.new_ones, CreationMethods.new_empty)
-def new_of_sizes(level, function, args, kwargs):
+def new_of_sizes(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Put the batch in front of the sizes."""
     tensor, *sizes = args
     kwargs = dict(kwargs)
     size = kwargs.pop("size", None)
-    size = tuple(size) if size is not None else tuple(sizes[0] if len(sizes) == 1 and _is_several(sizes[0]) else sizes)
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    size = tuple(size)
     return batched(function(tensor.physical, (level.size, *size), **kwargs), level)
 
 
 @function_rule(CreationMethods.new_full)
-def new_full(level, function, args, kwargs):
+def new_full(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Put the batch in front of the sizes, unless the values differ."""
     if level.any_batched(args[1:], kwargs):
         return loop_over_batch(level, function, args, kwargs)
     given = {**dict(zip(("size", "fill_value"), args[1:])), **kwargs}
     given["size"] = (level.size, *given["size"])
     return batched(function(args[0].physical, **given), level)
-
-
-def _is_several(size) -> bool:
-    return isinstance(size, (tuple, list))
 
 
 @function_rule(
@@ -109,7 +109,7 @@ def _is_several(size) -> bool:
     margin_losses.multilabel_margin_loss,
     segment_reduce.segment_reduce,
 )
-def one_by_one(level, function, args, kwargs):
+def one_by_one(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Run on each element of the batch by itself: the function reads values."""
     warn_of_loop(function.__name__)
     return loop_over_batch(level, function, args, kwargs)
@@ -122,7 +122,7 @@ def one_by_one(level, function, args, kwargs):
     pseudoinverse.linalg_pinv,
     expanding.repeat_interleave,
 )
-def one_by_one_if_others_batched(level, function, args, kwargs):
+def one_by_one_if_others_batched(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Run on each element by itself if an argument other than the first is batched: its values are read."""
     if not level.any_batched(args[1:], kwargs):
         return UNHANDLED
@@ -130,7 +130,7 @@ def one_by_one_if_others_batched(level, function, args, kwargs):
 
 
 @function_rule(distances.raised_length)
-def raised_length(level, function, args, kwargs):
+def raised_length(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Clamp all lengths, without checking whether one is small."""
     x, dim, eps = args
     with level.reenter():
@@ -139,14 +139,14 @@ def raised_length(level, function, args, kwargs):
 
 
 @function_rule(gather_scatter.counted_from_start)
-def counted_from_start(level, function, args, kwargs):
+def counted_from_start(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Wrap negative indices, without checking whether there is one."""
     indices, size = args
     with level.reenter():
         return indices + size * (indices < 0).to(indices.dtype)
 
 
-def _moving(function, training: str, always: bool):
+def _moving(function: Callable, training: str, always: bool):
     """Declare a rule for a function that updates running statistics, which must be batched: each element has its own.
 
     Args:
@@ -157,7 +157,7 @@ def _moving(function, training: str, always: bool):
     names = code.co_varnames[: code.co_argcount]
 
     @function_rule(function)
-    def moving(level, function, args, kwargs):
+    def moving(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
         given = {**dict(zip(names, args)), **kwargs}
         running = [given.get(name) for name in ("running_mean", "running_var")]
         running = [one for one in running if one is not None]

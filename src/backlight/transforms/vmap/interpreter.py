@@ -1,13 +1,18 @@
 """The interpreter of one vmap: it handles each op that gets one of its batched tensors, by the op's batching rule."""
 
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+
+from backlight.codegen.declaration import Op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, local
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import rule_of_function
 from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_lookup import rule_of
-from backlight.transforms.vmap.rules import inplace, memory, random  # noqa: F401 - they declare rules of functions
+from backlight.transforms.vmap.rules import memory, random  # noqa: F401 - they declare rules of functions
 
 
 class VmapLevel(Interpreter):
@@ -27,13 +32,13 @@ class VmapLevel(Interpreter):
         self.randomness = randomness
         self.depth = 1 + sum(one.opens_batches or one.has_batches for one in local.interpreters)
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Run the op's batching rule."""
         if not self.any_batched(args, kwargs):
             return UNHANDLED
         return rule_of(op)(Call(self, op, function, args, kwargs))
 
-    def composite(self, function, args: tuple, kwargs: dict):
+    def composite(self, function: Callable, args: tuple, kwargs: dict):
         """The same for a function that is not an op; random ones are handled even if no tensor is batched."""
         rule, always = rule_of_function(function)
         if rule is None or not (always or self.any_batched(args, kwargs)):
@@ -66,7 +71,7 @@ def open_levels() -> list[VmapLevel]:
     return [one for one in local.interpreters if one.opens_batches]
 
 
-def to_physical(tensor, levels=None):
+def to_physical(tensor: Tensor, levels: list | None = None):
     """Return a tensor with the batches of some vmaps (by default all open ones) as its first dims.
 
     It is repeated for vmaps that do not batch it, and stays batched by other vmaps.
@@ -82,7 +87,7 @@ def to_physical(tensor, levels=None):
     return physical
 
 
-def _unwrap(tensor) -> tuple:
+def _unwrap(tensor: Tensor) -> tuple:
     """Return the physical tensor below all batches, and the vmaps whose batches are its first dims."""
     own = []
     while tensor.__class__ is BatchedTensor:
@@ -91,7 +96,7 @@ def _unwrap(tensor) -> tuple:
     return tensor, own[::-1]
 
 
-def unwrapped(tensor, levels: list):
+def unwrapped(tensor: Tensor, levels: list):
     """Return the tensor object below all batches: the one that is in the graph.
 
     Raises:
@@ -106,7 +111,7 @@ def unwrapped(tensor, levels: list):
     return bottom
 
 
-def _rearranged(physical, own: list, wanted: list, shape: tuple):
+def _rearranged(physical: Tensor, own: list, wanted: list, shape: tuple):
     """Permute the batch dims of a tensor from the order of `own` to the order of `wanted`."""
     present = [one for one in wanted if one in own]
     if present != own:
@@ -118,14 +123,14 @@ def _rearranged(physical, own: list, wanted: list, shape: tuple):
     return physical if sizes == full else physical.expand((*full, *shape))
 
 
-def to_batched(physical, levels=None):
+def to_batched(physical: Tensor, levels: list | None = None):
     """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: the inverse of `to_physical`.
 
     It may already be batched by other vmaps. The result is nested in the order of the vmaps, the innermost outside.
     """
     bottom, own = _unwrap(physical)
     order = own + list(open_levels() if levels is None else levels)
-    wanted = sorted(order, key=_depth)
+    wanted = sorted(order, key=attrgetter("depth"))
     if wanted != order:
         rest = range(len(order), bottom._data.ndim)
         bottom = bottom.permute([*[order.index(one) for one in wanted], *rest])
@@ -134,11 +139,7 @@ def to_batched(physical, levels=None):
     return bottom
 
 
-def _depth(level: VmapLevel) -> int:
-    return level.depth
-
-
-def levels_of(tensors) -> list[VmapLevel]:
+def levels_of(tensors: Iterable[Tensor]) -> list[VmapLevel]:
     """Return the open vmaps that batch one of the tensors, the outermost first."""
     found = {one for tensor in tensors for one in _unwrap(tensor)[1]}
     return [one for one in open_levels() if one in found]

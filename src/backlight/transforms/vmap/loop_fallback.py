@@ -1,17 +1,21 @@
 """The fallback for every op: compute each element of the batch by itself, and stack the results."""
 
 import warnings
+from collections import Counter
+from collections.abc import Callable
 
+from backlight.dispatch.interpreters import Interpreter
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.ops.shape.joining import stack
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
+from backlight.transforms.vmap.op_call import Call
 
 # How often each op fell back to the loop: shows which rules are missing.
-counts: dict[str, int] = {}
+counts: Counter[str] = Counter()
 
 
-def loop_over_op(call):
+def loop_over_op(call: Call):
     """Run an op on each element of the batch, with PyTorch's warning that this is slow."""
     warn_of_loop(call.op.name)
     return loop_over_batch(call.level, call.function, call.args, call.kwargs)
@@ -19,7 +23,7 @@ def loop_over_op(call):
 
 def warn_of_loop(name: str) -> None:
     """Give PyTorch's warning."""
-    counts[name] = counts.get(name, 0) + 1
+    counts[name] += 1
     warnings.warn(
         f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. Please "
         "file us an issue on GitHub so that we can prioritize its implementation. The elements of the batch are "
@@ -29,7 +33,7 @@ def warn_of_loop(name: str) -> None:
     )
 
 
-def loop_over_batch(level, function, args: tuple, kwargs: dict):
+def loop_over_batch(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Call a function on each element of the batch, and stack the results."""
     if level.size == 0:
         raise GraphError(
@@ -41,7 +45,7 @@ def loop_over_batch(level, function, args: tuple, kwargs: dict):
     return _stacked(level, results, function.__name__)
 
 
-def _element(level, value, number: int):
+def _element(level: Interpreter, value: object, number: int):
     """Return arguments in which each batched tensor of this vmap is replaced by one element of its batch."""
     if value.__class__ is BatchedTensor:
         return value.physical.select(0, number) if value.level is level else value
@@ -52,12 +56,8 @@ def _element(level, value, number: int):
     return value
 
 
-def _stacked(level, results: list, name: str):
-    """Stack the results of the elements into batched tensors.
-
-    Raises:
-        RuntimeError: the elements gave different shapes.
-    """
+def _stacked(level: Interpreter, results: list, name: str):
+    """Stack the results of the elements into batched tensors."""
     first = results[0]
     if isinstance(first, TensorState):
         if len({one._data.shape for one in results}) > 1:

@@ -1,7 +1,11 @@
-"""The call of an op with batched tensors: the argument of its batching rule."""
+"""The table of batching rules (see NOTE [Batching rules]), and their argument: the call of an op."""
 
-from backlight.codegen.declaration import OPTION
+from collections.abc import Callable
+
+from backlight.codegen.declaration import OPTION, Op
+from backlight.dispatch.interpreters import Interpreter
 from backlight.engine.tensor_state import TensorState
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 
 
@@ -10,7 +14,7 @@ class Call:
 
     __slots__ = ("_given", "args", "function", "kwargs", "level", "op", "size")
 
-    def __init__(self, level, op, function, args: tuple, kwargs: dict):
+    def __init__(self, level: Interpreter, op: Op, function: Callable, args: tuple, kwargs: dict):
         self.level = level
         self.size = level.size
         self.op = op
@@ -33,15 +37,15 @@ class Call:
     def __getitem__(self, name: str):
         return self.given[name]
 
-    def is_batched(self, value) -> bool:
+    def is_batched(self, value: object) -> bool:
         """Tell whether a value is a batched tensor of this vmap."""
         return value.__class__ is BatchedTensor and value.level is self.level
 
-    def below(self, value):
+    def below(self, value: object):
         """Return the physical tensor of a batched tensor of this vmap; another value as it is."""
         return value.physical if self.is_batched(value) else value
 
-    def front(self, value):
+    def front(self, value: Tensor | None):
         """Return a tensor with the batch in front, repeated if it is not batched; None as it is."""
         if value is None:
             return None
@@ -49,14 +53,14 @@ class Call:
             return value.physical
         return value.unsqueeze(0).expand((self.size, *value._data.shape))
 
-    def padded(self, value, dims: int):
+    def padded(self, value: object, dims: int):
         """Like `below`, but with dims of size 1 inserted after the batch, so that an element has `dims` dims."""
         if not self.is_batched(value):
             return value
         missing = dims - value._data.ndim
         return value.physical if missing <= 0 else _padded(value.physical, missing)
 
-    def front_padded(self, value, dims: int):
+    def front_padded(self, value: Tensor | None, dims: int):
         """Like `front`, but with dims of size 1 inserted after the batch, so that an element has `dims` dims."""
         if value is None:
             return None
@@ -89,13 +93,13 @@ class Call:
                 args.append(value)
         return self.function(*args, **named)
 
-    def below_all(self, value):
+    def below_all(self, value: object):
         """Like `below`, for lists too."""
         if value.__class__ is list or value.__class__ is tuple:
             return [self.below(one) for one in value]
         return self.below(value)
 
-    def wrapped(self, result):
+    def wrapped(self, result: object):
         """Return the result of an op, whose first dim is the batch, as batched tensors."""
         if isinstance(result, TensorState):
             return batched(result, self.level)
@@ -110,6 +114,33 @@ class Call:
         return self.level.reenter()
 
 
-def _padded(physical, missing: int):
+def _padded(physical: Tensor, missing: int):
     shape = physical._data.shape
     return physical.view((shape[0], *(1,) * missing, *shape[1:]))
+
+
+RULES: dict[str, Callable] = {}
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, separated by white space."""
+    return text.split()
+
+
+def rule_for(*names: str):
+    """Declare the decorated function to be the batching rule of the named ops; a text may hold several names.
+
+    NOTE [Batching rules]
+    A rule takes a Call and returns the op's result as batched tensors. The ops that it calls run below its vmap: on
+    tensors with the batch in front. Inside `call.inside()` a rule may instead decompose the op into others, each of
+    which this vmap handles by its own rule. Ops without a rule in the table get one from their declaration
+    (rule_lookup.py): elementwise ops, and those that have a composite; for all others each element of the batch is
+    computed by itself (`loop_over_batch`), which is correct for any op.
+    """
+
+    def declare(function: Callable) -> Callable:
+        for name in names_in(" ".join(names)):
+            RULES[name] = function
+        return function
+
+    return declare

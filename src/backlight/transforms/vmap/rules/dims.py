@@ -1,27 +1,30 @@
 """Batching rules of ops with a `dim` argument: reductions, scans, sorting, softmax, splitting. It is shifted by one."""
 
+from collections.abc import Sequence
+
 from backlight.ops.dims import normalise_dim, normalise_dims
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_batch, loop_over_op
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.elementwise import elementwise
 
 DIM_OPTIONS = ("dim", "dims", "dimension", "dim0", "dim1", "dim2")
 
 
-def shift_dims(dims, ndim: int):
+def shift_dims(dims: int | Sequence[int], ndim: int):
     """Shift dims of a tensor of `ndim` dims, an int or several, past the batch dim in front."""
     if isinstance(dims, (tuple, list)):
         return tuple([dim + 1 for dim in normalise_dims(dims, ndim)])
     return normalise_dim(dims, ndim) + 1
 
 
-def shifted_dims(call, ndim: int) -> dict:
+def shifted_dims(call: Call, ndim: int) -> dict:
     """Return the options of a call that name dims, shifted."""
     names = [param.name for param in call.op.params if param.name in DIM_OPTIONS]
     return {name: shift_dims(call[name], ndim) for name in names if call[name] is not None}
 
 
-def with_dims(call, **changed):
+def with_dims(call: Call, **changed):
     """Run a call with the batch in front of every tensor, which needs one dim at least; remove dims added for that."""
     tensors = [param.name for param in call.op.arrays if call[param.name] is not None]
     ranks = {call[name]._data.ndim for name in tensors}
@@ -36,7 +39,7 @@ def with_dims(call, **changed):
     return call.wrapped(_without(call.run_below(**given, **dims, **changed)))
 
 
-def _without(result):
+def _without(result: Tensor | tuple):
     """Remove the dim of size 1 that was added."""
     if isinstance(result, tuple):
         parts = [_without(one) for one in result]
@@ -46,24 +49,25 @@ def _without(result):
 
 @rule_for(
     """
-    _log_softmax_backward_data _softmax_backward_data argsort cummax cummaxmin_backward cummin cumprod cumsum flip
-    gather kthvalue linear_recurrence log_softmax logcumsumexp max_dim median_dim min_dim mode nanmedian_dim
-    reverse_cumsum scatter_add scatter_number scatter_tensor shift softmax sort scatter_reduce tie_weights topk
+    _log_softmax_backward_data _safe_softmax _softmax_backward_data argsort cummax cummaxmin_backward cummin cumprod
+    cumsum flip gather glu kthvalue linear_recurrence log_softmax logcumsumexp max_dim median_dim min_dim mode
+    nanmedian_dim reverse_cumsum scatter_add scatter_number scatter_tensor shift softmax sort scatter_reduce tie_weights
+    topk
     """
 )
-def with_dim(call):
+def with_dim(call: Call):
     """Shift the dims; all tensors of the op are of one rank."""
     return with_dims(call)
 
 
 @rule_for("gathered_as")
-def gathered_as(call):
+def gathered_as(call: Call):
     """The same, for an op with an argument for the shape of its result."""
     return with_dims(call, shape=(call.size, *call["shape"]) if len(call["shape"]) else (call.size, 1))
 
 
 @rule_for("linalg_cross")
-def linalg_cross(call):
+def linalg_cross(call: Call):
     """Align the batches at the same number of dims, and shift the dim."""
     dims = max(call["input"]._data.ndim, call["other"]._data.ndim)
     given = {name: call.front_padded(call[name], dims) for name in ("input", "other")}
@@ -88,7 +92,7 @@ _ALL = (
 
 
 @rule_for(*_ALL, "std_mean", "var", "var_mean")
-def reduction(call):
+def reduction(call: Call):
     """Reduce over the shifted dims: over all but the batch where none, or an empty tuple, is named."""
     ndim, dim = call["input"]._data.ndim, call["dim"]
     if not ndim:
@@ -98,7 +102,7 @@ def reduction(call):
 
 
 @rule_for("aminmax", "argmax", "argmin", "prod")
-def reduction_of_one_dim(call):
+def reduction_of_one_dim(call: Call):
     """Reduce over one shifted dim; where none is named, over all elements, flattened."""
     input, dim = call["input"], call["dim"]
     ndim = input._data.ndim
@@ -113,7 +117,7 @@ def reduction_of_one_dim(call):
 
 def _over_everything(name: str, method: str):
     @rule_for(name)
-    def over_everything(call):
+    def over_everything(call: Call):
         """Reduce over all dims but the batch."""
         physical = call["input"].physical
         if physical._data.ndim == 1:
@@ -129,13 +133,13 @@ for _name, _method in (("sum_all", "sum"), ("mean_all", "mean"), ("max_all", "am
 
 
 @rule_for("prod_all")
-def prod_all(call):
+def prod_all(call: Call):
     """Multiply all elements, flattened."""
     return call.wrapped(call["input"].physical.reshape((call.size, -1)).prod(1))
 
 
 @rule_for("value_selecting_reduction_backward")
-def value_selecting_reduction_backward(call):
+def value_selecting_reduction_backward(call: Call):
     """Shift the dim, and put the batch in front of the size."""
     size, ndim = tuple(call["size"]), len(call["size"])
     if not ndim:
@@ -145,7 +149,7 @@ def value_selecting_reduction_backward(call):
 
 
 @rule_for("spread")
-def spread(call):
+def spread(call: Call):
     """Repeat over the shifted dims."""
     size, dims = tuple(call["size"]), call["dims"]
     moved = tuple(range(1, len(size) + 1)) if dims is None else shift_dims(tuple(dims), len(size))
@@ -155,7 +159,7 @@ def spread(call):
 
 
 @rule_for("prelu")
-def prelu(call):
+def prelu(call: Call):
     """Select elementwise, with the weight in the dim of the channels."""
     with call.inside():
         input, weight = call["input"], call["weight"]
@@ -167,13 +171,13 @@ def prelu(call):
 
 
 @rule_for("dist")
-def dist(call):
+def dist(call: Call):
     """Take the norm of the difference."""
     with call.inside():
         return (call["input"] - call["other"]).norm(call["p"])
 
 
 @rule_for("isin")
-def isin(call):
+def isin(call: Call):
     """Look the elements up in the same set; sets that differ are looped over."""
     return loop_over_op(call) if call.is_batched(call["test_elements"]) else elementwise(call)

@@ -1,10 +1,12 @@
 """Batching rules of elementwise ops: align the batches in front, and call the op once."""
 
+import numpy as np
+
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
-from backlight.transforms.vmap.rule_table import names_in, rule_for
+from backlight.transforms.vmap.op_call import Call, names_in, rule_for
 
 # Elementwise ops that do not declare it, because they do no type promotion.
 PLAIN = frozenset(
@@ -23,7 +25,7 @@ PLAIN = frozenset(
 )
 
 
-def elementwise(call):
+def elementwise(call: Call):
     """Align the batches in front, insert dims of size 1 where another operand has more dims, and call once."""
     args, kwargs = call.args, call.kwargs
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, TensorState)]
@@ -34,7 +36,7 @@ def elementwise(call):
         aligned = call.padded
     else:  # the op broadcasts, but its gradients do not shrink
 
-        def aligned(value, dims):
+        def aligned(value: object, dims: int):
             return call.front_padded(value, dims) if isinstance(value, TensorState) else value
 
     args = [aligned(value, dims) for value in args]
@@ -43,7 +45,7 @@ def elementwise(call):
     return result if result is NotImplemented else call.wrapped(result)
 
 
-def _with_small_cast(call) -> tuple:
+def _with_small_cast(call: Call) -> tuple:
     """Return the arguments with 0-d operands cast to the result's dtype: below they have a dim and would promote."""
     promoted = {param.name for param in call.op.arrays if param.promoted}
     operands = [call.given[name] for name in promoted]
@@ -58,12 +60,12 @@ def _with_small_cast(call) -> tuple:
     return args, kwargs
 
 
-def _as_kind(value, kind):
+def _as_kind(value: object, kind: np.dtype):
     return cast(value, kind) if isinstance(value, TensorState) and not value._data.ndim else value
 
 
 @rule_for("masked_fill_tensor")
-def masked_fill_tensor(call):
+def masked_fill_tensor(call: Call):
     """The value has no dims, but may differ from element to element: choose by the mask."""
     with call.inside():
         value = cast(call["value"], call["input"]._data.dtype)
@@ -71,7 +73,7 @@ def masked_fill_tensor(call):
 
 
 @rule_for("fill_tensor", "filling_tensor")
-def fill_tensor(call):
+def fill_tensor(call: Call):
     """Fill separate memory for each element of the batch."""
     with call.inside():
         value = cast(call["value"], call["input"]._data.dtype)
@@ -79,7 +81,7 @@ def fill_tensor(call):
 
 
 @rule_for("copy")
-def copy(call):
+def copy(call: Call):
     """Expand the source, then cast it."""
     with call.inside():
         source = call["src"].expand(call["input"]._data.shape)

@@ -1,5 +1,6 @@
 """Batching rules of indexing by tensors: the batch is one more dim, indexed by a range where indices are batched."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.dims import shift_dims
 
 MASKED_SELECT = (
@@ -24,21 +26,21 @@ DYNAMIC = (
 )
 
 
-def _adjacent(places) -> bool:
+def _adjacent(places: Sequence[int]) -> bool:
     return list(places) == list(range(places[0], places[0] + len(places)))
 
 
 class _Placed:
     """An index with the batch as one more dim: its index tensors, their positions, and its dims in the result."""
 
-    def __init__(self, call, indices, places):
+    def __init__(self, call: Call, indices: Sequence[Tensor], places: Sequence[int]):
         self.rank = max(index._data.ndim for index in indices)
         numbers = arange(call.size).reshape((call.size, *(1,) * self.rank))
         self.indices = [numbers, *[call.front_padded(index, self.rank) for index in indices]]
         self.places = (0, *[place + 1 for place in places])
         self.before = places[0] if _adjacent(places) and not _adjacent(self.places) else 0
 
-    def result(self, out):
+    def result(self, out: Tensor):
         """Move the dims of the index to their place in the physical result."""
         if not self.before:
             return out
@@ -46,7 +48,7 @@ class _Placed:
         order = [0, *range(count, count + self.before), *range(1, count), *range(count + self.before, ndim)]
         return out.permute(order)
 
-    def values(self, call, values, shape):
+    def values(self, call: Call, values: Tensor, shape: Sequence[int]):
         """Return values, which broadcast to the indexed shape, in the layout of the physical result."""
         if not self.before:
             return call.front_padded(values, len(shape))
@@ -56,15 +58,11 @@ class _Placed:
         return front.permute([0, *index, *range(1, 1 + self.before), *range(count + self.before, ndim)])
 
 
-def _batched_indices(call) -> bool:
-    return any(call.is_batched(index) for index in call["indices"])
-
-
 @rule_for("index")
-def index(call):
+def index(call: Call):
     """Read: where only the input is batched, with shifted positions."""
     indices, places = call["indices"], tuple(call["places"])
-    if not _batched_indices(call):
+    if not any(map(call.is_batched, indices)):
         out = call.run_below(places=tuple(place + 1 for place in places))
         if not _adjacent(places):  # the index's dims come first, and the batch after them
             rank = max(one._data.ndim for one in indices)
@@ -76,7 +74,7 @@ def index(call):
 
 
 @rule_for("index_backward")
-def index_backward(call):
+def index_backward(call: Call):
     """Add gradients at the indices that were read."""
     placed, shape = _Placed(call, call["indices"], tuple(call["places"])), tuple(call["shape"])
     grad = placed.values(call, call["grad_output"], call["grad_output"]._data.shape)
@@ -84,7 +82,7 @@ def index_backward(call):
 
 
 @rule_for("index_put")
-def index_put(call):
+def index_put(call: Call):
     """Write values at the indices."""
     input, indices, places = call["input"], call["indices"], tuple(call["places"])
     placed = _Placed(call, indices, places)
@@ -93,21 +91,18 @@ def index_put(call):
     return call.run(input=call.front(input), values=values, indices=placed.indices, places=placed.places)
 
 
-def _indexed_shape(shape, indices, places) -> tuple:
+def _indexed_shape(shape: Sequence[int], indices: Sequence[Tensor], places: Sequence[int]) -> tuple:
     """Return the shape of the result of an index."""
     rank = max(one._data.ndim for one in indices)
-    index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[_filled(one._data.shape, rank) for one in indices])]
+    filled = [(*(1,) * (rank - one._data.ndim), *one._data.shape) for one in indices]
+    index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*filled)]
     kept = [size for dim, size in enumerate(shape) if dim not in places]
     at = places[0] if _adjacent(places) else 0
     return (*kept[:at], *index, *kept[at:])
 
 
-def _filled(shape, rank: int) -> tuple:
-    return (*(1,) * (rank - len(shape)), *shape)
-
-
 @rule_for("index_select")
-def index_select(call):
+def index_select(call: Call):
     """Read along the shifted dim; where indices are batched, with an index for each element."""
     input, index = call["input"], call["index"]
     if not call.is_batched(index):
@@ -120,7 +115,7 @@ def index_select(call):
 
 
 @rule_for("index_add", "index_copy", "index_fill")
-def along_same_index(call):
+def along_same_index(call: Call):
     """Write along the shifted dim; where indices are batched, into each element's own rows."""
     input, index = call["input"], call["index"]
     if not input._data.ndim:
@@ -131,7 +126,7 @@ def along_same_index(call):
     return call.run(**given, dim=shift_dims(call["dim"], input._data.ndim))
 
 
-def _along_own_index(call):
+def _along_own_index(call: Call):
     dim = call["dim"]
     with call.inside():
         rows, index = call["input"].movedim(dim, 0), call["index"].reshape(-1)
@@ -146,7 +141,7 @@ def _along_own_index(call):
 
 
 @rule_for("index_fill_tensor")
-def index_fill_tensor(call):
+def index_fill_tensor(call: Call):
     """The same, with a value that may differ."""
     input = call["input"]
     if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
@@ -155,14 +150,14 @@ def index_fill_tensor(call):
 
 
 @rule_for("take")
-def take(call):
+def take(call: Call):
     """Read from the flattened elements."""
     with call.inside():
         return index_at(call["input"].reshape(-1), [call["index"]], (0,))
 
 
 @rule_for("masked_select")
-def masked_select(call):
+def masked_select(call: Call):
     """Select the same positions of each element; batched masks would give results of different lengths."""
     if call.is_batched(call["mask"]):
         raise GraphError(MASKED_SELECT)
@@ -170,7 +165,7 @@ def masked_select(call):
 
 
 @rule_for("unique", "unique_consecutive")
-def unique(call):
+def unique(call: Call):
     """Raise: the results would differ in length."""
     raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))
 
@@ -178,27 +173,27 @@ def unique(call):
 # --- flat positions: what derivatives of views and of writes to them are made of --------------------------------------
 
 
-def _positions(call, size: int):
+def _positions(call: Call, size: int):
     """Return the positions of all elements of the batch, one after the other."""
     positions = call["positions"]
     return np.arange(call.size).reshape((call.size, *(1,) * positions.ndim)) * size + positions
 
 
 @rule_for("take_positions")
-def take_positions(call):
+def take_positions(call: Call):
     """Take from each element's own part."""
     return call.run(positions=_positions(call, call["input"]._data.size))
 
 
 @rule_for("add_positions")
-def add_positions(call):
+def add_positions(call: Call):
     """Add to each element's own part."""
     shape = tuple(call["shape"])
     return call.run(shape=(call.size, *shape), positions=_positions(call, prod(shape)))
 
 
 @rule_for("put_positions")
-def put_positions(call):
+def put_positions(call: Call):
     """Replace in each element's own part."""
     given = {name: call.front(call[name]) for name in ("input", "values")}
     return call.run(**given, positions=_positions(call, call["input"]._data.size))

@@ -1,16 +1,19 @@
 """Batching rules of layers: convolution, pooling, padding, normalisation, embedding, attention."""
 
+from collections.abc import Callable
 from math import prod
 
 from backlight.ops.elementwise.copying import cast
 from backlight.tensor.ranges import arange
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
 
 @rule_for(
     """
+    grid_sampler_2d grid_sampler_3d max_unpool2d max_unpool3d
     adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
     max_pool2d_with_indices max_pool3d_with_indices circular_pad1d circular_pad2d circular_pad3d reflection_pad1d
     reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d upsample_backward
@@ -19,76 +22,50 @@ from backlight.transforms.vmap.rules.shapes import folded
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
     """
 )
-def of_each_plane(call):
-    """Merge the batch into the examples, or into the channels where there are no examples."""
-    return folded(call, call.op.arrays[0].name)
+def of_each_plane(call: Call):
+    """Merge the batch into the examples of all tensors, or into the channels where there are no examples."""
+    return folded(call, *[param.name for param in call.op.arrays])
 
 
 @rule_for("im2col", "col2im", "channel_shuffle")
-def of_each_example(call):
+def of_each_example(call: Call):
     """Merge the batch into the examples, or use it as the examples."""
     alone = {"im2col": 3, "col2im": 2}.get(call.op.name)
     return call.run() if call["input"]._data.ndim == alone else folded(call, "input")
 
 
-@rule_for("max_unpool2d", "max_unpool3d")
-def max_unpool(call):
-    """Merge the batch into the examples of both."""
-    return folded(call, "input", "indices")
-
-
-@rule_for("grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(call):
-    """Merge the batch into the examples of both."""
-    return folded(call, "input", "grid")
-
-
-@rule_for("affine_grid_generator")
-def affine_grid_generator(call):
-    """Merge the batch into the examples, whose number in the size grows with it."""
-    size = tuple(call["size"])
-    return folded(call, "theta", size=(size[0] * call.size, *size[1:]))
-
-
-@rule_for("affine_grid_generator_backward")
-def affine_grid_generator_backward(call):
-    """The same for the gradient."""
-    size = tuple(call["size"])
-    return folded(call, "grad_output", size=(size[0] * call.size, *size[1:]))
-
-
 @rule_for(
-    "adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool3d_backward",
-    "avg_pool2d_backward",
-    "avg_pool3d_backward",
-    "repeating_pad_backward",
+    """
+    adaptive_avg_pool2d_backward adaptive_avg_pool3d_backward affine_grid_generator affine_grid_generator_backward
+    avg_pool2d_backward avg_pool3d_backward repeating_pad_backward
+    """
 )
-def pooled_backward(call):
-    """Merge the batch into the examples of the gradient and of the input size."""
-    sizes = tuple(call["input_sizes"])
-    return folded(call, "grad_output", input_sizes=(sizes[0] * call.size, *sizes[1:]))
+def of_a_size(call: Call):
+    """Merge the batch into the examples, whose number in the size grows with it."""
+    option = "size" if "size" in call.given else "input_sizes"
+    examples, *rest = call[option]
+    return folded(call, call.op.arrays[0].name, **{option: (examples * call.size, *rest)})
 
 
 @rule_for("add_at_places")
-def add_at_places(call):
+def add_at_places(call: Call):
     """Give each element of the batch its own range of the flat indices."""
     sizes = tuple(call["sizes"])
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(sizes)), sizes=(call.size, *sizes))
 
 
 @rule_for("taken_at_places")
-def taken_at_places(call):
+def taken_at_places(call: Call):
     """Read from each element's own range of the flat indices."""
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(call["input"]._data.shape)))
 
 
-def _flat_places(call, count: int):
+def _flat_places(call: Call, count: int):
     places = call.front(call["places"])
     return places + _numbers(call, places._data.ndim) * count
 
 
-def _numbers(call, ndim: int):
+def _numbers(call: Call, ndim: int):
     """Return the numbers of the batch's elements as a tensor whose first of `ndim` dims is the batch."""
     return arange(call.size).reshape((call.size, *(1,) * (ndim - 1)))
 
@@ -97,7 +74,7 @@ def _numbers(call, ndim: int):
 
 
 @rule_for("convolution")
-def convolution(call):
+def convolution(call: Call):
     """Merge the batch into the examples; where weights are batched, into the channels, with groups for each element."""
     weight, bias = call["weight"], call["bias"]
     if not call.is_batched(weight) and not call.is_batched(bias):
@@ -109,7 +86,7 @@ def convolution(call):
         return out + bias.reshape((-1, *(1,) * (out._data.ndim - 2)))
 
 
-def convolved(call, **changed):
+def convolved(call: Call, **changed):
     """Convolve without a bias."""
     weight = call["weight"]
     if not call.is_batched(weight):
@@ -123,20 +100,20 @@ def convolved(call, **changed):
     return call.wrapped(_out_of_channels(call, out))
 
 
-def _in_channels(call, name: str):
+def _in_channels(call: Call, name: str):
     """Return a tensor (batch, examples, channels, …) as (examples, batch · channels, …)."""
     front = call.front(call[name])
     shape = front._data.shape
     return front.transpose(0, 1).reshape((shape[1], shape[0] * shape[2], *shape[3:]))
 
 
-def _out_of_channels(call, out):
+def _out_of_channels(call: Call, out: Tensor):
     shape = out._data.shape
     return out.reshape((shape[0], call.size, shape[1] // call.size, *shape[2:])).transpose(0, 1)
 
 
 @rule_for("convolution_weight")
-def convolution_weight(call):
+def convolution_weight(call: Call):
     """Merge the batch into the channels, with groups for each element."""
     given = {name: _in_channels(call, name) for name in ("grad_output", "input")}
     out = call.run_below(**given, groups=call["groups"] * call.size)
@@ -146,7 +123,7 @@ def convolution_weight(call):
 # --- normalisation ---------------------------------------------------------------------------------------------------
 
 
-def _then_scaled(call, normal, shape_of):
+def _then_scaled(call: Call, normal: Tensor, shape_of: Callable[[Tensor], Tensor]):
     """Multiply the normalised values by the weight and add the bias, both in the shape that `shape_of` gives."""
     with call.inside():
         weight, bias = (call.given.get(name) for name in ("weight", "bias"))
@@ -156,7 +133,7 @@ def _then_scaled(call, normal, shape_of):
 
 
 @rule_for("layer_norm", "rms_norm")
-def layer_norm(call):
+def layer_norm(call: Call):
     """Normalise with the batch in front; apply a batched weight afterwards."""
     if not call["input"]._data.size:
         with call.inside():
@@ -170,7 +147,7 @@ def layer_norm(call):
 
 
 @rule_for("group_norm")
-def group_norm(call):
+def group_norm(call: Call):
     """Merge the batch into the examples; scale and shift afterwards."""
     if not call.is_batched(call["weight"]) and not call.is_batched(call["bias"]):
         return folded(call, "input")
@@ -180,7 +157,7 @@ def group_norm(call):
 
 
 @rule_for("native_batch_norm")
-def batch_norm(call):
+def batch_norm(call: Call):
     """Merge the batch into the channels; scale and shift afterwards."""
     ones = (1,) * (call["input"]._data.ndim - 2)
     statistics = [call[name] for name in _RUNNING]
@@ -201,7 +178,7 @@ _RUNNING = ("running_mean", "running_var")
 
 
 @rule_for("embedding")
-def embedding(call):
+def embedding(call: Call):
     """Look up rows for the full batch; batched tables are concatenated."""
     weight, indices = call["weight"], call["indices"]
     if not call.is_batched(weight):
@@ -218,7 +195,7 @@ def embedding(call):
 
 
 @rule_for("embedding_dense_backward")
-def embedding_dense_backward(call):
+def embedding_dense_backward(call: Call):
     """Add to concatenated tables."""
     if call["scale_grad_by_freq"]:
         return loop_over_op(call)
@@ -232,7 +209,7 @@ def embedding_dense_backward(call):
 
 
 @rule_for("scaled_dot_product_attention")
-def attention(call):
+def attention(call: Call):
     """Put the batch in front of the heads; a mask and the factors of dropout are aligned with them."""
     dims = max(call[name]._data.ndim for name in ("query", "key", "value"))
     given = {name: call.front_padded(call[name], dims) for name in ("query", "key", "value")}

@@ -4,19 +4,27 @@ from math import prod
 
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
+from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.op_call import Call, rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
 
-def _reduced(losses, reduction: str):
+def _reduced(losses: Tensor, reduction: str):
     """Reduce a batched tensor of losses over all its own dims."""
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
-@rule_for("binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss")
-def elementwise_loss(call):
-    """Align the batches, compute unreduced losses, and reduce them afterwards."""
+@rule_for(
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "mse_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+)
+def elementwise_loss(call: Call):
+    """Align the batches of all tensors, weights too, compute unreduced losses, and reduce them afterwards."""
     tensors = call.tensors()
     dims = max(tensor._data.ndim for tensor in tensors)
     given = {param.name: call[param.name] for param in call.op.arrays}
@@ -30,14 +38,8 @@ def elementwise_loss(call):
         return _reduced(losses, call["reduction"])
 
 
-@rule_for("binary_cross_entropy_with_logits")
-def logistic_loss(call):
-    """The same; the weight of positives broadcasts against all dims, so it is aligned too."""
-    return elementwise_loss(call)
-
-
 @rule_for("cross_entropy", "cross_entropy_2d", "nll_loss", "nll_loss2d", "smoothed_cross_entropy")
-def loss_of_classes(call):
+def loss_of_classes(call: Call):
     """Merge the batch into the rows, compute each row's loss, and divide by the weights of the rows not ignored."""
     input, target, weight = call["input"], call["target"], call["weight"]
     if call.is_batched(weight):
@@ -59,7 +61,7 @@ def loss_of_classes(call):
         return losses.sum() / total.sum()
 
 
-def _rows(call) -> dict:
+def _rows(call: Call) -> dict:
     """Return the targets and the factors of all rows of the batch."""
     target = call.front(call["target"])
     shape = target._data.shape
@@ -69,7 +71,7 @@ def _rows(call) -> dict:
 
 
 @rule_for("spread_over_classes")
-def spread_over_classes(call):
+def spread_over_classes(call: Call):
     """Merge the batch into the rows; one number for all rows is repeated."""
     size, given = tuple(call["size"]), _rows(call)
     grad = call.front(call["input"])
@@ -81,7 +83,7 @@ def spread_over_classes(call):
 
 
 @rule_for("take_of_classes")
-def take_of_classes(call):
+def take_of_classes(call: Call):
     """Merge the batch into the rows, and sum the rows of each element afterwards."""
     size, given = tuple(call["size"]), _rows(call)
     grads = call.front(call["input"])

@@ -1,6 +1,8 @@
 """Batching rules of random functions: elements draw the same numbers, different ones, or must not draw."""
 
-from backlight.dispatch.interpreters import UNHANDLED
+from collections.abc import Callable
+
+from backlight.dispatch.interpreters import UNHANDLED, Interpreter
 from backlight.errors import GraphError
 from backlight.ops.random import dropout
 from backlight.tensor import random_factories
@@ -9,7 +11,7 @@ from backlight.tensor.methods.random import RandomMethods
 from backlight.transforms.vmap.batched_tensor import batched
 from backlight.transforms.vmap.function_rules import function_rule
 from backlight.transforms.vmap.loop_fallback import loop_over_batch
-from backlight.transforms.vmap.rules.inplace import is_batched_by
+from backlight.transforms.vmap.rules.memory import is_batched_by
 
 IN_ERROR_MODE = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -34,7 +36,7 @@ _BY_VALUES = {
 }
 
 
-def _drawn(level, function, args, kwargs, different):
+def _drawn(level: Interpreter, function: Callable, args: tuple, kwargs: dict, different: Callable):
     """Draw as the vmap's `randomness` says; `different` draws for a full batch at once."""
     if level.randomness == "error":
         raise GraphError(IN_ERROR_MODE)
@@ -56,12 +58,12 @@ def _drawn(level, function, args, kwargs, different):
 
 
 @function_rule(random_factories.rand, random_factories.randn, random_factories.randint, always=True)
-def of_sizes(level, function, args, kwargs):
+def of_sizes(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Put the batch in front of the sizes."""
     return _drawn(level, function, args, kwargs, _sized)
 
 
-def _sized(level, function, args, kwargs):
+def _sized(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     kwargs, args = dict(kwargs), list(args)
     if kwargs.get("size") is not None:
         kwargs["size"] = (level.size, *kwargs["size"])
@@ -85,20 +87,20 @@ def _sized(level, function, args, kwargs):
     dropout.dropout,
     always=True,
 )
-def of_each_number(level, function, args, kwargs):
+def of_each_number(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Draw for the full batch as for one tensor."""
     if function in (dropout.dropout, dropout.alpha_dropout) and _is_idle(args, kwargs):
         return UNHANDLED
     return _drawn(level, function, args, kwargs, _for_batch)
 
 
-def _is_idle(args, kwargs) -> bool:
+def _is_idle(args: tuple, kwargs: dict) -> bool:
     """Tell whether dropout does nothing."""
     given = {**dict(zip(("input", "p", "train"), args)), **kwargs}
     return given.get("p", 0.5) == 0 or not given.get("train", True)
 
 
-def _for_batch(level, function, args, kwargs):
+def _for_batch(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     if not is_batched_by(level, args[0]) or level.any_batched(args[1:], kwargs):
         return loop_over_batch(level, function, args, kwargs)
     out = function(args[0].physical, *args[1:], **kwargs)
@@ -113,7 +115,7 @@ def _for_batch(level, function, args, kwargs):
     dropout.feature_dropout,
     always=True,
 )
-def one_by_one(level, function, args, kwargs):
+def one_by_one(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Draw for each element of the batch by itself."""
     if function in (dropout.feature_alpha_dropout, dropout.feature_dropout) and _is_idle(args, kwargs):
         return UNHANDLED
@@ -124,7 +126,7 @@ _IN_PLACE = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "ge
 
 
 @function_rule(*[RandomMethods.__dict__[name] for name in _IN_PLACE], always=True)
-def in_place(level, function, args, kwargs):
+def in_place(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Write different numbers, or the same, to each element of the batch."""
     target = args[0]
     if level.randomness == "error":

@@ -1,15 +1,20 @@
-"""Full backward hooks: hooks on the gradients of one call of a module.
+"""Full backward hooks, on the gradients of one call of a module; and PyTorch's old ones, `register_backward_hook`.
 
-NOTE [Two doors]
+The old ones are hooks on the node that made a module's result: they get the gradients of that one node only, and
+PyTorch warns where these are not the module's. They are here for programs that use them.
+
+NOTE [Two identity nodes]
 The inputs pass through one identity node and the outputs through another. Backward runs the outputs' node first, which
 stores the gradients of the outputs, and the inputs' node last, after all nodes of the module.
 """
 
 import warnings
+from collections.abc import Callable
 
 from backlight.autograd.function import Function
 from backlight.engine.grad_mode import is_grad_enabled
 from backlight.engine.hook_calls import check_answer
+from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.system.user_warnings import warn_outside
@@ -29,9 +34,9 @@ class BackwardHookFunction(Function):
 
 
 class GradientWatch:
-    """Runs the backward hooks of one call (see NOTE [Two doors])."""
+    """Runs the backward hooks of one call (see NOTE [Two identity nodes])."""
 
-    def __init__(self, module, pre_hooks: list, hooks: list):
+    def __init__(self, module: object, pre_hooks: list, hooks: list):
         self.module = module
         self.pre_hooks = pre_hooks
         self.hooks = hooks
@@ -46,7 +51,7 @@ class GradientWatch:
         args, self.input_places = _apply_hook_function(args, self._on_grad_inputs)
         return args
 
-    def hook_outputs(self, result):
+    def hook_outputs(self, result: object):
         """Return the result, a tensor or a tuple, with its tensors passed through the second identity node."""
         if not isinstance(result, (TensorState, tuple)):
             warnings.warn(
@@ -59,7 +64,7 @@ class GradientWatch:
         several, self.output_places = _apply_hook_function(several, self._on_grad_outputs)
         return several if isinstance(result, tuple) else several[0]
 
-    def _on_grad_outputs(self, _, grads: tuple):
+    def _on_grad_outputs(self, _: tuple, grads: tuple):
         """Store the gradients of the outputs, and let the pre-hooks replace them."""
         self.grad_outputs = _spread(self.output_places, grads, self.outputs)
         for hook in self.pre_hooks:
@@ -87,7 +92,7 @@ class GradientWatch:
                 )
         self.grad_outputs = None
 
-    def _on_grad_inputs(self, grads: tuple, _):
+    def _on_grad_inputs(self, grads: tuple, _: tuple):
         """Run the hooks on the gradients of the inputs, and let them replace these."""
         if self.grad_outputs is None:
             return None
@@ -104,7 +109,7 @@ class GradientWatch:
         return tuple(found[place] for place in self.input_places)
 
     @staticmethod
-    def _same_count(answer, count: int, kind: str, what: str) -> tuple:
+    def _same_count(answer: object, count: int, kind: str, what: str) -> tuple:
         if len(answer) != count:
             raise GraphError(
                 f"Backward {kind} returned an invalid number of {what}, got {len(answer)}, but expected {count}"
@@ -112,7 +117,7 @@ class GradientWatch:
         return tuple(answer)
 
 
-def _apply_hook_function(values: tuple, hook) -> tuple[tuple, list[int] | None]:
+def _apply_hook_function(values: tuple, hook: Callable) -> tuple[tuple, list[int] | None]:
     """Pass the tensors among `values` through an identity node with a hook; return their indices, too."""
     places = [place for place, value in enumerate(values) if isinstance(value, TensorState)]
     tensors = [values[place] for place in places]
@@ -133,3 +138,65 @@ def _spread(places: list[int], grads: tuple, count: int) -> tuple:
     for place, grad in zip(places, grads):
         found[place] = grad
     return tuple(found)
+
+
+REMEDY = "Please use register_full_backward_hook to get the documented behavior."
+GONE = "deprecated and will be removed in future versions. This hook will be missing"
+
+
+def hook_last_node(module: object, args: tuple, result: object, hooks: list[Callable]) -> None:
+    """Register `hooks` on the node of the first tensor in `result`, and warn if that node is not all of the module."""
+    node = _first_tensor(result).grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(_with_module(module, hook))
+    problem = _missing_gradients(args, result, node)
+    if problem:
+        warn_outside(problem, FutureWarning)
+
+
+def _first_tensor(result: object) -> TensorState:
+    while not isinstance(result, TensorState):
+        if isinstance(result, dict):
+            result = next(value for value in result.values() if isinstance(value, TensorState))
+        else:
+            result = result[0]
+    return result
+
+
+def _with_module(module: object, hook: Callable) -> Callable:
+    def after_node(grad_inputs: tuple, grad_outputs: tuple):
+        return hook(module, grad_inputs, grad_outputs)
+
+    return after_node
+
+
+def _missing_gradients(args: tuple, result: object, node: Node) -> str:
+    """Return the warning: which gradients of the module differ from those of the node."""
+    results = (result,) if isinstance(result, TensorState) else result
+    if not _tensors_only(results):
+        return (
+            "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors is "
+            f"{GONE} some of the grad_output. {REMEDY}"
+        )
+    if not _tensors_only(args):
+        return (
+            "Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of "
+            f"Tensors is {GONE} some of the grad_input. {REMEDY}"
+        )
+    if len({one.grad_fn for one in results} - {None}) > 1:
+        return (
+            f"Using a non-full backward hook when outputs are generated by different autograd Nodes is {GONE} some "
+            f"grad_output. {REMEDY}"
+        )
+    if {one.grad_fn for one in args} - {None} != {following for following, _ in node.next_functions}:
+        return (
+            f"Using a non-full backward hook when the forward contains multiple autograd Nodes is {GONE} some "
+            f"grad_input. {REMEDY}"
+        )
+    return ""
+
+
+def _tensors_only(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(one, TensorState) for one in values)
