@@ -1,5 +1,8 @@
 """Python numbers as operands: the dtype that they promote to, and numbers in the dtype of an array."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
@@ -37,59 +40,39 @@ def no_kernel(kernel: str, kind, remedy: str) -> UnsupportedError:
     return UnsupportedError(f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; {remedy}")
 
 
-def no_integers(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for integers and bools, in the name of its kernel."""
+def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> Callable:
+    """Return a value for an op's `refuse`: PyTorch's error, in the name of its kernel, for the common dtype."""
 
     def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        if category(kind) == 2:
-            return None
-        return no_kernel(kernel, kind, "convert the input with .float()")
+        kind = functools.reduce(promote_types, kinds)
+        return no_kernel(kernel, kind, remedy) if refused(kind) else None
 
     return refuse
 
 
-def no_floats(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for floats, in the name of its kernel."""
-
-    def refuse(*kinds) -> str | None:
-        kind = _common(kinds)
-        if category(kind) < 2:
-            return None
-        return no_kernel(kernel, kind, "compare, or convert with .long()")
-
-    return refuse
+def no_integers(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for integers and bools."""
+    return _refusal(kernel, lambda kind: category(kind) < 2, "convert the input with .float()")
 
 
-def only_integers(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for floats and bools, in the name of its kernel."""
-
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        return None if category(kind) == 1 else no_kernel(kernel, kind, "convert it with .long()")
-
-    return refuse
+def no_floats(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for floats."""
+    return _refusal(kernel, lambda kind: category(kind) == 2, "compare, or convert with .long()")
 
 
-def no_bools(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for bools, in the name of its kernel."""
-
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        return no_kernel(kernel, kind, "convert it with .long()") if kind.kind == "b" else None
-
-    return refuse
+def only_integers(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for floats and bools."""
+    return _refusal(kernel, lambda kind: category(kind) != 1, "convert it with .long()")
 
 
-def floats_of_four_bytes(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
+def no_bools(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for bools."""
+    return _refusal(kernel, lambda kind: kind.kind == "b", "convert it with .long()")
 
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        halves = category(kind) == 2 and kind.itemsize == 2
-        return no_kernel(kernel, kind, "convert it with .float()") if halves else None
 
-    return refuse
+def floats_of_four_bytes(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for float16 and bfloat16."""
+    return _refusal(kernel, lambda kind: category(kind) == 2 and kind.itemsize == 2, "convert it with .float()")
 
 
 def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
@@ -105,10 +88,3 @@ def require_no_bools(kernel: str, tensor) -> None:
     kind = getattr(tensor, "_data", tensor).dtype
     if kind.kind == "b":
         raise no_kernel(kernel, kind, "convert it with .long()")
-
-
-def _common(kinds):
-    found = kinds[0]
-    for kind in kinds[1:]:
-        found = promote_types(found, kind)
-    return found

@@ -92,9 +92,6 @@ def _far_derivative(d):
     return (3 * A * d - 10 * A) * d + 8 * A
 
 
-# --- where ------------------------------------------------------------------------------------------------------------
-
-
 def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
     """Return the taps along each dim.
 
@@ -148,9 +145,6 @@ def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.n
         odd = np.floor(distance / span) % 2 == 1
     found = np.where(odd, span - rest + low, rest + low).astype(source.dtype)
     return found, np.where(odd, -sign, sign)
-
-
-# --- how much ---------------------------------------------------------------------------------------------------------
 
 
 def corners(taps: list[DimTaps], sizes):

@@ -127,9 +127,6 @@ def applied(input, dim: int, matrix) -> np.ndarray:
     return np.moveaxis(out, -1, dim)
 
 
-# --- where, and how much ----------------------------------------------------------------------------------------------
-
-
 def _nearest(resize: Resize, kind) -> np.ndarray:
     numbers = np.arange(resize.new).astype(kind)
     half = kind(0.5) if resize.mode == "nearest-exact" else kind(0)

@@ -109,8 +109,6 @@ def spherical_bessel_j0(x):
     return np.where(np.isinf(x), 0, np.sinc(x / math.pi))
 
 
-# --- K ----------------------------------------------------------------------------------------------------------------
-
 _STEP = 0.2
 _STEPS = np.arange(50) * _STEP
 _HARMONIC = np.cumsum([0.0, *(1 / k for k in range(1, 20))])
@@ -165,8 +163,6 @@ def scaled_modified_bessel_k1(x):
     """Return exp(x) · modified_bessel_k1(x)."""
     return _k(x, 1, True)
 
-
-# --- Ai ---------------------------------------------------------------------------------------------------------------
 
 _PATH = (np.arange(260) + 0.5) * 0.025
 

@@ -25,9 +25,7 @@ def relu(xp, input):
     return unary.relu(input)
 
 
-@relu.derivative("input", formula="grad where input > 0, else 0")
-def relu_input(grad, out, ops):
-    return ops.relu_backward(grad, out)
+relu.derivative("input", formula="grad where input > 0, else 0")(lambda grad, out, ops: ops.relu_backward(grad, out))
 
 
 @op(node="ThresholdBackwardBackward0", tangent="symmetric")
@@ -36,9 +34,9 @@ def relu_backward(xp, arrived, result):
     return unary.relu_gradient(arrived, result)
 
 
-@relu_backward.derivative("arrived", formula="grad where result > 0, else 0")
-def relu_backward_arrived(grad, result, ops):
-    return ops.relu_backward(grad, result)
+relu_backward.derivative("arrived", formula="grad where result > 0, else 0")(
+    lambda grad, result, ops: ops.relu_backward(grad, result)
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -47,9 +45,7 @@ def sigmoid(xp, input):
     return unary.sigmoid(input)
 
 
-@sigmoid.derivative("input", formula="grad · out · (1 − out)")
-def sigmoid_input(grad, out, ops):
-    return ops.sigmoid_backward(grad, out)
+sigmoid.derivative("input", formula="grad · out · (1 − out)")(lambda grad, out, ops: ops.sigmoid_backward(grad, out))
 
 
 @op(tangent="symmetric")
@@ -58,17 +54,12 @@ def sigmoid_backward(xp, arrived, result):
     return unary.sigmoid_gradient(arrived, result)
 
 
-@sigmoid_backward.derivative("arrived", formula="grad · result · (1 − result)")
-def sigmoid_backward_arrived(grad, result, ops):
-    return ops.sigmoid_backward(grad, result)
-
-
-@sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · result)")
-def sigmoid_backward_result(grad, arrived, result):
-    return grad * arrived * (1 - result * 2)
-
-
-# --- lines with kinks ------------------------------------------------------------------------------------------------
+sigmoid_backward.derivative("arrived", formula="grad · result · (1 − result)")(
+    lambda grad, result, ops: ops.sigmoid_backward(grad, result)
+)
+sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · result)")(
+    lambda grad, arrived, result: grad * arrived * (1 - result * 2)
+)
 
 
 @op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", resting=("input",))
@@ -77,9 +68,9 @@ def leaky_relu(xp, input, negative_slope: float = 0.01):
     return unary.leaky_relu(input, negative_slope)
 
 
-@leaky_relu.derivative("input", formula="grad where input > 0, else negative_slope · grad")
-def leaky_relu_input(grad, input, negative_slope, ops):
-    return ops.leaky_relu_backward(grad, input, negative_slope)
+leaky_relu.derivative("input", formula="grad where input > 0, else negative_slope · grad")(
+    lambda grad, input, negative_slope, ops: ops.leaky_relu_backward(grad, input, negative_slope)
+)
 
 
 @op(tangent="symmetric")
@@ -88,9 +79,9 @@ def leaky_relu_backward(xp, arrived, input, negative_slope: float):
     return unary.leaky_relu_gradient(arrived, input, negative_slope)
 
 
-@leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else negative_slope · grad")
-def leaky_relu_backward_arrived(grad, input, negative_slope, ops):
-    return ops.leaky_relu_backward(grad, input, negative_slope)
+leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else negative_slope · grad")(
+    lambda grad, input, negative_slope, ops: ops.leaky_relu_backward(grad, input, negative_slope)
+)
 
 
 @op(
@@ -106,14 +97,12 @@ def prelu_weighted(xp, input, weight):
     return chosen(input > 0, input, weight * input)
 
 
-@prelu_weighted.derivative("input", formula="grad where input > 0, else weight · grad")
-def prelu_weighted_input(grad, input, weight, ops):
-    return ops.where(input > 0, grad, weight * grad)
-
-
-@prelu_weighted.derivative("weight", formula="Σ input · grad where input ≤ 0")
-def prelu_weighted_weight(grad, input, ops):
-    return ops.kept(input * grad, ~(input > 0))
+prelu_weighted.derivative("input", formula="grad where input > 0, else weight · grad")(
+    lambda grad, input, weight, ops: ops.where(input > 0, grad, weight * grad)
+)
+prelu_weighted.derivative("weight", formula="Σ input · grad where input ≤ 0")(
+    lambda grad, input, ops: ops.kept(input * grad, ~(input > 0))
+)
 
 
 def prelu(input, weight):
@@ -149,9 +138,9 @@ def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     return unary.hardtanh(input, min_val, max_val)
 
 
-@hardtanh.derivative("input", formula="grad where min_val < input < max_val, else 0")
-def hardtanh_input(grad, input, min_val, max_val, ops):
-    return ops.hardtanh_backward(grad, input, min_val, max_val)
+hardtanh.derivative("input", formula="grad where min_val < input < max_val, else 0")(
+    lambda grad, input, min_val, max_val, ops: ops.hardtanh_backward(grad, input, min_val, max_val)
+)
 
 
 @op(tangent="symmetric")
@@ -160,9 +149,9 @@ def hardtanh_backward(xp, arrived, input, min_val: float, max_val: float):
     return unary.hardtanh_gradient(arrived, input, min_val, max_val)
 
 
-@hardtanh_backward.derivative("arrived", formula="grad where min_val < input < max_val, else 0")
-def hardtanh_backward_arrived(grad, input, min_val, max_val, ops):
-    return ops.hardtanh_backward(grad, input, min_val, max_val)
+hardtanh_backward.derivative("arrived", formula="grad where min_val < input < max_val, else 0")(
+    lambda grad, input, min_val, max_val, ops: ops.hardtanh_backward(grad, input, min_val, max_val)
+)
 
 
 def relu6(input):
@@ -176,9 +165,9 @@ def hardsigmoid(xp, input):
     return unary.hardsigmoid(input)
 
 
-@hardsigmoid.derivative("input", formula="grad / 6 where −3 < input < 3, else 0")
-def hardsigmoid_input(grad, input, ops):
-    return ops.hardsigmoid_backward(grad, input)
+hardsigmoid.derivative("input", formula="grad / 6 where −3 < input < 3, else 0")(
+    lambda grad, input, ops: ops.hardsigmoid_backward(grad, input)
+)
 
 
 @op(tangent="symmetric")
@@ -187,9 +176,9 @@ def hardsigmoid_backward(xp, arrived, input):
     return unary.hardsigmoid_gradient(arrived, input)
 
 
-@hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input < 3, else 0")
-def hardsigmoid_backward_arrived(grad, input, ops):
-    return ops.hardsigmoid_backward(grad, input)
+hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input < 3, else 0")(
+    lambda grad, input, ops: ops.hardsigmoid_backward(grad, input)
+)
 
 
 @op(name="softshrink", promote="float", refuse=no_integers("softshrink_check"), tangent="symmetric", resting=("input",))
@@ -198,9 +187,9 @@ def shrunk_softly(xp, input, lambd: float):
     return unary.softshrink(input, lambd)
 
 
-@shrunk_softly.derivative("input", formula="grad where |input| > lambd, else 0")
-def shrunk_softly_input(grad, input, lambd, ops):
-    return ops.softshrink_backward(grad, input, lambd)
+shrunk_softly.derivative("input", formula="grad where |input| > lambd, else 0")(
+    lambda grad, input, lambd, ops: ops.softshrink_backward(grad, input, lambd)
+)
 
 
 def _declare_shrunk(name: str):
@@ -240,9 +229,9 @@ def hardshrink(xp, input, lambd: float = 0.5):
     return unary.hardshrink(input, lambd)
 
 
-@hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")
-def hardshrink_input(grad, input, lambd, ops):
-    return ops.hardshrink_backward(grad, input, lambd)
+hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")(
+    lambda grad, input, lambd, ops: ops.hardshrink_backward(grad, input, lambd)
+)
 
 
 @op(tangent="symmetric", resting=("input",), refuse=no_bools("threshold_cpu"))
@@ -251,12 +240,9 @@ def threshold(xp, input, threshold: float, value: float):
     return chosen(input <= threshold, element_like(input, value), input)
 
 
-@threshold.derivative("input", formula="grad where input > threshold, else 0")
-def threshold_input(grad, input, threshold, ops):
-    return ops.kept(grad, ~(input <= threshold))
-
-
-# --- exponentials ----------------------------------------------------------------------------------------------------
+threshold.derivative("input", formula="grad where input > threshold, else 0")(
+    lambda grad, input, threshold, ops: ops.kept(grad, ~(input <= threshold))
+)
 
 
 @op(name="elu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
@@ -265,9 +251,9 @@ def elu_scaled(xp, input, alpha: float, scale: float, input_scale: float):
     return unary.elu(input, alpha, scale, input_scale)
 
 
-@elu_scaled.derivative("input", formula="scale · grad where input > 0, else grad · slope of the exponential")
-def elu_scaled_input(grad, input, alpha, scale, input_scale, ops):
-    return ops.elu_backward(grad, input, alpha, scale, input_scale)
+elu_scaled.derivative("input", formula="scale · grad where input > 0, else grad · slope of the exponential")(
+    lambda grad, input, alpha, scale, input_scale, ops: ops.elu_backward(grad, input, alpha, scale, input_scale)
+)
 
 
 @op(tangent="symmetric")
@@ -276,9 +262,9 @@ def elu_backward(xp, arrived, input, alpha: float, scale: float, input_scale: fl
     return unary.elu_gradient(arrived, input, alpha, scale, input_scale)
 
 
-@elu_backward.derivative("arrived", formula="grad · slope of elu")
-def elu_backward_arrived(grad, input, alpha, scale, input_scale, ops):
-    return ops.elu_backward(grad, input, alpha, scale, input_scale)
+elu_backward.derivative("arrived", formula="grad · slope of elu")(
+    lambda grad, input, alpha, scale, input_scale, ops: ops.elu_backward(grad, input, alpha, scale, input_scale)
+)
 
 
 @elu_backward.derivative("input", formula="grad · arrived · input_scale · slope of elu where input ≤ 0, else 0")
@@ -330,9 +316,9 @@ def softplus(xp, input, beta: float = 1.0, threshold: float = 20.0):
     return unary.softplus(input, beta, threshold)
 
 
-@softplus.derivative("input", formula="grad · sigmoid(beta · input), grad where beta · input > threshold")
-def softplus_input(grad, input, beta, threshold, ops):
-    return ops.softplus_backward(grad, input, beta, threshold)
+softplus.derivative("input", formula="grad · sigmoid(beta · input), grad where beta · input > threshold")(
+    lambda grad, input, beta, threshold, ops: ops.softplus_backward(grad, input, beta, threshold)
+)
 
 
 @op(tangent="symmetric")
@@ -341,9 +327,9 @@ def softplus_backward(xp, arrived, input, beta: float, threshold: float):
     return unary.softplus_gradient(arrived, input, beta, threshold)
 
 
-@softplus_backward.derivative("arrived", formula="grad · slope of softplus")
-def softplus_backward_arrived(grad, input, beta, threshold, ops):
-    return ops.softplus_backward(grad, input, beta, threshold)
+softplus_backward.derivative("arrived", formula="grad · slope of softplus")(
+    lambda grad, input, beta, threshold, ops: ops.softplus_backward(grad, input, beta, threshold)
+)
 
 
 @softplus_backward.derivative("input", formula="grad · arrived · beta · s · (1 − s), s = sigmoid(beta · input), or 0")
@@ -359,9 +345,9 @@ def logsigmoid(xp, input):
     return unary.logsigmoid(input)
 
 
-@logsigmoid.derivative("input", formula="grad · sigmoid(−input)")
-def logsigmoid_input(grad, input, ops):
-    return ops.log_sigmoid_backward(grad, input)
+logsigmoid.derivative("input", formula="grad · sigmoid(−input)")(
+    lambda grad, input, ops: ops.log_sigmoid_backward(grad, input)
+)
 
 
 @op(tangent="symmetric")
@@ -370,18 +356,15 @@ def log_sigmoid_backward(xp, arrived, input):
     return unary.logsigmoid_gradient(arrived, input)
 
 
-@log_sigmoid_backward.derivative("arrived", formula="grad · sigmoid(−input)")
-def log_sigmoid_backward_arrived(grad, input, ops):
-    return ops.log_sigmoid_backward(grad, input)
+log_sigmoid_backward.derivative("arrived", formula="grad · sigmoid(−input)")(
+    lambda grad, input, ops: ops.log_sigmoid_backward(grad, input)
+)
 
 
 @log_sigmoid_backward.derivative("input", formula="−grad · arrived · s · (1 − s), s = sigmoid(input)")
 def log_sigmoid_backward_input(grad, arrived, input, ops):
     opened = ops.sigmoid(input)
     return -(grad * arrived) * (opened * (1 - opened))
-
-
-# --- made of others --------------------------------------------------------------------------------------------------
 
 
 def softsign(input):

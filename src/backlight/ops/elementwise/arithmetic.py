@@ -31,9 +31,7 @@ def scale(xp, input, factor: float):
     return rounded(widened(input) * factor, input.dtype)
 
 
-@scale.derivative("input", formula="factor · grad")
-def scale_input(grad, factor, ops):
-    return ops.scale(grad, factor)
+scale.derivative("input", formula="factor · grad")(lambda grad, factor, ops: ops.scale(grad, factor))
 
 
 def _scaled(array, factor):
@@ -61,14 +59,8 @@ def add(xp, input, other, *, alpha: float = 1):
     return plus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
-@add.derivative("input", formula="grad")
-def add_input(grad):
-    return grad
-
-
-@add.derivative("other", formula="alpha · grad")
-def add_other(grad, alpha, ops):
-    return grad if alpha == 1 else ops.scale(grad, alpha)
+add.derivative("input", formula="grad")(lambda grad: grad)
+add.derivative("other", formula="alpha · grad")(lambda grad, alpha, ops: grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 def _refuse_bools(*kinds) -> str | None:
@@ -92,14 +84,10 @@ def sub(xp, input, other, *, alpha: float = 1):
     return minus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
-@sub.derivative("input", formula="grad")
-def sub_input(grad):
-    return grad
-
-
-@sub.derivative("other", formula="−alpha · grad")
-def sub_other(grad, alpha, ops):
-    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+sub.derivative("input", formula="grad")(lambda grad: grad)
+sub.derivative("other", formula="−alpha · grad")(
+    lambda grad, alpha, ops: -grad if alpha == 1 else ops.scale(grad, -alpha)
+)
 
 
 subtract = sub
@@ -111,14 +99,8 @@ def rsub_tensor(xp, input, other, *, alpha: float = 1):
     return other - _scaled(input, alpha)
 
 
-@rsub_tensor.derivative("input", formula="−alpha · grad")
-def rsub_tensor_input(grad, alpha, ops):
-    return ops.scale(grad, -alpha)
-
-
-@rsub_tensor.derivative("other", formula="grad")
-def rsub_tensor_other(grad):
-    return grad
+rsub_tensor.derivative("input", formula="−alpha · grad")(lambda grad, alpha, ops: ops.scale(grad, -alpha))
+rsub_tensor.derivative("other", formula="grad")(lambda grad: grad)
 
 
 @op(node="RsubBackward1", tangent="symmetric")
@@ -127,9 +109,9 @@ def rsub_number(xp, input, other: float, alpha: float = 1):
     return like(input, other) - _scaled(input, alpha)
 
 
-@rsub_number.derivative("input", formula="−alpha · grad")
-def rsub_number_input(grad, alpha, ops):
-    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+rsub_number.derivative("input", formula="−alpha · grad")(
+    lambda grad, alpha, ops: -grad if alpha == 1 else ops.scale(grad, -alpha)
+)
 
 
 def rsub(input, other, *, alpha=1):
@@ -153,20 +135,11 @@ def mul(xp, input, other):
     return times(input, other)
 
 
-@mul.derivative("input", formula="grad · other")
-def mul_input(grad, other):
-    return times(grad, other)
-
-
-@mul.derivative("other", formula="grad · input")
-def mul_other(grad, input):
-    return times(grad, input)
+mul.derivative("input", formula="grad · other")(lambda grad, other: times(grad, other))
+mul.derivative("other", formula="grad · input")(lambda grad, input: times(grad, input))
 
 
 multiply = mul
-
-
-# --- several at once -------------------------------------------------------------------------------------------------
 
 
 @op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
@@ -176,19 +149,13 @@ def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     return rounded(widened(input) + (product if value == 1 else product * element_like(product, value)), input.dtype)
 
 
-@addcmul.derivative("input", formula="grad")
-def addcmul_input(grad):
-    return grad
-
-
-@addcmul.derivative("tensor1", formula="value · grad · tensor2")
-def addcmul_tensor1(grad, tensor2, value, ops):
-    return ops.scale(grad * tensor2, value)
-
-
-@addcmul.derivative("tensor2", formula="value · grad · tensor1")
-def addcmul_tensor2(grad, tensor1, value, ops):
-    return ops.scale(grad * tensor1, value)
+addcmul.derivative("input", formula="grad")(lambda grad: grad)
+addcmul.derivative("tensor1", formula="value · grad · tensor2")(
+    lambda grad, tensor2, value, ops: ops.scale(grad * tensor2, value)
+)
+addcmul.derivative("tensor2", formula="value · grad · tensor1")(
+    lambda grad, tensor1, value, ops: ops.scale(grad * tensor1, value)
+)
 
 
 def _refuse_integer_quotient(*kinds) -> str | None:
@@ -210,19 +177,13 @@ def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
     return rounded(widened(input) + quotient * like(quotient, value), input.dtype)
 
 
-@addcdiv.derivative("input", formula="grad")
-def addcdiv_input(grad):
-    return grad
-
-
-@addcdiv.derivative("tensor1", formula="value · grad / tensor2")
-def addcdiv_tensor1(grad, tensor2, value, ops):
-    return ops.scale(grad / tensor2, value)
-
-
-@addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
-def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
-    return ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
+addcdiv.derivative("input", formula="grad")(lambda grad: grad)
+addcdiv.derivative("tensor1", formula="value · grad / tensor2")(
+    lambda grad, tensor2, value, ops: ops.scale(grad / tensor2, value)
+)
+addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")(
+    lambda grad, tensor1, tensor2, value, ops: ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
+)
 
 
 @op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
@@ -234,19 +195,9 @@ def lerp_tensor(xp, input, end, weight):
     return rounded(found, input.dtype)
 
 
-@lerp_tensor.derivative("input", formula="grad · (1 − weight)")
-def lerp_tensor_input(grad, weight):
-    return grad * (1 - weight)
-
-
-@lerp_tensor.derivative("end", formula="grad · weight")
-def lerp_tensor_end(grad, weight):
-    return grad * weight
-
-
-@lerp_tensor.derivative("weight", formula="grad · (end − input)")
-def lerp_tensor_weight(grad, input, end):
-    return grad * (end - input)
+lerp_tensor.derivative("input", formula="grad · (1 − weight)")(lambda grad, weight: grad * (1 - weight))
+lerp_tensor.derivative("end", formula="grad · weight")(lambda grad, weight: grad * weight)
+lerp_tensor.derivative("weight", formula="grad · (end − input)")(lambda grad, input, end: grad * (end - input))
 
 
 @op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
@@ -258,14 +209,8 @@ def lerp_number(xp, input, end, weight: float):
     return rounded(found, input.dtype)
 
 
-@lerp_number.derivative("input", formula="(1 − weight) · grad")
-def lerp_number_input(grad, weight, ops):
-    return ops.scale(grad, 1 - weight)
-
-
-@lerp_number.derivative("end", formula="weight · grad")
-def lerp_number_end(grad, weight, ops):
-    return ops.scale(grad, weight)
+lerp_number.derivative("input", formula="(1 − weight) · grad")(lambda grad, weight, ops: ops.scale(grad, 1 - weight))
+lerp_number.derivative("end", formula="weight · grad")(lambda grad, weight, ops: ops.scale(grad, weight))
 
 
 def lerp(input, end, weight):

@@ -25,9 +25,7 @@ def clone(xp, input, *, memory_format: memory_format = preserve_format):
     return xp.array(input, order="C" if order == "K" and 0 in input.strides else order)
 
 
-@clone.derivative("input", formula="grad")
-def clone_input(grad):
-    return grad
+clone.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def contiguous(input, memory_format=contiguous_format):
@@ -44,9 +42,9 @@ def to_copy(xp, input, kind: np.dtype):
     return input.astype(kind)
 
 
-@to_copy.derivative("input", formula="grad, cast back")
-def to_copy_input(grad, input_dtype, ops):
-    return grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+to_copy.derivative("input", formula="grad, cast back")(
+    lambda grad, input_dtype, ops: grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+)
 
 
 @op
@@ -132,9 +130,7 @@ def copied(xp, input, src):
     return src.astype(input.dtype, copy=False) if src.dtype != input.dtype else src
 
 
-@copied.derivative("input", formula="0")
-def copied_input(grad, input_shape, ops):
-    return ops.new_zeros(grad, input_shape)
+copied.derivative("input", formula="0")(lambda grad, input_shape, ops: ops.new_zeros(grad, input_shape))
 
 
 @copied.derivative("src", formula="grad, summed over what was broadcast, cast back")

@@ -16,14 +16,10 @@ def true_divide(xp, input, other):
     return over(input, other)
 
 
-@true_divide.derivative("input", formula="grad / other")
-def true_divide_input(grad, other):
-    return over(grad, other)
-
-
-@true_divide.derivative("other", formula="−grad · input / other²")
-def true_divide_other(grad, input, other):
-    return times(-grad, over(over(input, other), other))
+true_divide.derivative("input", formula="grad / other")(lambda grad, other: over(grad, other))
+true_divide.derivative("other", formula="−grad · input / other²")(
+    lambda grad, input, other: times(-grad, over(over(input, other), other))
+)
 
 
 def _refuse_zeros(xp, other) -> None:
@@ -51,9 +47,9 @@ def div_rounded(xp, input, other, *, rounding_mode: str):
     return _floored(xp, input, other) if rounding_mode == "floor" else _truncated(xp, input, other)
 
 
-@div_rounded.derivative("input", "other", formula="0")
-def div_rounded_inputs(grad, needs, ops):
-    return tuple(ops.new_zeros(grad, grad.shape) if needed else None for needed in needs)
+div_rounded.derivative("input", "other", formula="0")(
+    lambda grad, needs, ops: tuple(ops.new_zeros(grad, grad.shape) if needed else None for needed in needs)
+)
 
 
 def div(input, other, *, rounding_mode: str | None = None):
@@ -101,14 +97,10 @@ def remainder_tensor(xp, input, other):
     return xp.remainder(input, other)
 
 
-@remainder_tensor.derivative("input", formula="grad")
-def remainder_tensor_input(grad):
-    return grad
-
-
-@remainder_tensor.derivative("other", formula="−grad · ⌊input / other⌋")
-def remainder_tensor_other(grad, input, other, ops):
-    return -grad * ops.div_rounded(input, other, rounding_mode="floor")
+remainder_tensor.derivative("input", formula="grad")(lambda grad: grad)
+remainder_tensor.derivative("other", formula="−grad · ⌊input / other⌋")(
+    lambda grad, input, other, ops: -grad * ops.div_rounded(input, other, rounding_mode="floor")
+)
 
 
 @op(node="RemainderBackward0", tangent="symmetric", refuse=no_bools("remainder_cpu"))
@@ -119,9 +111,7 @@ def remainder_number(xp, input, other: float):
     return xp.remainder(input, divisor)
 
 
-@remainder_number.derivative("input", formula="grad")
-def remainder_number_input(grad):
-    return grad
+remainder_number.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def remainder(input, other):
@@ -142,14 +132,10 @@ def fmod_tensor(xp, input, other):
     return xp.fmod(input, other)
 
 
-@fmod_tensor.derivative("input", formula="grad")
-def fmod_tensor_input(grad):
-    return grad
-
-
-@fmod_tensor.derivative("other", formula="−grad · trunc(input / other)")
-def fmod_tensor_other(grad, input, other, ops):
-    return -grad * ops.div_rounded(input, other, rounding_mode="trunc")
+fmod_tensor.derivative("input", formula="grad")(lambda grad: grad)
+fmod_tensor.derivative("other", formula="−grad · trunc(input / other)")(
+    lambda grad, input, other, ops: -grad * ops.div_rounded(input, other, rounding_mode="trunc")
+)
 
 
 @op(node="FmodBackward0", tangent="symmetric", refuse=no_bools("fmod_cpu"))
@@ -160,9 +146,7 @@ def fmod_number(xp, input, other: float):
     return xp.fmod(input, divisor)
 
 
-@fmod_number.derivative("input", formula="grad")
-def fmod_number_input(grad):
-    return grad
+fmod_number.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def fmod(input, other):

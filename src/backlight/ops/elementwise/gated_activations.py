@@ -8,8 +8,6 @@ from backlight.kernels.memory_order import over_memory
 from backlight.ops.dims import normalise_dim
 from backlight.ops.number_operands import no_integers
 
-# --- gelu ------------------------------------------------------------------------------------------------------------
-
 
 @op(name="gelu", promote="float", refuse=no_integers("GeluKernelImpl"), tangent="symmetric")
 def gelu_of(xp, input, approximate: str):
@@ -17,9 +15,9 @@ def gelu_of(xp, input, approximate: str):
     return gated_activations.gelu(input) if approximate == "none" else gated_activations.gelu_tanh(input)
 
 
-@gelu_of.derivative("input", formula="grad · (Φ(input) + input · φ(input)), or that of the approximation")
-def gelu_of_input(grad, input, approximate, ops):
-    return ops.gelu_backward(grad, input, approximate)
+gelu_of.derivative("input", formula="grad · (Φ(input) + input · φ(input)), or that of the approximation")(
+    lambda grad, input, approximate, ops: ops.gelu_backward(grad, input, approximate)
+)
 
 
 @op(tangent="symmetric")
@@ -32,9 +30,9 @@ def gelu_backward(xp, arrived, input, approximate: str):
     )
 
 
-@gelu_backward.derivative("arrived", formula="grad · gelu′(input)")
-def gelu_backward_arrived(grad, input, approximate, ops):
-    return ops.gelu_backward(grad, input, approximate)
+gelu_backward.derivative("arrived", formula="grad · gelu′(input)")(
+    lambda grad, input, approximate, ops: ops.gelu_backward(grad, input, approximate)
+)
 
 
 @gelu_backward.derivative("input", formula="grad · arrived · gelu″(input); gelu″ is φ(input) · (2 − input²)")
@@ -66,18 +64,15 @@ def gelu(input, approximate: str = "none"):
     return gelu_of(input, approximate)
 
 
-# --- silu and its relatives ------------------------------------------------------------------------------------------
-
-
 @op(promote="float", refuse=no_integers("silu_cpu"), tangent="symmetric")
 def silu(xp, input):
     """input · sigmoid(input)."""
     return gated_activations.silu(input) if input.flags.c_contiguous else over_memory(input, gated_activations.silu)
 
 
-@silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sigmoid(input)")
-def silu_input(grad, input, ops):
-    return ops.silu_backward(grad, input)
+silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sigmoid(input)")(
+    lambda grad, input, ops: ops.silu_backward(grad, input)
+)
 
 
 @op(node="MulBackward0", tangent="symmetric")
@@ -86,9 +81,9 @@ def silu_backward(xp, arrived, input):
     return gated_activations.silu_gradient(arrived, input)
 
 
-@silu_backward.derivative("arrived", formula="grad · silu′(input)")
-def silu_backward_arrived(grad, input, ops):
-    return ops.silu_backward(grad, input)
+silu_backward.derivative("arrived", formula="grad · silu′(input)")(
+    lambda grad, input, ops: ops.silu_backward(grad, input)
+)
 
 
 @silu_backward.derivative("input", formula="grad · arrived · s · (1 − s) · (2 + input · (1 − 2 s))")
@@ -116,9 +111,9 @@ def hardswish(xp, input):
     return unary.hardswish(input)
 
 
-@hardswish.derivative("input", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")
-def hardswish_input(grad, input, ops):
-    return ops.hardswish_backward(grad, input)
+hardswish.derivative("input", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")(
+    lambda grad, input, ops: ops.hardswish_backward(grad, input)
+)
 
 
 @op(tangent="symmetric")
@@ -127,17 +122,12 @@ def hardswish_backward(xp, arrived, input):
     return unary.hardswish_gradient(arrived, input)
 
 
-@hardswish_backward.derivative("arrived", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")
-def hardswish_backward_arrived(grad, input, ops):
-    return ops.hardswish_backward(grad, input)
-
-
-@hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 < input < 3, else 0")
-def hardswish_backward_input(grad, arrived, input, ops):
-    return ops.kept(grad * arrived / 3, (input > -3) & (input < 3))
-
-
-# --- halves ---------------------------------------------------------------------------------------------------------
+hardswish_backward.derivative("arrived", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")(
+    lambda grad, input, ops: ops.hardswish_backward(grad, input)
+)
+hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 < input < 3, else 0")(
+    lambda grad, arrived, input, ops: ops.kept(grad * arrived / 3, (input > -3) & (input < 3))
+)
 
 
 @op(name="glu", promote="float", refuse=no_integers("glu_cpu"))

@@ -85,14 +85,12 @@ def pow_tensor(xp, input, exponent):
     return _power(xp, input, exponent)
 
 
-@pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")
-def pow_tensor_input(grad, input, exponent, ops):
-    return ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
-
-
-@pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")
-def pow_tensor_exponent(grad, input, exponent, out, ops):
-    return ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")(
+    lambda grad, input, exponent, ops: ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
+)
+pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")(
+    lambda grad, input, exponent, out, ops: ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+)
 
 
 @op(node="PowBackward2", promote="same", tangent="symmetric")
@@ -101,9 +99,9 @@ def pow_of_number(xp, exponent, base):
     return _power(xp, base, exponent)
 
 
-@pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")
-def pow_of_number_exponent(grad, base, exponent, out, ops):
-    return ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")(
+    lambda grad, base, exponent, out, ops: ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+)
 
 
 def pow(input, exponent):
@@ -144,9 +142,7 @@ def reciprocal(xp, input):
     return xp.reciprocal(input)
 
 
-@reciprocal.derivative("input", formula="−grad / input²")
-def reciprocal_input(grad, out):
-    return -grad * (out * out)
+reciprocal.derivative("input", formula="−grad / input²")(lambda grad, out: -grad * (out * out))
 
 
 @op(promote="float", tangent="symmetric")
@@ -155,9 +151,7 @@ def sqrt(xp, input):
     return xp.sqrt(input)
 
 
-@sqrt.derivative("input", formula="grad / (2 · √input)")
-def sqrt_input(grad, out):
-    return grad / (out + out)
+sqrt.derivative("input", formula="grad / (2 · √input)")(lambda grad, out: grad / (out + out))
 
 
 @op(promote="float", tangent="symmetric")
@@ -166,9 +160,7 @@ def rsqrt(xp, input):
     return 1 / xp.sqrt(input)
 
 
-@rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")
-def rsqrt_input(grad, out):
-    return grad * (out * out * out) * -0.5
+rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")(lambda grad, out: grad * (out * out * out) * -0.5)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
@@ -177,14 +169,8 @@ def hypot(xp, input, other):
     return xp.hypot(input, other)
 
 
-@hypot.derivative("input", formula="grad · input / out")
-def hypot_input(grad, input, out):
-    return grad * (input / out)
-
-
-@hypot.derivative("other", formula="grad · other / out")
-def hypot_other(grad, other, out):
-    return grad * (other / out)
+hypot.derivative("input", formula="grad · input / out")(lambda grad, input, out: grad * (input / out))
+hypot.derivative("other", formula="grad · other / out")(lambda grad, other, out: grad * (other / out))
 
 
 @op(promote="float", tangent="symmetric")
@@ -193,14 +179,8 @@ def ldexp(xp, input, other):
     return input * xp.exp2(other)
 
 
-@ldexp.derivative("input", formula="grad · 2^other")
-def ldexp_input(grad, other, ops):
-    return grad * ops.exp2(other)
-
-
-@ldexp.derivative("other", formula="grad · input · 2^other · ln 2")
-def ldexp_other(grad, out):
-    return grad * out * LN2
+ldexp.derivative("input", formula="grad · 2^other")(lambda grad, other, ops: grad * ops.exp2(other))
+ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda grad, out: grad * out * LN2)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
@@ -209,14 +189,12 @@ def logaddexp(xp, input, other):
     return xp.logaddexp(input, other)
 
 
-@logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")
-def logaddexp_input(grad, input, other, ops):
-    return grad / (1 + ops.exp(other - input))
-
-
-@logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")
-def logaddexp_other(grad, input, other, ops):
-    return grad / (1 + ops.exp(input - other))
+logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp(other - input))
+)
+logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp(input - other))
+)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
@@ -225,11 +203,9 @@ def logaddexp2(xp, input, other):
     return xp.logaddexp2(input, other)
 
 
-@logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")
-def logaddexp2_input(grad, input, other, ops):
-    return grad / (1 + ops.exp2(other - input))
-
-
-@logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")
-def logaddexp2_other(grad, input, other, ops):
-    return grad / (1 + ops.exp2(input - other))
+logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp2(other - input))
+)
+logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp2(input - other))
+)

@@ -56,9 +56,7 @@ def neg(xp, input):
     return -input
 
 
-@neg.derivative("input", formula="−grad")
-def neg_input(grad):
-    return -grad
+neg.derivative("input", formula="−grad")(lambda grad: -grad)
 
 
 negative = neg
@@ -89,9 +87,7 @@ def abs(xp, input):
     return xp.absolute(input)
 
 
-@abs.derivative("input", formula="grad · sign(input)")
-def abs_input(grad, input, ops):
-    return grad * ops.sgn(input)
+abs.derivative("input", formula="grad · sign(input)")(lambda grad, input, ops: grad * ops.sgn(input))
 
 
 absolute = abs
@@ -108,9 +104,7 @@ def sign(xp, input):
     return _sign(xp, input)
 
 
-@sign.derivative("input", formula="0")
-def sign_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
@@ -119,9 +113,7 @@ def sgn(xp, input):
     return _sign(xp, input)
 
 
-@sgn.derivative("input", formula="0")
-def sgn_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+sgn.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", tangent="symmetric")
@@ -130,9 +122,7 @@ def angle(xp, input):
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
 
-@angle.derivative("input", formula="0")
-def angle_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 def _copy_of_integers(kernel: str, array):
@@ -146,9 +136,7 @@ def floor(xp, input):
     return xp.floor(input) if input.dtype.kind in FLOATS else _copy_of_integers("floor_vml_cpu", input)
 
 
-@floor.derivative("input", formula="0")
-def floor_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+floor.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
@@ -157,9 +145,7 @@ def ceil(xp, input):
     return xp.ceil(input) if input.dtype.kind in FLOATS else _copy_of_integers("ceil_vml_cpu", input)
 
 
-@ceil.derivative("input", formula="0")
-def ceil_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+ceil.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
@@ -168,9 +154,7 @@ def trunc(xp, input):
     return xp.trunc(input) if input.dtype.kind in FLOATS else _copy_of_integers("trunc_vml_cpu", input)
 
 
-@trunc.derivative("input", formula="0")
-def trunc_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+trunc.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 fix = trunc
@@ -182,9 +166,7 @@ def frac(xp, input):
     return input - xp.trunc(input)
 
 
-@frac.derivative("input", formula="grad")
-def frac_input(grad):
-    return grad
+frac.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def _whole(input):
@@ -198,9 +180,7 @@ def round_whole(xp, input):
     return xp.rint(input) if input.dtype.kind in FLOATS else _whole(input)
 
 
-@round_whole.derivative("input", formula="0")
-def round_whole_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"), tangent="symmetric")
@@ -211,9 +191,7 @@ def round_decimals(xp, input, decimals: int):
     return rounded(xp.rint(x * power) / power if decimals > 0 else xp.rint(x / power) * power, input.dtype)
 
 
-@round_decimals.derivative("input", formula="0")
-def round_decimals_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+round_decimals.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 def round(input, *, decimals: int | None = None):
@@ -232,14 +210,10 @@ def copysign_tensor(xp, input, other):
     return xp.copysign(input, other)
 
 
-@copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")
-def copysign_tensor_input(grad, input, out, ops):
-    return grad * ops.kept(out / input, input != 0)
-
-
-@copysign_tensor.derivative("other", formula="0")
-def copysign_tensor_other(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")(
+    lambda grad, input, out, ops: grad * ops.kept(out / input, input != 0)
+)
+copysign_tensor.derivative("other", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", node="CopysignBackward1", tangent="symmetric")
@@ -248,9 +222,9 @@ def copysign_number(xp, input, other: float):
     return xp.copysign(input, like(input, other))
 
 
-@copysign_number.derivative("input", formula="grad · out / input, 0 at 0")
-def copysign_number_input(grad, input, out, ops):
-    return grad * ops.kept(out / input, input != 0)
+copysign_number.derivative("input", formula="grad · out / input, 0 at 0")(
+    lambda grad, input, out, ops: grad * ops.kept(out / input, input != 0)
+)
 
 
 def copysign(input, other):
@@ -283,14 +257,12 @@ def nextafter(xp, input, other):
     return xp.nextafter(input, other)
 
 
-@nextafter.derivative("input", formula="grad where input ≠ other")
-def nextafter_input(grad, input, other, ops):
-    return ops.kept(grad, input != other)
-
-
-@nextafter.derivative("other", formula="0: it only tells the direction")
-def nextafter_other(grad, other_shape, ops):
-    return ops.new_zeros(grad, other_shape)
+nextafter.derivative("input", formula="grad where input ≠ other")(
+    lambda grad, input, other, ops: ops.kept(grad, input != other)
+)
+nextafter.derivative("other", formula="0: it only tells the direction")(
+    lambda grad, other_shape, ops: ops.new_zeros(grad, other_shape)
+)
 
 
 @op(name="nan_to_num", tangent="symmetric")
@@ -304,9 +276,9 @@ def finite(xp, input, nan: float, posinf: float | None, neginf: float | None):
     return xp.where(out != out, like(input, nan), out)[()]
 
 
-@finite.derivative("input", formula="grad where input is finite, else 0")
-def finite_input(grad, input, ops):
-    return ops.kept(grad, ops.isfinite(input))
+finite.derivative("input", formula="grad where input is finite, else 0")(
+    lambda grad, input, ops: ops.kept(grad, ops.isfinite(input))
+)
 
 
 def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
@@ -324,6 +296,4 @@ def frexp(xp, input):
     return (mantissa, exponent.astype(xp.int32)), exponent.astype(input.dtype)
 
 
-@frexp.derivative("input", formula="grad / 2^exponent")
-def frexp_input(grad, exponent, ops):
-    return grad * ops.exp2(-exponent)
+frexp.derivative("input", formula="grad / 2^exponent")(lambda grad, exponent, ops: grad * ops.exp2(-exponent))

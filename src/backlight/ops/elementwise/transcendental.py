@@ -44,18 +44,13 @@ LN2, LN10 = math.log(2), math.log(10)
 DEGREE = math.pi / 180
 
 
-# --- exponentials and logarithms -------------------------------------------------------------------------------------
-
-
 @op(promote="float", tangent="symmetric")
 def exp(xp, input):
     """Exponential function."""
     return unary.exp(input)
 
 
-@exp.derivative("input", formula="grad · exp(input)")
-def exp_input(grad, out):
-    return times(grad, out)
+exp.derivative("input", formula="grad · exp(input)")(lambda grad, out: times(grad, out))
 
 
 @op(promote="float", tangent="symmetric")
@@ -64,9 +59,7 @@ def exp2(xp, input):
     return xp.exp2(input)
 
 
-@exp2.derivative("input", formula="grad · 2^input · ln 2")
-def exp2_input(grad, out):
-    return grad * out * LN2
+exp2.derivative("input", formula="grad · 2^input · ln 2")(lambda grad, out: grad * out * LN2)
 
 
 @op(promote="float", tangent="symmetric")
@@ -75,9 +68,7 @@ def expm1(xp, input):
     return unary.expm1(input)
 
 
-@expm1.derivative("input", formula="grad · exp(input)")
-def expm1_input(grad, out):
-    return grad * (out + 1)
+expm1.derivative("input", formula="grad · exp(input)")(lambda grad, out: grad * (out + 1))
 
 
 @op(promote="float", tangent="symmetric")
@@ -97,9 +88,7 @@ def log2(xp, input):
     return xp.log2(input)
 
 
-@log2.derivative("input", formula="grad / (input · ln 2)")
-def log2_input(grad, input):
-    return grad / (input * LN2)
+log2.derivative("input", formula="grad / (input · ln 2)")(lambda grad, input: grad / (input * LN2))
 
 
 @op(promote="float", tangent="symmetric")
@@ -108,9 +97,7 @@ def log10(xp, input):
     return xp.log10(input)
 
 
-@log10.derivative("input", formula="grad / (input · ln 10)")
-def log10_input(grad, input):
-    return grad / (input * LN10)
+log10.derivative("input", formula="grad / (input · ln 10)")(lambda grad, input: grad / (input * LN10))
 
 
 @op(promote="float", node="Log1PBackward0", tangent="symmetric")
@@ -119,12 +106,7 @@ def log1p(xp, input):
     return unary.log1p(input)
 
 
-@log1p.derivative("input", formula="grad / (1 + input)")
-def log1p_input(grad, input):
-    return grad / (input + 1)
-
-
-# --- angles ----------------------------------------------------------------------------------------------------------
+log1p.derivative("input", formula="grad / (1 + input)")(lambda grad, input: grad / (input + 1))
 
 
 @op(promote="float", tangent="symmetric")
@@ -133,9 +115,7 @@ def sin(xp, input):
     return xp.sin(input)
 
 
-@sin.derivative("input", formula="grad · cos(input)")
-def sin_input(grad, input, ops):
-    return grad * ops.cos(input)
+sin.derivative("input", formula="grad · cos(input)")(lambda grad, input, ops: grad * ops.cos(input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -144,9 +124,7 @@ def cos(xp, input):
     return xp.cos(input)
 
 
-@cos.derivative("input", formula="−grad · sin(input)")
-def cos_input(grad, input, ops):
-    return -grad * ops.sin(input)
+cos.derivative("input", formula="−grad · sin(input)")(lambda grad, input, ops: -grad * ops.sin(input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -155,9 +133,7 @@ def tan(xp, input):
     return xp.tan(input)
 
 
-@tan.derivative("input", formula="grad · (1 + tan(input)²)")
-def tan_input(grad, out):
-    return grad + grad * (out * out)
+tan.derivative("input", formula="grad · (1 + tan(input)²)")(lambda grad, out: grad + grad * (out * out))
 
 
 @op(promote="float", tangent="symmetric")
@@ -166,9 +142,7 @@ def asin(xp, input):
     return xp.arcsin(input)
 
 
-@asin.derivative("input", formula="grad / √(1 − input²)")
-def asin_input(grad, input, ops):
-    return grad / ops.sqrt(1 - input * input)
+asin.derivative("input", formula="grad / √(1 − input²)")(lambda grad, input, ops: grad / ops.sqrt(1 - input * input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -177,9 +151,7 @@ def acos(xp, input):
     return xp.arccos(input)
 
 
-@acos.derivative("input", formula="−grad / √(1 − input²)")
-def acos_input(grad, input, ops):
-    return -grad / ops.sqrt(1 - input * input)
+acos.derivative("input", formula="−grad / √(1 − input²)")(lambda grad, input, ops: -grad / ops.sqrt(1 - input * input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -188,9 +160,7 @@ def atan(xp, input):
     return xp.arctan(input)
 
 
-@atan.derivative("input", formula="grad / (1 + input²)")
-def atan_input(grad, input):
-    return grad / (1 + input * input)
+atan.derivative("input", formula="grad / (1 + input²)")(lambda grad, input: grad / (1 + input * input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -217,9 +187,7 @@ def deg2rad(xp, input):
     return input * input.dtype.type(DEGREE)
 
 
-@deg2rad.derivative("input", formula="grad · π / 180")
-def deg2rad_input(grad, ops):
-    return ops.scale(grad, DEGREE)
+deg2rad.derivative("input", formula="grad · π / 180")(lambda grad, ops: ops.scale(grad, DEGREE))
 
 
 @op(promote="float", node="Rad2DegBackward0", tangent="symmetric")
@@ -228,9 +196,7 @@ def rad2deg(xp, input):
     return input * input.dtype.type(1 / DEGREE)
 
 
-@rad2deg.derivative("input", formula="grad · 180 / π")
-def rad2deg_input(grad, ops):
-    return ops.scale(grad, 1 / DEGREE)
+rad2deg.derivative("input", formula="grad · 180 / π")(lambda grad, ops: ops.scale(grad, 1 / DEGREE))
 
 
 @op(promote="float", tangent="symmetric")
@@ -241,9 +207,9 @@ def sinc(xp, input):
     return rounded(xp.sin(angle) / angle * ~zero + zero, input.dtype)
 
 
-@sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")
-def sinc_input(grad, input, ops):
-    return grad * ops.sinc_slope(input)
+sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")(
+    lambda grad, input, ops: grad * ops.sinc_slope(input)
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -265,18 +231,13 @@ def sinc_slope_input(grad, input, ops):
     return grad * (inner + zero * (math.pi**2 * 2 / 3))
 
 
-# --- hyperbolic functions --------------------------------------------------------------------------------------------
-
-
 @op(promote="float", tangent="symmetric")
 def sinh(xp, input):
     """Hyperbolic sine."""
     return xp.sinh(input)
 
 
-@sinh.derivative("input", formula="grad · cosh(input)")
-def sinh_input(grad, input, ops):
-    return grad * ops.cosh(input)
+sinh.derivative("input", formula="grad · cosh(input)")(lambda grad, input, ops: grad * ops.cosh(input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -285,9 +246,7 @@ def cosh(xp, input):
     return xp.cosh(input)
 
 
-@cosh.derivative("input", formula="grad · sinh(input)")
-def cosh_input(grad, input, ops):
-    return grad * ops.sinh(input)
+cosh.derivative("input", formula="grad · sinh(input)")(lambda grad, input, ops: grad * ops.sinh(input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -296,9 +255,7 @@ def tanh(xp, input):
     return unary.tanh(input)
 
 
-@tanh.derivative("input", formula="grad · (1 − tanh(input)²)")
-def tanh_input(grad, out, ops):
-    return ops.tanh_backward(grad, out)
+tanh.derivative("input", formula="grad · (1 − tanh(input)²)")(lambda grad, out, ops: ops.tanh_backward(grad, out))
 
 
 @op(tangent="symmetric")
@@ -307,14 +264,12 @@ def tanh_backward(xp, arrived, result):
     return unary.tanh_gradient(arrived, result)
 
 
-@tanh_backward.derivative("arrived", formula="grad · (1 − result²)")
-def tanh_backward_arrived(grad, result, ops):
-    return ops.tanh_backward(grad, result)
-
-
-@tanh_backward.derivative("result", formula="−2 · grad · arrived · result")
-def tanh_backward_result(grad, arrived, result):
-    return grad * arrived * result * -2
+tanh_backward.derivative("arrived", formula="grad · (1 − result²)")(
+    lambda grad, result, ops: ops.tanh_backward(grad, result)
+)
+tanh_backward.derivative("result", formula="−2 · grad · arrived · result")(
+    lambda grad, arrived, result: grad * arrived * result * -2
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -323,9 +278,7 @@ def asinh(xp, input):
     return xp.arcsinh(input)
 
 
-@asinh.derivative("input", formula="grad / √(input² + 1)")
-def asinh_input(grad, input, ops):
-    return grad / ops.sqrt(input * input + 1)
+asinh.derivative("input", formula="grad / √(input² + 1)")(lambda grad, input, ops: grad / ops.sqrt(input * input + 1))
 
 
 @op(promote="float", tangent="symmetric")
@@ -334,9 +287,9 @@ def acosh(xp, input):
     return xp.arccosh(input)
 
 
-@acosh.derivative("input", formula="grad / (√(input − 1) · √(input + 1))")
-def acosh_input(grad, input, ops):
-    return grad / (ops.sqrt(input - 1) * ops.sqrt(input + 1))
+acosh.derivative("input", formula="grad / (√(input − 1) · √(input + 1))")(
+    lambda grad, input, ops: grad / (ops.sqrt(input - 1) * ops.sqrt(input + 1))
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -345,9 +298,7 @@ def atanh(xp, input):
     return xp.arctanh(input)
 
 
-@atanh.derivative("input", formula="grad / (1 − input²)")
-def atanh_input(grad, input):
-    return grad / (1 - input * input)
+atanh.derivative("input", formula="grad / (1 − input²)")(lambda grad, input: grad / (1 - input * input))
 
 
 arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh

@@ -24,14 +24,12 @@ def chosen(xp, condition: Mask, input, other):
     return masked_choice.chosen(condition, input, other)
 
 
-@chosen.derivative("input", formula="grad where the condition holds, else 0")
-def chosen_input(grad, condition, ops):
-    return ops.kept(grad, condition)
-
-
-@chosen.derivative("other", formula="grad where the condition does not hold, else 0")
-def chosen_other(grad, condition, ops):
-    return ops.kept(grad, ~condition)
+chosen.derivative("input", formula="grad where the condition holds, else 0")(
+    lambda grad, condition, ops: ops.kept(grad, condition)
+)
+chosen.derivative("other", formula="grad where the condition does not hold, else 0")(
+    lambda grad, condition, ops: ops.kept(grad, ~condition)
+)
 
 
 @op(node="WhereBackward0", tangent="symmetric")
@@ -40,9 +38,7 @@ def kept(xp, input, mask):
     return masked_choice.kept(input, mask)
 
 
-@kept.derivative("input", formula="grad where the mask is true, else 0")
-def kept_input(grad, mask, ops):
-    return ops.kept(grad, mask)
+kept.derivative("input", formula="grad where the mask is true, else 0")(lambda grad, mask, ops: ops.kept(grad, mask))
 
 
 def where(condition, input=None, other=None):
@@ -90,9 +86,6 @@ def _as_mask(condition):
     return wrap(condition._data != 0)
 
 
-# --- the larger and the smaller of two -------------------------------------------------------------------------------
-
-
 @op(node="WhereBackward0", tangent="symmetric")
 def larger_share(xp, input, larger, smaller):
     """The input where `larger` is the larger (or one is NaN), half of it where both are equal, else 0.
@@ -104,9 +97,9 @@ def larger_share(xp, input, larger, smaller):
     return out * xp.where(tied, like(out, 0.5), like(out, 1)) if tied.any() else out
 
 
-@larger_share.derivative("input", formula="grad where larger > smaller, ½ · grad where equal, else 0")
-def larger_share_input(grad, larger, smaller, ops):
-    return ops.larger_share(grad, larger, smaller)
+larger_share.derivative("input", formula="grad where larger > smaller, ½ · grad where equal, else 0")(
+    lambda grad, larger, smaller, ops: ops.larger_share(grad, larger, smaller)
+)
 
 
 @op(promote="same", tangent="symmetric")
@@ -115,14 +108,12 @@ def maximum(xp, input, other):
     return xp.maximum(input, other)
 
 
-@maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")
-def maximum_input(grad, input, other, ops):
-    return ops.larger_share(grad, input, other)
-
-
-@maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")
-def maximum_other(grad, input, other, ops):
-    return ops.larger_share(grad, other, input)
+maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, input, other)
+)
+maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, other, input)
+)
 
 
 @op(promote="same", tangent="symmetric")
@@ -131,14 +122,12 @@ def minimum(xp, input, other):
     return xp.minimum(input, other)
 
 
-@minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")
-def minimum_input(grad, input, other, ops):
-    return ops.larger_share(grad, other, input)
-
-
-@minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")
-def minimum_other(grad, input, other, ops):
-    return ops.larger_share(grad, input, other)
+minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, other, input)
+)
+minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, input, other)
+)
 
 
 @op(promote="same", tangent="symmetric")
@@ -147,14 +136,12 @@ def fmax(xp, input, other):
     return xp.fmax(input, other)
 
 
-@fmax.derivative("input", formula="grad where input ≥ other or other is NaN, else 0")
-def fmax_input(grad, input, other, ops):
-    return ops.kept(grad, (input >= other) | (other != other))
-
-
-@fmax.derivative("other", formula="grad where input does not get it")
-def fmax_other(grad, input, other, ops):
-    return ops.kept(grad, ~((input >= other) | (other != other)))
+fmax.derivative("input", formula="grad where input ≥ other or other is NaN, else 0")(
+    lambda grad, input, other, ops: ops.kept(grad, (input >= other) | (other != other))
+)
+fmax.derivative("other", formula="grad where input does not get it")(
+    lambda grad, input, other, ops: ops.kept(grad, ~((input >= other) | (other != other)))
+)
 
 
 @op(promote="same", tangent="symmetric")
@@ -163,17 +150,12 @@ def fmin(xp, input, other):
     return xp.fmin(input, other)
 
 
-@fmin.derivative("input", formula="grad where input ≤ other or other is NaN, else 0")
-def fmin_input(grad, input, other, ops):
-    return ops.kept(grad, (input <= other) | (other != other))
-
-
-@fmin.derivative("other", formula="grad where input does not get it")
-def fmin_other(grad, input, other, ops):
-    return ops.kept(grad, ~((input <= other) | (other != other)))
-
-
-# --- clamp -----------------------------------------------------------------------------------------------------------
+fmin.derivative("input", formula="grad where input ≤ other or other is NaN, else 0")(
+    lambda grad, input, other, ops: ops.kept(grad, (input <= other) | (other != other))
+)
+fmin.derivative("other", formula="grad where input does not get it")(
+    lambda grad, input, other, ops: ops.kept(grad, ~((input <= other) | (other != other)))
+)
 
 
 @op(node="ClampBackward1", tangent="symmetric")
@@ -197,9 +179,9 @@ def clamp_min_number(xp, input, min: float):
     return xp.maximum(input, like(input, min))
 
 
-@clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
-def clamp_min_number_input(grad, input, min, ops):
-    return ops.kept(grad, input >= min)
+clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input >= min)
+)
 
 
 @op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
@@ -208,9 +190,9 @@ def clamp_max_number(xp, input, max: float):
     return xp.minimum(input, like(input, max))
 
 
-@clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")
-def clamp_max_number_input(grad, input, max, ops):
-    return ops.kept(grad, input <= max)
+clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input <= max)
+)
 
 
 @op(node="ClampMinBackward1", promote="same", tangent="symmetric")
@@ -219,14 +201,12 @@ def clamp_min_tensor(xp, input, min):
     return xp.maximum(input, min)
 
 
-@clamp_min_tensor.derivative("input", formula="grad where input ≥ min, else 0")
-def clamp_min_tensor_input(grad, input, min, ops):
-    return ops.kept(grad, input >= min)
-
-
-@clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")
-def clamp_min_tensor_min(grad, input, min, ops):
-    return ops.kept(grad, input < min)
+clamp_min_tensor.derivative("input", formula="grad where input ≥ min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input >= min)
+)
+clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input < min)
+)
 
 
 @op(node="ClampMaxBackward1", promote="same", tangent="symmetric")
@@ -235,14 +215,12 @@ def clamp_max_tensor(xp, input, max):
     return xp.minimum(input, max)
 
 
-@clamp_max_tensor.derivative("input", formula="grad where input ≤ max, else 0")
-def clamp_max_tensor_input(grad, input, max, ops):
-    return ops.kept(grad, input <= max)
-
-
-@clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")
-def clamp_max_tensor_max(grad, input, max, ops):
-    return ops.kept(grad, input > max)
+clamp_max_tensor.derivative("input", formula="grad where input ≤ max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input <= max)
+)
+clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input > max)
+)
 
 
 @op(node="ClampBackward0", promote="same", tangent="symmetric")

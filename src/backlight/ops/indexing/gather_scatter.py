@@ -104,9 +104,9 @@ def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
     return input[places(index, dim)]
 
 
-@gather.derivative("input", formula="grad, added at the places read")
-def gather_input(grad, dim, index, input_shape, ops):
-    return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+gather.derivative("input", formula="grad, added at the places read")(
+    lambda grad, dim, index, input_shape, ops: ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(tangent="linear")
@@ -121,14 +121,10 @@ def scatter_add(xp, input, dim: int, index, src):
     return out
 
 
-@scatter_add.derivative("input", formula="grad")
-def scatter_add_input(grad):
-    return grad
-
-
-@scatter_add.derivative("src", formula="grad at the places")
-def scatter_add_src(grad, dim, index, src_shape, ops):
-    return ops.gathered_as(grad, dim, index, src_shape)
+scatter_add.derivative("input", formula="grad")(lambda grad: grad)
+scatter_add.derivative("src", formula="grad at the places")(
+    lambda grad, dim, index, src_shape, ops: ops.gathered_as(grad, dim, index, src_shape)
+)
 
 
 @op(name="gathered_as", node="GatherBackward0", tangent="linear")
@@ -142,9 +138,9 @@ def gathered_as(xp, input, dim: int, index, shape: tuple):
     return out
 
 
-@gathered_as.derivative("input", formula="grad, added at the places read")
-def gathered_as_input(grad, dim, index, input_shape, ops):
-    return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+gathered_as.derivative("input", formula="grad, added at the places read")(
+    lambda grad, dim, index, input_shape, ops: ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(node="ScatterBackward0", tangent="linear")
@@ -156,14 +152,12 @@ def scatter_tensor(xp, input, dim: int, index, src):
     return _written(xp, input, dim, index, corner(src, index.shape) if index.size else src)
 
 
-@scatter_tensor.derivative("input", formula="grad, 0 at the places replaced")
-def scatter_tensor_input(grad, dim, index, ops):
-    return ops.scatter_number(grad, dim, index, 0)
-
-
-@scatter_tensor.derivative("src", formula="grad at the places")
-def scatter_tensor_src(grad, dim, index, src_shape, ops):
-    return ops.gathered_as(grad, dim, index, src_shape)
+scatter_tensor.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, dim, index, ops: ops.scatter_number(grad, dim, index, 0)
+)
+scatter_tensor.derivative("src", formula="grad at the places")(
+    lambda grad, dim, index, src_shape, ops: ops.gathered_as(grad, dim, index, src_shape)
+)
 
 
 @op(node="ScatterBackward1", tangent="symmetric")
@@ -173,9 +167,9 @@ def scatter_number(xp, input, dim: int, index, value: float):
     return _written(xp, input, _checked("scatter", input, dim, index), index, element(value, input.dtype))
 
 
-@scatter_number.derivative("input", formula="grad, 0 at the places replaced")
-def scatter_number_input(grad, dim, index, ops):
-    return ops.scatter_number(grad, dim, index, 0)
+scatter_number.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, dim, index, ops: ops.scatter_number(grad, dim, index, 0)
+)
 
 
 def _written(xp, input, dim, index, values):

@@ -70,9 +70,9 @@ def index_select(xp, input, dim: int, index):
     return slices_taken(input, index.reshape(-1), dim)
 
 
-@index_select.derivative("input", formula="grad, added at the slices taken")
-def index_select_input(grad, dim, index, input_shape, ops):
-    return ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+index_select.derivative("input", formula="grad, added at the slices taken")(
+    lambda grad, dim, index, input_shape, ops: ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(tangent="linear")
@@ -111,9 +111,7 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
     return out
 
 
-@index_add.derivative("input", formula="grad")
-def index_add_input(grad):
-    return grad
+index_add.derivative("input", formula="grad")(lambda grad: grad)
 
 
 @index_add.derivative("source", formula="alpha · grad at the indices")
@@ -154,14 +152,12 @@ def _check_copied_slices(shape, source_shape, dim: int, rows) -> None:
         raise DimError(f"index_copy_(): Number of indices ({rows.size}) should be equal to source.size(dim) ({count})")
 
 
-@index_copy.derivative("input", formula="grad, 0 at the indices")
-def index_copy_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
-
-
-@index_copy.derivative("source", formula="grad at the indices")
-def index_copy_source(grad, dim, index, source_shape, ops):
-    return ops.index_select(grad, dim, index).reshape(source_shape)
+index_copy.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
+index_copy.derivative("source", formula="grad at the indices")(
+    lambda grad, dim, index, source_shape, ops: ops.index_select(grad, dim, index).reshape(source_shape)
+)
 
 
 @op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
@@ -170,9 +166,9 @@ def index_fill_number(xp, input, dim: int, index, value: float):
     return _filled(xp, input, dim, index, element(value, input.dtype))
 
 
-@index_fill_number.derivative("input", formula="grad, 0 at the indices")
-def index_fill_number_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
+index_fill_number.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
 
 
 @op(node="IndexFillBackward1", tangent="linear")
@@ -185,14 +181,12 @@ def index_fill_tensor(xp, input, dim: int, index, value):
     return _filled(xp, input, dim, index, value)
 
 
-@index_fill_tensor.derivative("input", formula="grad, 0 at the indices")
-def index_fill_tensor_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
-
-
-@index_fill_tensor.derivative("value", formula="Σ grad at the indices, each counted once")
-def index_fill_tensor_value(grad, dim, index, ops):
-    return (grad - ops.index_fill(grad, dim, index, 0)).sum()
+index_fill_tensor.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
+index_fill_tensor.derivative("value", formula="Σ grad at the indices, each counted once")(
+    lambda grad, dim, index, ops: (grad - ops.index_fill(grad, dim, index, 0)).sum()
+)
 
 
 def _filled(xp, input, dim, index, value):
@@ -229,9 +223,9 @@ def take(xp, input, index):
     return xp.take(input.reshape(-1), index)
 
 
-@take.derivative("input", formula="grad, added at the places taken")
-def take_input(grad, index, input_shape, ops):
-    return ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
+take.derivative("input", formula="grad, added at the places taken")(
+    lambda grad, index, input_shape, ops: ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
+)
 
 
 @op(tangent="linear")
@@ -259,9 +253,9 @@ def put_input(grad, index, source_shape, accumulate, ops):
     return grad if accumulate else ops.put(grad, index, ops.new_zeros(grad, source_shape))
 
 
-@put.derivative("source", formula="grad at the places")
-def put_source(grad, index, source_shape, ops):
-    return ops.take(grad, index).reshape(source_shape)
+put.derivative("source", formula="grad at the places")(
+    lambda grad, index, source_shape, ops: ops.take(grad, index).reshape(source_shape)
+)
 
 
 @storage_errors

@@ -47,9 +47,9 @@ def index_at(xp, input, indices: Arrays, places: tuple):
         raise _index_problem(problem, input, indices, places) from None
 
 
-@index_at.derivative("input", formula="grad, added at the places read")
-def index_at_input(grad, indices, places, input_shape, ops):
-    return ops.index_backward(grad, indices, places, input_shape)
+index_at.derivative("input", formula="grad, added at the places read")(
+    lambda grad, indices, places, input_shape, ops: ops.index_backward(grad, indices, places, input_shape)
+)
 
 
 @op(node="IndexBackwardBackward0", tangent="linear")
@@ -58,9 +58,9 @@ def index_backward(xp, grad_output, indices: Arrays, places: tuple, shape: tuple
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
 
 
-@index_backward.derivative("grad_output", formula="grad at the places")
-def index_backward_grad_output(grad, indices, places, ops):
-    return ops.index(grad, indices, places)
+index_backward.derivative("grad_output", formula="grad at the places")(
+    lambda grad, indices, places, ops: ops.index(grad, indices, places)
+)
 
 
 def _added(xp, out, values, indices, places):

@@ -48,9 +48,9 @@ def masked_fill_tensor_input(grad, mask, input_shape, ops):
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 
 
-@masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")
-def masked_fill_tensor_value(grad, mask, value_dtype, ops):
-    return ops.to_copy(ops.masked_fill(grad, ~mask, 0).sum(), value_dtype)
+masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")(
+    lambda grad, mask, value_dtype, ops: ops.to_copy(ops.masked_fill(grad, ~mask, 0).sum(), value_dtype)
+)
 
 
 def _check_fill(input, mask) -> None:
@@ -77,9 +77,9 @@ def masked_select(xp, input, mask):
     return xp.broadcast_to(input, shape)[xp.broadcast_to(mask, shape)]
 
 
-@masked_select.derivative("input", formula="grad at the places selected, 0 elsewhere")
-def masked_select_input(grad, mask, input_shape, ops):
-    return ops.masked_unselect(grad, mask, input_shape)
+masked_select.derivative("input", formula="grad at the places selected, 0 elsewhere")(
+    lambda grad, mask, input_shape, ops: ops.masked_unselect(grad, mask, input_shape)
+)
 
 
 @op(node="MaskedScatterBackward0", tangent="linear")
@@ -91,9 +91,9 @@ def masked_unselect(xp, input, mask, shape: tuple):
     return sum_to_shape(out, tuple(shape))
 
 
-@masked_unselect.derivative("input", formula="grad where the mask is true")
-def masked_unselect_input(grad, mask, ops):
-    return ops.masked_select(grad, mask)
+masked_unselect.derivative("input", formula="grad where the mask is true")(
+    lambda grad, mask, ops: ops.masked_select(grad, mask)
+)
 
 
 @op(tangent="linear")
@@ -114,14 +114,12 @@ def masked_scatter(xp, input, mask, source):
     return out
 
 
-@masked_scatter.derivative("input", formula="grad, 0 where the mask is true")
-def masked_scatter_input(grad, mask, input_shape, ops):
-    return ops.sum_to_size(ops.masked_fill(grad, mask, 0), input_shape)
-
-
-@masked_scatter.derivative("source", formula="grad where the mask is true, in order, then 0")
-def masked_scatter_source(grad, mask, source_shape, ops):
-    return ops.filled_up(ops.masked_select(grad, mask), source_shape)
+masked_scatter.derivative("input", formula="grad, 0 where the mask is true")(
+    lambda grad, mask, input_shape, ops: ops.sum_to_size(ops.masked_fill(grad, mask, 0), input_shape)
+)
+masked_scatter.derivative("source", formula="grad where the mask is true, in order, then 0")(
+    lambda grad, mask, source_shape, ops: ops.filled_up(ops.masked_select(grad, mask), source_shape)
+)
 
 
 @op(node="MaskedScatterBackwardBackward0", tangent="linear")
@@ -132,9 +130,9 @@ def filled_up(xp, input, shape: tuple):
     return out
 
 
-@filled_up.derivative("input", formula="the first elements of grad")
-def filled_up_input(grad, input_shape, ops):
-    return ops.first_elements(grad, input_shape)
+filled_up.derivative("input", formula="the first elements of grad")(
+    lambda grad, input_shape, ops: ops.first_elements(grad, input_shape)
+)
 
 
 @op(node="MaskedSelectBackward0", tangent="linear")
@@ -144,9 +142,9 @@ def first_elements(xp, input, shape: tuple):
     return input.reshape(-1)[:count].reshape(shape)
 
 
-@first_elements.derivative("input", formula="grad, then 0")
-def first_elements_input(grad, input_shape, ops):
-    return ops.filled_up(grad, input_shape)
+first_elements.derivative("input", formula="grad, then 0")(
+    lambda grad, input_shape, ops: ops.filled_up(grad, input_shape)
+)
 
 
 def nonzero(input, *, as_tuple: bool = False):

@@ -38,9 +38,9 @@ def select(xp, input, dim: int, index: int):
         ) from None
 
 
-@select.derivative("input", formula="grad at the index, 0 elsewhere")
-def select_input(grad, dim, index, input_shape, ops):
-    return ops.select_backward(grad, input_shape, dim, index)
+select.derivative("input", formula="grad at the index, 0 elsewhere")(
+    lambda grad, dim, index, input_shape, ops: ops.select_backward(grad, input_shape, dim, index)
+)
 
 
 @op(node="SelectBackwardBackward0", tangent="linear")
@@ -51,9 +51,9 @@ def select_backward(xp, grad_output, input_sizes: tuple, dim: int, index: int):
     return out
 
 
-@select_backward.derivative("grad_output", formula="grad at the index")
-def select_backward_grad_output(grad, dim, index, ops):
-    return ops.select(grad, dim, index)
+select_backward.derivative("grad_output", formula="grad at the index")(
+    lambda grad, dim, index, ops: ops.select(grad, dim, index)
+)
 
 
 @op(name="slice", view=True)
@@ -66,9 +66,9 @@ def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = 
     return input[at(normalise_dim(dim, input.ndim), slice(start, end, step))]
 
 
-@sliced.derivative("input", formula="grad at the slices, 0 elsewhere")
-def sliced_input(grad, dim, start, end, step, input_shape, ops):
-    return ops.slice_backward(grad, input_shape, dim, start, end, step)
+sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
+    lambda grad, dim, start, end, step, input_shape, ops: ops.slice_backward(grad, input_shape, dim, start, end, step)
+)
 
 
 @op(node="SliceBackwardBackward0", tangent="linear")
@@ -79,9 +79,9 @@ def slice_backward(xp, grad_output, input_sizes: tuple, dim: int, start: int, en
     return out
 
 
-@slice_backward.derivative("grad_output", formula="grad at the slices")
-def slice_backward_grad_output(grad, dim, start, end, step, ops):
-    return ops.slice(grad, dim, start, end, step)
+slice_backward.derivative("grad_output", formula="grad at the slices")(
+    lambda grad, dim, start, end, step, ops: ops.slice(grad, dim, start, end, step)
+)
 
 
 def narrow(input, dim, start, length):
@@ -121,9 +121,9 @@ def slice_copy(xp, input, dim: int, start: int, end: int):
     return xp.array(input[at(dim, slice(start, end))])
 
 
-@slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")
-def slice_copy_input(grad, dim, start, end, input_shape, ops):
-    return ops.slice_backward(grad, input_shape, dim, start, end, 1)
+slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")(
+    lambda grad, dim, start, end, input_shape, ops: ops.slice_backward(grad, input_shape, dim, start, end, 1)
+)
 
 
 def narrow_copy(input, dim, start, length):
@@ -155,9 +155,9 @@ def _diagonal_view(data, offset: int, first: int, second: int):
     return strided(data, (*data.shape[:-2], length), strides)
 
 
-@diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def diagonal_input(grad, offset, dim1, dim2, input_shape, ops):
-    return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, offset, dim1, dim2, input_shape, ops: ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+)
 
 
 @op(node="DiagonalBackwardBackward0", tangent="linear")
@@ -168,9 +168,9 @@ def diagonal_backward(xp, grad_output, input_sizes: tuple, offset: int, dim1: in
     return out
 
 
-@diagonal_backward.derivative("grad_output", formula="the diagonal of grad")
-def diagonal_backward_grad_output(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diagonal_backward.derivative("grad_output", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)
 
 
 def check_slice(source_shape, slice_shape) -> None:
@@ -196,14 +196,12 @@ def select_scatter(xp, input, src, dim: int, index: int):
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
 
 
-@select_scatter.derivative("input", formula="grad, 0 at the index")
-def select_scatter_input(grad, src_shape, dim, index, ops):
-    return ops.select_scatter(grad, ops.new_zeros(grad, src_shape), dim, index)
-
-
-@select_scatter.derivative("src", formula="grad at the index")
-def select_scatter_src(grad, dim, index, ops):
-    return ops.select(grad, dim, index)
+select_scatter.derivative("input", formula="grad, 0 at the index")(
+    lambda grad, src_shape, dim, index, ops: ops.select_scatter(grad, ops.new_zeros(grad, src_shape), dim, index)
+)
+select_scatter.derivative("src", formula="grad at the index")(
+    lambda grad, dim, index, ops: ops.select(grad, dim, index)
+)
 
 
 @op(tangent="linear")
@@ -217,9 +215,9 @@ def slice_scatter_input(grad, src_shape, dim, start, end, step, ops):
     return ops.slice_scatter(grad, ops.new_zeros(grad, src_shape), dim, start, end, step)
 
 
-@slice_scatter.derivative("src", formula="grad at the slices")
-def slice_scatter_src(grad, dim, start, end, step, ops):
-    return ops.slice(grad, dim, start, end, step)
+slice_scatter.derivative("src", formula="grad at the slices")(
+    lambda grad, dim, start, end, step, ops: ops.slice(grad, dim, start, end, step)
+)
 
 
 @op(tangent="linear")
@@ -233,6 +231,6 @@ def diagonal_scatter_input(grad, src_shape, offset, dim1, dim2, ops):
     return ops.diagonal_scatter(grad, ops.new_zeros(grad, src_shape), offset, dim1, dim2)
 
 
-@diagonal_scatter.derivative("src", formula="the diagonal of grad")
-def diagonal_scatter_src(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diagonal_scatter.derivative("src", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)

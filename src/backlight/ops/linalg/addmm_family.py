@@ -68,7 +68,14 @@ def check_dims(name: str, array, dims: int, kind: str) -> None:
         raise ShapeError(f"{name} must be a {kind}, got {array.ndim}-D tensor; its shape is {list(array.shape)}")
 
 
-# --- matrix · matrix --------------------------------------------------------------------------------------------------
+def added_gradient(grad, input_shape, beta, ops):
+    """Return the gradient of the matrix that is added."""
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
+
+
+def added_tangent(tangent, beta, ops):
+    """Return what the tangent of the matrix that is added gives."""
+    return ops.scale(tangent, beta)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
@@ -85,28 +92,14 @@ def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
     return weighted_sum(xp, input, careful_product(xp, mat1, mat2, check_matrices), beta, alpha)
 
 
-@addmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addmm.derivative("mat1", formula="alpha · grad · mat2ᵀ")
-def addmm_mat1(grad, mat2, alpha, ops):
-    return ops.mm(grad if alpha == 1 else ops.scale(grad, alpha), mat2.T)
-
-
-@addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")
-def addmm_mat2(grad, mat1, alpha, ops):
-    return ops.mm(mat1.T, grad if alpha == 1 else ops.scale(grad, alpha))
-
-
-@addmm.tangent("input")
-def added_tangent(tangent, beta, ops):
-    """Return what the tangent of the matrix that is added gives, for all of these ops."""
-    return ops.scale(tangent, beta)
-
-
-# --- matrix · vector --------------------------------------------------------------------------------------------------
+addmm.tangent("input")(added_tangent)
+addmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addmm.derivative("mat1", formula="alpha · grad · mat2ᵀ")(
+    lambda grad, mat2, alpha, ops: ops.mm(grad if alpha == 1 else ops.scale(grad, alpha), mat2.T)
+)
+addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")(
+    lambda grad, mat1, alpha, ops: ops.mm(mat1.T, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
@@ -123,24 +116,13 @@ def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
 
 
 addmv.tangent("input")(added_tangent)
-
-
-@addmv.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addmv_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addmv.derivative("mat", formula="alpha · grad · vecᵀ")
-def addmv_mat(grad, vec, alpha, ops):
-    return (grad if alpha == 1 else ops.scale(grad, alpha)).reshape((-1, 1)) * vec
-
-
-@addmv.derivative("vec", formula="alpha · matᵀ · grad")
-def addmv_vec(grad, mat, alpha, ops):
-    return ops.mv(mat.T, grad if alpha == 1 else ops.scale(grad, alpha))
-
-
-# --- vector · vector --------------------------------------------------------------------------------------------------
+addmv.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addmv.derivative("mat", formula="alpha · grad · vecᵀ")(
+    lambda grad, vec, alpha, ops: (grad if alpha == 1 else ops.scale(grad, alpha)).reshape((-1, 1)) * vec
+)
+addmv.derivative("vec", formula="alpha · matᵀ · grad")(
+    lambda grad, mat, alpha, ops: ops.mv(mat.T, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
@@ -163,24 +145,13 @@ def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float =
 
 
 matrix_and_vectors.tangent("input")(added_tangent)
-
-
-@matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")
-def matrix_and_vectors_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@matrix_and_vectors.derivative("vec1", formula="alpha · grad · vec2")
-def matrix_and_vectors_vec1(grad, vec2, alpha, ops):
-    return ops.mv(grad if alpha == 1 else ops.scale(grad, alpha), vec2)
-
-
-@matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")
-def matrix_and_vectors_vec2(grad, vec1, alpha, ops):
-    return ops.mv((grad if alpha == 1 else ops.scale(grad, alpha)).T, vec1)
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
+matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+matrix_and_vectors.derivative("vec1", formula="alpha · grad · vec2")(
+    lambda grad, vec2, alpha, ops: ops.mv(grad if alpha == 1 else ops.scale(grad, alpha), vec2)
+)
+matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")(
+    lambda grad, vec1, alpha, ops: ops.mv((grad if alpha == 1 else ops.scale(grad, alpha)).T, vec1)
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
@@ -196,21 +167,13 @@ def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
 
 
 baddbmm.tangent("input")(added_tangent)
-
-
-@baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def baddbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@baddbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
-def baddbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
-
-
-@baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
-def baddbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+baddbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")(
+    lambda grad, batch2, alpha, ops: ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
+)
+baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
+    lambda grad, batch1, alpha, ops: ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
@@ -228,21 +191,13 @@ def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
 
 
 addbmm.tangent("input")(added_tangent)
-
-
-@addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
-def addbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
-
-
-@addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
-def addbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")(
+    lambda grad, batch2, alpha, ops: ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
+)
+addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
+    lambda grad, batch1, alpha, ops: ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 def check_batch_pair(batch1, batch2) -> None:

@@ -60,9 +60,9 @@ def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
     return factor, info
 
 
-@cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
-def cholesky_factor_input(grad, out, upper, ops):
-    return gradient_of_factor(grad, out[0], upper, ops)
+cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")(
+    lambda grad, out, upper, ops: gradient_of_factor(grad, out[0], upper, ops)
+)
 
 
 def linalg_cholesky(input, *, upper=False):
@@ -91,9 +91,9 @@ def old_cholesky(xp, input, upper: bool = False):
     return factor
 
 
-@old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
-def old_cholesky_input(grad, out, upper, ops):
-    return gradient_of_factor(grad, out, upper, ops)
+old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")(
+    lambda grad, out, upper, ops: gradient_of_factor(grad, out, upper, ops)
+)
 
 
 def cholesky(input, upper=False):
@@ -106,9 +106,6 @@ def cholesky(input, upper=False):
         stacklevel=3,
     )
     return old_cholesky(input, upper)
-
-
-# --- what a factor solves ---------------------------------------------------------------------------------------------
 
 
 def solved_by_factor(factor, b, upper: bool):
@@ -178,6 +175,6 @@ def cholesky_inverse(xp, input, upper: bool = False):
     return solved_by_factor(input, identity(input.shape[-1], input), upper)
 
 
-@cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")
-def cholesky_inverse_input(grad, input, out, upper):
-    return gradient_of_product(-(out @ grad @ out), input, upper)
+cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")(
+    lambda grad, input, out, upper: gradient_of_product(-(out @ grad @ out), input, upper)
+)

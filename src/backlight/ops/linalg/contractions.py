@@ -142,9 +142,6 @@ def vecdot(x, y, *, dim=-1):
     return (x * y).sum(dim)
 
 
-# --- cross product ----------------------------------------------------------------------------------------------------
-
-
 def cross(input, other, dim=None):
     """Return the vector product of vectors of three numbers, along `dim`.
 
@@ -196,17 +193,12 @@ def vector_product(xp, input, other, dim: int = -1):
     return xp.cross(input, other, axis=dim).astype(input.dtype, copy=False)
 
 
-@vector_product.derivative("input", formula="other × grad")
-def vector_product_input(grad, other, dim, ops):
-    return ops.linalg_cross(other, grad, dim)
-
-
-@vector_product.derivative("other", formula="grad × input")
-def vector_product_other(grad, input, dim, ops):
-    return ops.linalg_cross(grad, input, dim)
-
-
-# --- chains -----------------------------------------------------------------------------------------------------------
+vector_product.derivative("input", formula="other × grad")(
+    lambda grad, other, dim, ops: ops.linalg_cross(other, grad, dim)
+)
+vector_product.derivative("other", formula="grad × input")(
+    lambda grad, input, dim, ops: ops.linalg_cross(grad, input, dim)
+)
 
 
 def chain_matmul(*matrices):

@@ -11,9 +11,6 @@ from backlight.ops.linalg.singular_values import decomposed
 __all__ = ["det", "logdet", "slogdet"]
 
 
-# --- the determinant --------------------------------------------------------------------------------------------------
-
-
 @op
 def linalg_det(xp, A):  # noqa: N803 - PyTorch's name
     """Return the determinants of square matrices.
@@ -70,9 +67,9 @@ def products_without(xp, values):
     return before * after if values.shape[-1] else values
 
 
-@cofactors.derivative("input", formula="the change of the cofactors along grad: they are their own transposed map")
-def cofactors_input(grad, input, ops):
-    return ops.cofactor_slopes(input, grad)
+cofactors.derivative("input", formula="the change of the cofactors along grad: they are their own transposed map")(
+    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+)
 
 
 @op(node="LinalgDetBackwardBackwardBackward0")
@@ -101,9 +98,9 @@ def pairs_without(xp, values):
     return xp.where(itself, values.dtype.type(0), found)
 
 
-@cofactor_slopes.derivative("direction", formula="the change of the cofactors along grad")
-def cofactor_slopes_direction(grad, input, ops):
-    return ops.cofactor_slopes(input, grad)
+cofactor_slopes.derivative("direction", formula="the change of the cofactors along grad")(
+    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+)
 
 
 @cofactor_slopes.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
@@ -133,9 +130,6 @@ def det(input):
     Shapes: input (…, n, n) -> (…)
     """
     return linalg_det(input)
-
-
-# --- its logarithm ----------------------------------------------------------------------------------------------------
 
 
 @op(name="linalg_slogdet", node="LinalgSlogdetBackward0", outputs=2, returns=return_types.linalg_slogdet)

@@ -65,9 +65,6 @@ def contraction_tensors(grad, tensors, terms, output, needs, ops):
     return tuple(found)
 
 
-# --- reading the equation ---------------------------------------------------------------------------------------------
-
-
 @functools.lru_cache(maxsize=256)
 def _read(equation: str, dims: tuple[int, ...]) -> tuple[list[str], str]:
     """Return the labels of each operand, by their numbers of dims, and those of the output."""
@@ -175,9 +172,6 @@ def _check_dtypes(operands) -> None:
                 f"expected scalar type {big_name(first)} but found {big_name(operand._data.dtype)}; convert the "
                 "operands to one dtype with .to(dtype)"
             )
-
-
-# --- bringing it into normal form -------------------------------------------------------------------------------------
 
 
 def _normal_form(operands, labels, output) -> tuple[list, list[str]]:

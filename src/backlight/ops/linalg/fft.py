@@ -34,9 +34,9 @@ def signal_of_half(xp, input, transform: Transform):
     return (out * out.dtype.type(scale)).astype(input.dtype, copy=False)
 
 
-@signal_of_half.derivative("input", formula="scale · w_k · Σ_m grad_m · cos(2π m·k / n)")
-def signal_of_half_input(grad, input_shape, transform, ops):
-    return ops.half_of_signal(grad, transform, input_shape)
+signal_of_half.derivative("input", formula="scale · w_k · Σ_m grad_m · cos(2π m·k / n)")(
+    lambda grad, input_shape, transform, ops: ops.half_of_signal(grad, transform, input_shape)
+)
 
 
 @op(node="FftR2CBackward0", tangent="linear")
@@ -55,9 +55,9 @@ def half_of_signal(xp, input, transform: Transform, shape: tuple):
     return _resized(found, dims, [shape[dim] for dim in dims])
 
 
-@half_of_signal.derivative("input", formula="scale · Σ_k w_k · grad_k · cos(2π m·k / n)")
-def half_of_signal_input(grad, transform, ops):
-    return ops._fft_c2r(grad, transform)
+half_of_signal.derivative("input", formula="scale · Σ_k w_k · grad_k · cos(2π m·k / n)")(
+    lambda grad, transform, ops: ops._fft_c2r(grad, transform)
+)
 
 
 def _resized(array, dims, sizes) -> np.ndarray:

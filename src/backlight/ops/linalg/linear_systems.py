@@ -27,9 +27,6 @@ NO_INVERSE = (
 )
 
 
-# --- solve ------------------------------------------------------------------------------------------------------------
-
-
 def is_vector(a_shape, b_shape) -> bool:
     """Tell whether `b` holds one vector for each matrix, and not a matrix."""
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
@@ -89,9 +86,6 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyT
     return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
 
 
-# --- inverses ---------------------------------------------------------------------------------------------------------
-
-
 @op(
     name="linalg_inv_ex",
     node="LinalgInvExBackward0",
@@ -108,9 +102,7 @@ def inversion(xp, A, *, raising: str = ""):  # noqa: N803 - PyTorch's name
     return inverse, info
 
 
-@inversion.derivative("A", formula="−outᵀ · grad · outᵀ")
-def inversion_input(grad, out):
-    return -(out[0].mT @ grad @ out[0].mT)
+inversion.derivative("A", formula="−outᵀ · grad · outᵀ")(lambda grad, out: -(out[0].mT @ grad @ out[0].mT))
 
 
 def linalg_inv(A):  # noqa: N803 - PyTorch's name
@@ -132,9 +124,6 @@ def inverse(input):
 def linalg_inv_ex(A, *, check_errors=False):  # noqa: N803 - PyTorch's name
     """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
-
-
-# --- triangular matrices ----------------------------------------------------------------------------------------------
 
 
 @op(node="LinalgSolveTriangularBackward0")

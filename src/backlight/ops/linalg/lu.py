@@ -31,9 +31,6 @@ def check_factored(name: str, array, pivot: bool) -> None:
         raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 
-# --- rules that the ops share -----------------------------------------------------------------------------------------
-
-
 def unpacked(packed, ops):
     """Return (L, U) of a packed factor, L with its diagonal of ones.
 
@@ -88,9 +85,6 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     left = ops.linalg_solve_triangular(square_u.mT, left, upper=False, left=False)
     product = left if upper.shape[-1] == count else ops.cat([left, right[..., count:]], -1)
     return order @ product
-
-
-# --- factors ----------------------------------------------------------------------------------------------------------
 
 
 @op(
@@ -171,9 +165,9 @@ def unpacked_arrays(xp, packed):
     return xp.tril(packed[..., :count], -1) + xp.eye(rows, count, dtype=packed.dtype), xp.triu(packed[..., :count, :])
 
 
-@three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
-def three_factors_input(grad, out, ops):
-    return gradient_of_factors(grad[0], grad[1], *out, ops)
+three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")(
+    lambda grad, out, ops: gradient_of_factors(grad[0], grad[1], *out, ops)
+)
 
 
 def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
@@ -224,9 +218,6 @@ def _are_rows(pivots, count: int) -> bool:
 @lu_unpack.derivative("LU_data", formula="tril(∂L, −1) + triu(∂U)")
 def lu_unpack_input(grad, unpack_data, LU_data_shape, ops):  # noqa: N803 - PyTorch's name
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
-
-
-# --- solve ------------------------------------------------------------------------------------------------------------
 
 
 @op

@@ -21,9 +21,6 @@ from backlight.sizes import check_work
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
-# --- exponential ------------------------------------------------------------------------------------------------------
-
-
 @op(node="LinalgMatrixExpBackward0")
 def linalg_matrix_exp(xp, input):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
@@ -46,9 +43,6 @@ def linalg_matrix_exp_input(grad, input, ops):
 def matrix_exp(input):
     """Return the exponentials of square matrices; the same as `linalg.matrix_exp`."""
     return linalg_matrix_exp(input)
-
-
-# --- powers -----------------------------------------------------------------------------------------------------------
 
 
 def linalg_matrix_power(input, n):
@@ -88,9 +82,6 @@ def matrix_power(input, n):
     return linalg_matrix_power(input, n)
 
 
-# --- tensors of more dims ---------------------------------------------------------------------------------------------
-
-
 def linalg_tensorinv(input, ind=2):
     """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
 
@@ -125,9 +116,6 @@ def linalg_tensorsolve(input, other, dims=None):
             f"but got {size} != {other.numel()}"
         )
     return linalg_solve(input.reshape((size, size)), other.flatten()).reshape(tuple(shape))
-
-
-# --- parts and makers of matrices -------------------------------------------------------------------------------------
 
 
 def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name

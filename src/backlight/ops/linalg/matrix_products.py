@@ -61,9 +61,6 @@ def times(shape) -> str:
     return "x".join(map(str, shape))
 
 
-# --- matrices ---------------------------------------------------------------------------------------------------------
-
-
 def mm(input, mat2):
     """Multiply two matrices.
 
@@ -140,9 +137,6 @@ def matrix_product_mat2(grad, input, ops):
     )
 
 
-# --- batches ----------------------------------------------------------------------------------------------------------
-
-
 def bmm(input, mat2):
     """Multiply two batches of matrices, pair by pair.
 
@@ -199,17 +193,12 @@ def batch_product(xp, input, mat2):
     )
 
 
-@batch_product.derivative("input", formula="grad · mat2ᵀ, summed over broadcast dims")
-def batch_product_input(grad, mat2, input_shape, ops):
-    return ops.sum_to_size(ops.bmm(grad, mat2.mT), input_shape)
-
-
-@batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcast dims")
-def batch_product_mat2(grad, input, mat2_shape, ops):
-    return ops.sum_to_size(ops.bmm(input.mT, grad), mat2_shape)
-
-
-# --- vectors ----------------------------------------------------------------------------------------------------------
+batch_product.derivative("input", formula="grad · mat2ᵀ, summed over broadcast dims")(
+    lambda grad, mat2, input_shape, ops: ops.sum_to_size(ops.bmm(grad, mat2.mT), input_shape)
+)
+batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcast dims")(
+    lambda grad, input, mat2_shape, ops: ops.sum_to_size(ops.bmm(input.mT, grad), mat2_shape)
+)
 
 
 def mv(input, vec):
@@ -230,14 +219,8 @@ def matrix_vector_product(xp, input, vec):
     return careful_product(xp, input, vec, check_matrix_and_vector)
 
 
-@matrix_vector_product.derivative("input", formula="grad · vecᵀ")
-def matrix_vector_product_input(grad, vec):
-    return grad.reshape((*grad.shape, 1)) * vec
-
-
-@matrix_vector_product.derivative("vec", formula="inputᵀ · grad")
-def matrix_vector_product_vec(grad, input, ops):
-    return ops.mv(input.T, grad)
+matrix_vector_product.derivative("input", formula="grad · vecᵀ")(lambda grad, vec: grad.reshape((*grad.shape, 1)) * vec)
+matrix_vector_product.derivative("vec", formula="inputᵀ · grad")(lambda grad, input, ops: ops.mv(input.T, grad))
 
 
 def check_matrix_and_vector(a, b) -> None:
@@ -266,14 +249,8 @@ def vector_matrix_product(xp, input, mat2):
     return careful_product(xp, input, mat2, check_vector_and_matrix)
 
 
-@vector_matrix_product.derivative("input", formula="mat2 · grad")
-def vector_matrix_product_input(grad, mat2, ops):
-    return ops.mv(mat2, grad)
-
-
-@vector_matrix_product.derivative("mat2", formula="input · gradᵀ")
-def vector_matrix_product_mat2(grad, input):
-    return input.reshape((-1, 1)) * grad
+vector_matrix_product.derivative("input", formula="mat2 · grad")(lambda grad, mat2, ops: ops.mv(mat2, grad))
+vector_matrix_product.derivative("mat2", formula="input · gradᵀ")(lambda grad, input: input.reshape((-1, 1)) * grad)
 
 
 @op(tangent="multilinear")
@@ -285,14 +262,8 @@ def dot(xp, input, tensor):
     return careful_product(xp, input, tensor, check_vectors)
 
 
-@dot.derivative("input", formula="grad · tensor")
-def dot_input(grad, tensor):
-    return grad * tensor
-
-
-@dot.derivative("tensor", formula="grad · input")
-def dot_tensor(grad, input):
-    return grad * input
+dot.derivative("input", formula="grad · tensor")(lambda grad, tensor: grad * tensor)
+dot.derivative("tensor", formula="grad · input")(lambda grad, input: grad * input)
 
 
 @op(tangent="multilinear")
@@ -301,14 +272,8 @@ def vdot(xp, input, other):
     return careful_product(xp, input, other, check_vectors)
 
 
-@vdot.derivative("input", formula="grad · other")
-def vdot_input(grad, other):
-    return grad * other
-
-
-@vdot.derivative("other", formula="grad · input")
-def vdot_other(grad, input):
-    return grad * input
+vdot.derivative("input", formula="grad · other")(lambda grad, other: grad * other)
+vdot.derivative("other", formula="grad · input")(lambda grad, input: grad * input)
 
 
 def check_vectors(a, b) -> None:
@@ -325,9 +290,6 @@ def check_vectors(a, b) -> None:
             f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the same number of "
             f"elements, but got {a.size} and {b.size} elements respectively"
         )
-
-
-# --- any of them ------------------------------------------------------------------------------------------------------
 
 
 def matmul(input, other):
@@ -362,9 +324,6 @@ def product_of_dims(input, other):
     if right == 2:
         return vector_matrix_product(input, other)
     return dot(input, other) if left == 1 else matrix_vector_product(input, other)
-
-
-# --- a stack and one matrix or vector ---------------------------------------------------------------------------------
 
 
 def folds(stack, one) -> bool:

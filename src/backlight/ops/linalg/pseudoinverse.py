@@ -16,9 +16,6 @@ from backlight.ops.linalg.singular_values import decomposed
 __all__ = ["pinverse"]
 
 
-# --- what counts as zero ----------------------------------------------------------------------------------------------
-
-
 def tolerance(largest, shape, atol, rtol):
     """Return below which size a singular value counts as 0: max(atol, rtol · the largest).
 
@@ -39,9 +36,6 @@ def largest_of(sizes):
 def bound(value):
     """Return a tolerance, where there is one, as a tensor."""
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
-
-
-# --- pseudoinverse ----------------------------------------------------------------------------------------------------
 
 
 @op(name="linalg_pinv", node="LinalgPinvBackward0")
@@ -70,9 +64,9 @@ def check_pinv(array) -> None:
         )
 
 
-@pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what leaves the range of the input, P = out")
-def pseudoinverse_input(grad, input, out):
-    return pseudoinverse_gradient(grad, input, out)
+pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what leaves the range of the input, P = out")(
+    lambda grad, input, out: pseudoinverse_gradient(grad, input, out)
+)
 
 
 def pseudoinverse_gradient(grad, matrix, inverse):
@@ -141,8 +135,6 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
         atol, rtol = tol, 0.0
     return count_of_values(input, bound(atol), bound(rtol), hermitian)
 
-
-# --- least squares ----------------------------------------------------------------------------------------------------
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 

@@ -27,8 +27,6 @@ from backlight.ops.type_promotion import is_float
 
 __all__ = []
 
-# --- by class numbers -------------------------------------------------------------------------------------------------
-
 
 def cross_entropy(
     input,
@@ -312,9 +310,6 @@ def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
 @take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
 def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
-
-
-# --- by probabilities -------------------------------------------------------------------------------------------------
 
 
 def _class_factor(weight, input):

@@ -56,9 +56,6 @@ def _constant(array):
     return wrap(np.array(array))
 
 
-# --- what users call --------------------------------------------------------------------------------------------------
-
-
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Return the negative log-likelihood of texts that are shorter than the signals that say them.
 

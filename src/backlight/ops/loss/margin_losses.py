@@ -109,9 +109,6 @@ def triplet_margin_with_distance_loss(
     return reduced((margin + near - far).clamp_min(0), reduction)
 
 
-# --- several classes --------------------------------------------------------------------------------------------------
-
-
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Return the binary cross-entropy of sigmoid(input) for targets of 0 and 1, averaged over the last dim."""
     reduction = reduction_of(reduction, size_average, reduce)

@@ -94,9 +94,6 @@ def _weighted(losses, weight, reduction: str):
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
-# --- squared ----------------------------------------------------------------------------------------------------------
-
-
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Return (input − target)², by default its mean.
 
@@ -125,17 +122,12 @@ def squared_error(xp, input, target, reduction: str):
     return rounded(total / difference.size if reduction == "mean" else total, input.dtype)
 
 
-@squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")
-def squared_error_input(grad, input, target, input_shape, reduction):
-    return (input - target) * (share(grad, reduction, input_shape) * 2)
-
-
-@squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")
-def squared_error_target(grad, input, target, input_shape, reduction):
-    return (target - input) * (share(grad, reduction, input_shape) * 2)
-
-
-# --- absolute ---------------------------------------------------------------------------------------------------------
+squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")(
+    lambda grad, input, target, input_shape, reduction: (input - target) * (share(grad, reduction, input_shape) * 2)
+)
+squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")(
+    lambda grad, input, target, input_shape, reduction: (target - input) * (share(grad, reduction, input_shape) * 2)
+)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):

@@ -36,9 +36,6 @@ def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
     return found
 
 
-# --- the mean ---------------------------------------------------------------------------------------------------------
-
-
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
@@ -104,9 +101,6 @@ def adaptive_avg_pool3d(input, output_size):
     return _mean(3, input, output_size)
 
 
-# --- the largest ------------------------------------------------------------------------------------------------------
-
-
 def _declare_max(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
@@ -168,9 +162,6 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
     """Return the largest elements of windows over the last three dims, as many as `output_size` says."""
     both = _largest(3, input, output_size)
     return both if return_indices else both[0]
-
-
-# --- back from the largest --------------------------------------------------------------------------------------------
 
 
 def _declare_unpool(dims: int):

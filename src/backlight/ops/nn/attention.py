@@ -188,9 +188,6 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
     return (found if factors is None else found * factors) @ value
 
 
-# --- texts laid end to end --------------------------------------------------------------------------------------------
-
-
 @op(name="ragged_attention", keeps=("logs",))
 def ragged_attention(xp, qkv, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.

@@ -18,9 +18,6 @@ from backlight.sizes import Size
 __all__ = ["group_norm"]
 
 
-# --- groups -----------------------------------------------------------------------------------------------------------
-
-
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """Normalise each group of channels of each example, then scale and shift each channel.
 
@@ -99,9 +96,6 @@ def check_groups(input, weight, bias, num_groups: int) -> None:
                 f"shape {list(array.shape)} and input of shape {shape}"
             )
     check_parameter_dtypes(input, (weight, bias))
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
 
 
 def batch_norm(

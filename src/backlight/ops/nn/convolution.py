@@ -30,9 +30,6 @@ __all__ = [
 ]
 
 
-# --- the op -----------------------------------------------------------------------------------------------------------
-
-
 @op(
     name="convolution",
     node="ConvolutionBackward0",
@@ -81,14 +78,10 @@ def convolve_weight(grad, input, weight_shape, stride, padding, dilation, transp
     return ops.convolution_weight(at, seen, weight_shape[2:], stride, padding, dilation, groups)
 
 
-@convolve.derivative("bias", formula="Σ grad over batch and places")
-def convolve_bias(grad, ops):
-    return ops.sum(grad, (0, *range(2, len(grad.shape))))
-
-
-@convolve.tangent("bias")
-def convolve_bias_tangent(tangent, weight):
-    return tangent.reshape((-1,) + (1,) * (weight.ndim - 2))
+convolve.derivative("bias", formula="Σ grad over batch and places")(
+    lambda grad, ops: ops.sum(grad, (0, *range(2, len(grad.shape))))
+)
+convolve.tangent("bias")(lambda tangent, weight: tangent.reshape((-1,) + (1,) * (weight.ndim - 2)))
 
 
 @op(node="ConvolutionBackwardBackward0", tangent="multilinear")
@@ -110,9 +103,6 @@ def convolution_weight_grad_output(grad, input, grad_output_shape, stride, paddi
 def convolution_weight_input(grad, grad_output, input_shape, kernel, stride, padding, dilation, groups, ops):
     more = missing_sizes(input_shape[2:], grad_output.shape[2:], kernel, stride, padding, dilation)
     return ops.convolution(grad_output, grad, None, stride, padding, dilation, True, more, groups)
-
-
-# --- what users call --------------------------------------------------------------------------------------------------
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):

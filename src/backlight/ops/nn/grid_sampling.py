@@ -142,9 +142,6 @@ def _check(input, grid, mode: int) -> None:
         )
 
 
-# --- affine grids -----------------------------------------------------------------------------------------------------
-
-
 def _base(size, align_corners: bool, kind) -> np.ndarray:
     """Return the coordinates of each element, the last dim's first, and a 1: (elements, dims + 1)."""
     axes = []
@@ -171,9 +168,9 @@ def affine_grid_generator(xp, theta, size: tuple, align_corners: bool):
     return rounded(places.reshape((size[0], *size[2:], len(size) - 2)), theta.dtype)
 
 
-@affine_grid_generator.derivative("theta", formula="Σ over elements of grad · (coordinates, 1)")
-def affine_grid_generator_theta(grad, size, align_corners, ops):
-    return ops.affine_grid_generator_backward(grad, size, align_corners)
+affine_grid_generator.derivative("theta", formula="Σ over elements of grad · (coordinates, 1)")(
+    lambda grad, size, align_corners, ops: ops.affine_grid_generator_backward(grad, size, align_corners)
+)
 
 
 @op(tangent="linear")
@@ -183,6 +180,6 @@ def affine_grid_generator_backward(xp, grad_output, size: tuple, align_corners: 
     return rounded(wide.swapaxes(1, 2) @ _base(size, align_corners, wide.dtype), grad_output.dtype)
 
 
-@affine_grid_generator_backward.derivative("grad_output", formula="the grid of grad")
-def affine_grid_generator_backward_grad_output(grad, size, align_corners, ops):
-    return ops.affine_grid_generator(grad, size, align_corners)
+affine_grid_generator_backward.derivative("grad_output", formula="the grid of grad")(
+    lambda grad, size, align_corners, ops: ops.affine_grid_generator(grad, size, align_corners)
+)

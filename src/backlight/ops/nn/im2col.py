@@ -13,9 +13,6 @@ from backlight.ops.number_operands import no_integers, no_kernel
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 
 
-# --- patches ----------------------------------------------------------------------------------------------------------
-
-
 def _refuse_whole_numbers(kind):
     return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
 
@@ -47,9 +44,9 @@ def col2im(xp, input, output_size: tuple, kernel_size: tuple, dilation: tuple, p
     return rounded(out.reshape((*input.shape[:-2], channels, *output_size)), input.dtype)
 
 
-@col2im.derivative("input", formula="what the kernel sees of grad at each place")
-def col2im_input(grad, kernel_size, dilation, padding, stride, ops):
-    return ops.im2col(grad, kernel_size, dilation, padding, stride)
+col2im.derivative("input", formula="what the kernel sees of grad at each place")(
+    lambda grad, kernel_size, dilation, padding, stride, ops: ops.im2col(grad, kernel_size, dilation, padding, stride)
+)
 
 
 def _pairs(name: str, **options) -> list[tuple[int, int]]:
@@ -121,9 +118,6 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 
-# --- channels and pixels ----------------------------------------------------------------------------------------------
-
-
 @op(tangent="linear")
 def pixel_shuffle(xp, input, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
@@ -141,9 +135,9 @@ def pixel_shuffle(xp, input, upscale_factor: int):
     return xp.ascontiguousarray(parts).reshape((*lead, channels // r**2, height * r, width * r))
 
 
-@pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels")
-def pixel_shuffle_input(grad, upscale_factor, ops):
-    return ops.pixel_unshuffle(grad, upscale_factor)
+pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels")(
+    lambda grad, upscale_factor, ops: ops.pixel_unshuffle(grad, upscale_factor)
+)
 
 
 @op(tangent="linear")
@@ -164,9 +158,9 @@ def pixel_unshuffle(xp, input, downscale_factor: int):
     return xp.ascontiguousarray(parts).reshape((*lead, channels * r**2, height // r, width // r))
 
 
-@pixel_unshuffle.derivative("input", formula="grad's channels, laid back as squares")
-def pixel_unshuffle_input(grad, downscale_factor, ops):
-    return ops.pixel_shuffle(grad, downscale_factor)
+pixel_unshuffle.derivative("input", formula="grad's channels, laid back as squares")(
+    lambda grad, downscale_factor, ops: ops.pixel_shuffle(grad, downscale_factor)
+)
 
 
 def _checked_factor(name: str, option: str, factor: int, input) -> int:
@@ -198,9 +192,9 @@ def channel_shuffle(xp, input, groups: int):
     return xp.ascontiguousarray(parts).reshape(input.shape)
 
 
-@channel_shuffle.derivative("input", formula="grad, mixed back")
-def channel_shuffle_input(grad, input_shape, groups, ops):
-    return ops.channel_shuffle(grad, input_shape[1] // groups)
+channel_shuffle.derivative("input", formula="grad, mixed back")(
+    lambda grad, input_shape, groups, ops: ops.channel_shuffle(grad, input_shape[1] // groups)
+)
 
 
 def native_channel_shuffle(input, groups):

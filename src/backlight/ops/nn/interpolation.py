@@ -44,9 +44,9 @@ def upsample_backward(xp, grad_output, resizes: Resizes, upsample: str):
     return rounded(resampling.along_dims(wide, taps), grad_output.dtype)
 
 
-@upsample_backward.derivative("grad_output", formula="grad, resized")
-def upsample_backward_grad_output(grad, resizes, upsample, ops):
-    return getattr(ops, upsample)(grad, resizes)
+upsample_backward.derivative("grad_output", formula="grad, resized")(
+    lambda grad, resizes, upsample, ops: getattr(ops, upsample)(grad, resizes)
+)
 
 
 _NAMES = {

@@ -144,19 +144,9 @@ def linear_with_bias_bias(grad, ops):
     return matrix_products.column_sums(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.sum(grad, (0,))
 
 
-@linear_with_bias.tangent("input")
-def linear_with_bias_input_tangent(tangent, weight, ops):
-    return ops.linear_without_bias(tangent, weight)
-
-
-@linear_with_bias.tangent("weight")
-def linear_with_bias_weight_tangent(tangent, input, ops):
-    return ops.linear_without_bias(input, tangent)
-
-
-@linear_with_bias.tangent("bias")
-def linear_with_bias_bias_tangent(tangent):
-    return tangent
+linear_with_bias.tangent("input")(lambda tangent, weight, ops: ops.linear_without_bias(tangent, weight))
+linear_with_bias.tangent("weight")(lambda tangent, input, ops: ops.linear_without_bias(input, tangent))
+linear_with_bias.tangent("bias")(lambda tangent: tangent)
 
 
 @op(name="view_of_rows", node="ViewBackward0", tangent="linear")
@@ -165,9 +155,9 @@ def view_of_rows(xp, input, size: tuple):
     return input.reshape(size)
 
 
-@view_of_rows.derivative("input", formula="grad in the shape of input")
-def view_of_rows_input(grad, input_shape):
-    return grad.reshape(input_shape)
+view_of_rows.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
 def bilinear(input1, input2, weight, bias=None):

@@ -37,9 +37,6 @@ def largest_as(found, input, dims: int):
     return (rounded(values, input.dtype), indices), places
 
 
-# --- what derivatives share -------------------------------------------------------------------------------------------
-
-
 @op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
 def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
@@ -50,9 +47,9 @@ def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
     return out
 
 
-@add_at_places.derivative("input", formula="grad at the places")
-def add_at_places_input(grad, places, ops):
-    return ops.taken_at_places(grad, places)
+add_at_places.derivative("input", formula="grad at the places")(
+    lambda grad, places, ops: ops.taken_at_places(grad, places)
+)
 
 
 @op(node="GatherBackward0", tangent="linear")
@@ -61,12 +58,9 @@ def taken_at_places(xp, input, places):
     return xp.take(input, places)
 
 
-@taken_at_places.derivative("input", formula="grad added at the places")
-def taken_at_places_input(grad, places, input_shape, ops):
-    return ops.add_at_places(grad, places, input_shape, True)
-
-
-# --- the largest ------------------------------------------------------------------------------------------------------
+taken_at_places.derivative("input", formula="grad added at the places")(
+    lambda grad, places, input_shape, ops: ops.add_at_places(grad, places, input_shape, True)
+)
 
 
 def _declare_max(dims: int):
@@ -168,9 +162,6 @@ def max_pool3d_with_indices(
     return _largest(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-# --- the mean ---------------------------------------------------------------------------------------------------------
-
-
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
@@ -254,9 +245,6 @@ def avg_pool3d(
     """Return the mean of each window over the last three dims; see `avg_pool2d`."""
     require_floats("avg_pool3d_out_frame", input, halves=False)
     return _mean(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-# --- norms ------------------------------------------------------------------------------------------------------------
 
 
 def _norm(dims: int, input, norm_type, kernel_size, stride, ceil_mode):

@@ -35,9 +35,6 @@ def _in_time(parts: dict):
     return cat([parts[start] for start in sorted(parts)])
 
 
-# --- plain ------------------------------------------------------------------------------------------------------------
-
-
 @op(outputs=2, keeps=("before", "states"))
 def rnn_steps(xp, rows, hidden, weight, sizes: tuple, reverse: bool, rectified: bool):
     """h = tanh(rows + weight · h) step by step, or max(…, 0): all h, and the last."""
@@ -68,9 +65,6 @@ def rnn_steps_decomposition(rows, hidden, weight, sizes, reverse, rectified):
         outs[start] = sums.relu() if rectified else sums.tanh()
         hidden = _over(hidden, outs[start])
     return _in_time(outs), hidden
-
-
-# --- LSTM -------------------------------------------------------------------------------------------------------------
 
 
 @op(outputs=3, keeps=("gates", "h_before", "c_before", "bent"))
@@ -114,9 +108,6 @@ def lstm_steps_decomposition(rows, hidden, cells, weight, projection, sizes, rev
         outs[start] = out if projection is None else out @ projection.T
         hidden, cells = _over(hidden, outs[start]), _over(cells, found)
     return _in_time(outs), hidden, cells
-
-
-# --- GRU --------------------------------------------------------------------------------------------------------------
 
 
 @op(outputs=2, keeps=("gates", "before", "inner"))

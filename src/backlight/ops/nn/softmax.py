@@ -30,9 +30,9 @@ def along(xp, input, dim: int):
     return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-@along.derivative("input", formula="out · (grad − Σ grad · out)")
-def along_input(grad, out, dim, ops):
-    return ops._softmax_backward_data(grad, out, dim)
+along.derivative("input", formula="out · (grad − Σ grad · out)")(
+    lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
+)
 
 
 @op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
@@ -42,9 +42,9 @@ def _softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: objec
     return rounded(wide, output.dtype)
 
 
-@_softmax_backward_data.derivative("grad_output", formula="output · (grad − Σ grad · output)")
-def _softmax_backward_data_grad_output(grad, output, dim, ops):
-    return ops._softmax_backward_data(grad, output, dim)
+_softmax_backward_data.derivative("grad_output", formula="output · (grad − Σ grad · output)")(
+    lambda grad, output, dim, ops: ops._softmax_backward_data(grad, output, dim)
+)
 
 
 @_softmax_backward_data.derivative(
@@ -70,9 +70,9 @@ def safely_along(xp, input, dim: int):
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
 
-@safely_along.derivative("input", formula="out · (grad − Σ grad · out)")
-def safely_along_input(grad, out, dim, ops):
-    return ops._softmax_backward_data(grad, out, dim)
+safely_along.derivative("input", formula="out · (grad − Σ grad · out)")(
+    lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
+)
 
 
 def log_softmax(input, dim, dtype=None):
@@ -91,14 +91,10 @@ def log_along(xp, input, dim: int):
     return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-@log_along.derivative("input", formula="grad − exp(out) · Σ grad")
-def log_along_input(grad, out, dim, ops):
-    return ops._log_softmax_backward_data(grad, out, dim)
-
-
-@log_along.tangent("input")
-def log_along_tangent(tangent, out, dim, ops):
-    return tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True)
+log_along.derivative("input", formula="grad − exp(out) · Σ grad")(
+    lambda grad, out, dim, ops: ops._log_softmax_backward_data(grad, out, dim)
+)
+log_along.tangent("input")(lambda tangent, out, dim, ops: tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True))
 
 
 @op(name="_log_softmax_backward_data")
@@ -108,14 +104,12 @@ def _log_softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: o
     return rounded(wide, output.dtype)
 
 
-@_log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(output) · grad")
-def _log_softmax_backward_data_grad_output(grad, output, dim, ops):
-    return grad - (grad * ops.exp(output)).sum(dim, keepdims=True)
-
-
-@_log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")
-def _log_softmax_backward_data_output(grad, grad_output, output, dim, ops):
-    return -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
+_log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(output) · grad")(
+    lambda grad, output, dim, ops: grad - (grad * ops.exp(output)).sum(dim, keepdims=True)
+)
+_log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")(
+    lambda grad, grad_output, output, dim, ops: -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
+)
 
 
 def check_float(array, kernel: str) -> None:

@@ -129,9 +129,9 @@ def native_dropout_scaled(xp, input, mask, scale: float):
     return input * (mask * input.dtype.type(scale))
 
 
-@native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask is False")
-def native_dropout_input(grad, mask, scale, ops):
-    return ops.native_dropout_backward(grad, mask, scale)
+native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask is False")(
+    lambda grad, mask, scale, ops: ops.native_dropout_backward(grad, mask, scale)
+)
 
 
 @op(tangent="linear")
@@ -140,9 +140,9 @@ def native_dropout_backward(xp, grad_output, mask, scale: float):
     return grad_output * (mask * grad_output.dtype.type(scale))
 
 
-@native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 where mask is False")
-def native_dropout_backward_grad_output(grad, mask, scale, ops):
-    return ops.native_dropout_backward(grad, mask, scale)
+native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 where mask is False")(
+    lambda grad, mask, scale, ops: ops.native_dropout_backward(grad, mask, scale)
+)
 
 
 def feature_dropout(input, p=0.5, train=True, inplace=False):

@@ -32,9 +32,6 @@ def check_any(name: str, input, kind=ShapeError) -> None:
         )
 
 
-# --- what derivatives share ------------------------------------------------------------------------------------------
-
-
 @op
 def tie_weights(xp, input, extreme, dim: tuple | None = None):
     """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN.
@@ -63,6 +60,16 @@ def tied_tangent(tangent, input, out, dim, keepdim, ops):
 def tied_tangent_of_all(tangent, input, out, ops):
     """The same for an extreme of all elements."""
     return (tangent * ops.tie_weights(input, out, None)).sum()
+
+
+def selected_gradient(grad, input_shape, dim, keepdim, indices, ops):
+    """Return the gradient of the input of (values, indices) along `dim`."""
+    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
+
+
+def ordered_gradient(grad, input_shape, dim, indices, ops):
+    """The same where `dim` stays."""
+    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
 
 
 def picked_tangent(tangent, out, dim, keepdim, ops):
@@ -94,9 +101,6 @@ def value_selecting_reduction_backward_grad_output(grad, indices, dim, keepdim, 
     return ops.gather(grad, dim, indices.reshape(kept)).reshape(indices.shape)
 
 
-# --- of all elements -------------------------------------------------------------------------------------------------
-
-
 @op(node="MaxBackward1")
 def max_all(xp, input):
     """The largest element."""
@@ -105,11 +109,9 @@ def max_all(xp, input):
 
 
 max_all.tangent("input")(tied_tangent_of_all)
-
-
-@max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")
-def max_all_input(grad, input, out, ops):
-    return grad * ops.tie_weights(input, out, None)
+max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")(
+    lambda grad, input, out, ops: grad * ops.tie_weights(input, out, None)
+)
 
 
 @op(node="MinBackward1")
@@ -120,14 +122,9 @@ def min_all(xp, input):
 
 
 min_all.tangent("input")(tied_tangent_of_all)
-
-
-@min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")
-def min_all_input(grad, input, out, ops):
-    return grad * ops.tie_weights(input, out, None)
-
-
-# --- over one dim, with indices --------------------------------------------------------------------------------------
+min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")(
+    lambda grad, input, out, ops: grad * ops.tie_weights(input, out, None)
+)
 
 
 def extreme_along(name, extreme, find, input, dim, keepdim):
@@ -146,12 +143,8 @@ def max_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+max_dim.derivative("input", formula="grad at the largest element along dim, 0 elsewhere")(selected_gradient)
 max_dim.tangent("input")(picked_tangent)
-
-
-@max_dim.derivative("input", formula="grad at the largest element along dim, 0 elsewhere")
-def max_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @op(node="MinBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.min)
@@ -161,12 +154,8 @@ def min_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+min_dim.derivative("input", formula="grad at the smallest element along dim, 0 elsewhere")(selected_gradient)
 min_dim.tangent("input")(picked_tangent)
-
-
-@min_dim.derivative("input", formula="grad at the smallest element along dim, 0 elsewhere")
-def min_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @with_numpy_names
@@ -189,9 +178,6 @@ def min(input, dim=None, keepdim=False, *, other=None):
     return TENSOR_OPS.minimum(input, dim if other is None else other)
 
 
-# --- over any dims ---------------------------------------------------------------------------------------------------
-
-
 def extreme_over(name, extreme, input, dim, keepdim):
     """Return the extreme over one dim, several or all."""
     dims = reduced_dims(dim, input.ndim)
@@ -209,11 +195,9 @@ def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
 
 
 amax_dims.tangent("input")(tied_tangent)
-
-
-@amax_dims.derivative("input", formula="grad, shared equally by the elements that are the largest over dim")
-def amax_input(grad, input, out, dim, ops):
-    return shared_between_ties(grad, input, out, dim, ops)
+amax_dims.derivative("input", formula="grad, shared equally by the elements that are the largest over dim")(
+    shared_between_ties
+)
 
 
 @op(name="amin", node="AminBackward0")
@@ -223,11 +207,9 @@ def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
 
 
 amin_dims.tangent("input")(tied_tangent)
-
-
-@amin_dims.derivative("input", formula="grad, shared equally by the elements that are the smallest over dim")
-def amin_input(grad, input, out, dim, ops):
-    return shared_between_ties(grad, input, out, dim, ops)
+amin_dims.derivative("input", formula="grad, shared equally by the elements that are the smallest over dim")(
+    shared_between_ties
+)
 
 
 amax = with_numpy_names(amax_dims)
@@ -255,9 +237,6 @@ def both_extremes_input(grad, input, out, dim, ops):
 
 
 aminmax = with_numpy_names(both_extremes)
-
-
-# --- where they are --------------------------------------------------------------------------------------------------
 
 
 def _refuse_bools(name: str, input) -> None:

@@ -27,17 +27,12 @@ def divide_or_zero(xp, input, other):
     return rounded(input / (other + zero) * ~zero, input.dtype)
 
 
-@divide_or_zero.derivative("input", formula="grad / other, 0 where other is 0")
-def divide_or_zero_input(grad, other, ops):
-    return ops.divide_or_zero(grad, other)
-
-
-@divide_or_zero.derivative("other", formula="−grad · out / other, 0 where other is 0")
-def divide_or_zero_other(grad, other, out, ops):
-    return -ops.divide_or_zero(grad * out, other)
-
-
-# --- one formula for all p -------------------------------------------------------------------------------------------
+divide_or_zero.derivative("input", formula="grad / other, 0 where other is 0")(
+    lambda grad, other, ops: ops.divide_or_zero(grad, other)
+)
+divide_or_zero.derivative("other", formula="−grad · out / other, 0 where other is 0")(
+    lambda grad, other, out, ops: -ops.divide_or_zero(grad * out, other)
+)
 
 
 def length_of(xp, values, ord, dims, keepdim):
@@ -114,9 +109,6 @@ def check_norm(input, ord, dims) -> None:
         )
 
 
-# --- public forms ----------------------------------------------------------------------------------------------------
-
-
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     """Return the norm of all elements, or of the vectors over `dim` (an int or several).
 
@@ -137,9 +129,6 @@ def check_not_narrower(name: str, x, dtype) -> None:
             f"{name}: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
             f"to the specified dtype ({dtype.old_name})"
         )
-
-
-# --- distances -------------------------------------------------------------------------------------------------------
 
 
 def _refuse_distances(*kinds):
@@ -211,9 +200,7 @@ def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
     )
 
 
-@pairwise_near.decomposition
-def pairwise_near_decomposition(x1, x2, p):
-    return pairwise(x1, x2, p)
+pairwise_near.decomposition(lambda x1, x2, p: pairwise(x1, x2, p))
 
 
 def _batched(x1, x2):

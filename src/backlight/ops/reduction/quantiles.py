@@ -9,14 +9,16 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
-from backlight.ops.reduction.extremes import picked_tangent, shared_between_ties, tied_tangent_of_all
+from backlight.ops.reduction.extremes import (
+    picked_tangent,
+    selected_gradient,
+    shared_between_ties,
+    tied_tangent_of_all,
+)
 from backlight.ops.reduction.sorting import order_along, sort
 from backlight.ops.type_promotion import is_float
 
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
-
-
-# --- median ----------------------------------------------------------------------------------------------------------
 
 
 def median_of_all(input, ignore_nan: bool):
@@ -59,11 +61,9 @@ def median_all(xp, input):
 
 
 median_all.tangent("input")(tied_tangent_of_all)
-
-
-@median_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
-def median_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+median_all.derivative("input", formula="grad, shared equally by the elements that equal the median")(
+    lambda grad, input, out, ops: shared_between_ties(grad, input, out, None, ops)
+)
 
 
 @op(node="NanmedianBackward0")
@@ -73,11 +73,9 @@ def nanmedian_all(xp, input):
 
 
 nanmedian_all.tangent("input")(tied_tangent_of_all)
-
-
-@nanmedian_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
-def nanmedian_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+nanmedian_all.derivative("input", formula="grad, shared equally by the elements that equal the median")(
+    lambda grad, input, out, ops: shared_between_ties(grad, input, out, None, ops)
+)
 
 
 @op(node="MedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.median)
@@ -87,12 +85,8 @@ def median_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+median_dim.derivative("input", formula="grad at the median, 0 elsewhere")(selected_gradient)
 median_dim.tangent("input")(picked_tangent)
-
-
-@median_dim.derivative("input", formula="grad at the median, 0 elsewhere")
-def median_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @op(node="NanmedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.nanmedian)
@@ -102,12 +96,8 @@ def nanmedian_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+nanmedian_dim.derivative("input", formula="grad at the median, 0 elsewhere")(selected_gradient)
 nanmedian_dim.tangent("input")(picked_tangent)
-
-
-@nanmedian_dim.derivative("input", formula="grad at the median, 0 elsewhere")
-def nanmedian_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @with_numpy_names
@@ -120,9 +110,6 @@ def median(input, dim=None, keepdim=False):
 def nanmedian(input, dim=None, keepdim=False):
     """Return the lower median of all elements that are not NaN; with `dim`, (values, indices) along it."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
-
-
-# --- mode ------------------------------------------------------------------------------------------------------------
 
 
 @op(name="mode", node="ModeBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.mode)
@@ -150,12 +137,8 @@ def most_frequent(xp, input, dim: int, keepdim: bool):
     return tuple(found) if keepdim else tuple(part.squeeze(dim) for part in found)
 
 
+mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")(selected_gradient)
 mode_dim.tangent("input")(picked_tangent)
-
-
-@mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")
-def mode_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @with_numpy_names
@@ -163,8 +146,6 @@ def mode(input, dim=-1, keepdim=False):
     """Return the most frequent values along `dim` and where each occurs last, as (values, indices)."""
     return mode_dim(input, dim, keepdim)
 
-
-# --- quantiles -------------------------------------------------------------------------------------------------------
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 

@@ -63,12 +63,9 @@ def spread(xp, input, size: tuple, dims: tuple | None = None):
     return full
 
 
-@spread.derivative("input", formula="grad, summed over dims")
-def spread_input(grad, input_shape, size, dims, ops):
-    return ops.sum(grad, dims, len(input_shape) == len(size))
-
-
-# --- sums ------------------------------------------------------------------------------------------------------------
+spread.derivative("input", formula="grad, summed over dims")(
+    lambda grad, input_shape, size, dims, ops: ops.sum(grad, dims, len(input_shape) == len(size))
+)
 
 
 @op(node="SumBackward0", tangent="linear")
@@ -77,9 +74,9 @@ def sum_all(xp, input):
     return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
 
 
-@sum_all.derivative("input", formula="grad, repeated over the shape of input")
-def sum_all_input(grad, input_shape, ops):
-    return ops.spread(grad, input_shape)
+sum_all.derivative("input", formula="grad, repeated over the shape of input")(
+    lambda grad, input_shape, ops: ops.spread(grad, input_shape)
+)
 
 
 @op(name="sum", node="SumBackward1", tangent="linear")
@@ -88,9 +85,9 @@ def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
 
-@sum_dims.derivative("input", formula="grad, repeated over dim")
-def sum_dims_input(grad, input_shape, dim, ops):
-    return ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
+sum_dims.derivative("input", formula="grad, repeated over dim")(
+    lambda grad, input_shape, dim, ops: ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
+)
 
 
 def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
@@ -116,23 +113,18 @@ def nansum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     return add_up(xp, present, reduced_dims(dim, input.ndim), keepdim)
 
 
-@nansum_dims.derivative("input", formula="grad, repeated over dim; 0 where input is NaN")
-def nansum_dims_input(grad, input, dim, ops):
-    return ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
-
-
-@nansum_dims.tangent("input")
-def nansum_dims_tangent(tangent, input, dim, keepdim, ops):
-    return ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+nansum_dims.derivative("input", formula="grad, repeated over dim; 0 where input is NaN")(
+    lambda grad, input, dim, ops: ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
+)
+nansum_dims.tangent("input")(
+    lambda tangent, input, dim, keepdim, ops: ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+)
 
 
 @with_numpy_names
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
     return computed_in(dtype, nansum_dims, input, dim, keepdim)
-
-
-# --- means -----------------------------------------------------------------------------------------------------------
 
 
 def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
@@ -157,9 +149,9 @@ def mean_all(xp, input):
     return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
 
 
-@mean_all.derivative("input", formula="grad / n, repeated over the shape of input")
-def mean_all_input(grad, input_shape, ops):
-    return ops.spread(grad / math.prod(input_shape), input_shape)
+mean_all.derivative("input", formula="grad / n, repeated over the shape of input")(
+    lambda grad, input_shape, ops: ops.spread(grad / math.prod(input_shape), input_shape)
+)
 
 
 @op(name="mean", node="MeanBackward1", tangent="linear")
@@ -195,9 +187,6 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
         check_mean(dtype.numpy, "Optional", "nanmean")
     present = sum(input.detach() == input.detach(), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / present
-
-
-# --- products --------------------------------------------------------------------------------------------------------
 
 
 def multiply_up(xp, input, dims, keepdim=False):
@@ -261,9 +250,6 @@ def prod(input, dim=None, keepdim=False, *, dtype=None):
     return computed_in(dtype, prod_dim, input, dim, keepdim)
 
 
-# --- truth and counts ------------------------------------------------------------------------------------------------
-
-
 def truth(reduce, input, dim, keepdim):
     """Reduce to bool; uint8, PyTorch's old bool, stays uint8."""
     found = reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
@@ -290,9 +276,6 @@ any = with_numpy_names(any_true)
 def count_nonzero(xp, input, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
-
-
-# --- logsumexp -------------------------------------------------------------------------------------------------------
 
 
 @op(name="logsumexp", promote="float")

@@ -46,18 +46,13 @@ def scan(accumulate, input, dim, reverse: bool = False):
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
-# --- sums ------------------------------------------------------------------------------------------------------------
-
-
 @op(name="cumsum", node="CumsumBackward0", tangent="linear")
 def running_sum(xp, input, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
 
 
-@running_sum.derivative("input", formula="Σ_{i≥k} grad_i")
-def running_sum_input(grad, dim, ops):
-    return ops.reverse_cumsum(grad, dim)
+running_sum.derivative("input", formula="Σ_{i≥k} grad_i")(lambda grad, dim, ops: ops.reverse_cumsum(grad, dim))
 
 
 @op(node="FlipBackward0", tangent="linear")
@@ -66,9 +61,7 @@ def reverse_cumsum(xp, input, dim: int):
     return scan(slices.running_sum, input, dim, True)
 
 
-@reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")
-def reverse_cumsum_input(grad, dim, ops):
-    return ops.cumsum(grad, dim)
+reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")(lambda grad, dim, ops: ops.cumsum(grad, dim))
 
 
 @with_numpy_names
@@ -76,9 +69,6 @@ def cumsum(input, dim, *, dtype=None):
     """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     _check_scanned("cumsum", dtype)
     return computed_in(dtype, running_sum, input, dim)
-
-
-# --- products, and the recurrence that differentiates them -----------------------------------------------------------
 
 
 @op(tangent="linear", tangent_with={"fill": 0.0})
@@ -93,9 +83,7 @@ def shift(xp, input, dim: int, by: int, fill: float = 0.0):
     return out
 
 
-@shift.derivative("input", formula="grad, moved back")
-def shift_input(grad, dim, by, ops):
-    return ops.shift(grad, dim, -by)
+shift.derivative("input", formula="grad, moved back")(lambda grad, dim, by, ops: ops.shift(grad, dim, -by))
 
 
 @op
@@ -125,9 +113,9 @@ def linear_recurrence_factors(grad, factors, out, dim, reverse, ops):
     return adjoint(grad, factors, dim, reverse, ops) * ops.shift(out, dim, -1 if reverse else 1)
 
 
-@linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · λ_{k+1}")
-def linear_recurrence_terms(grad, factors, dim, reverse, ops):
-    return adjoint(grad, factors, dim, reverse, ops)
+linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · λ_{k+1}")(
+    lambda grad, factors, dim, reverse, ops: adjoint(grad, factors, dim, reverse, ops)
+)
 
 
 @op(name="cumprod", node="CumprodBackward0")
@@ -155,9 +143,6 @@ def cumprod(input, dim, *, dtype=None):
 def _check_scanned(name: str, dtype) -> None:
     if dtype is bool_dtype:
         raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
-
-
-# --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
 
 @op(name="logcumsumexp", promote="float", refuse=no_integers("logcumsumexp_out_cpu"))
@@ -188,9 +173,6 @@ def logcumsumexp(input, dim):
     return running_logsumexp(input, dim)
 
 
-# --- running extremes ------------------------------------------------------------------------------------------------
-
-
 def running_extreme(input, dim, largest: bool):
     """Return running extremes along `dim`, and where each was found: the latest place among equals."""
     values, indices = slices.running_extreme(in_rows(input), normalise_dim(dim, input.ndim), largest)
@@ -212,11 +194,9 @@ def running_max(xp, input, dim: int):
 
 
 running_max.tangent("input")(ordered_tangent)
-
-
-@running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
-def running_max_input(grad, dim, indices, ops):
-    return ops.cummaxmin_backward(grad, indices, dim)
+running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")(
+    lambda grad, dim, indices, ops: ops.cummaxmin_backward(grad, indices, dim)
+)
 
 
 @op(
@@ -234,11 +214,9 @@ def running_min(xp, input, dim: int):
 
 
 running_min.tangent("input")(ordered_tangent)
-
-
-@running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
-def running_min_input(grad, dim, indices, ops):
-    return ops.cummaxmin_backward(grad, indices, dim)
+running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")(
+    lambda grad, dim, indices, ops: ops.cummaxmin_backward(grad, indices, dim)
+)
 
 
 @op(node="ScatterAddBackward0", tangent="linear")
@@ -250,9 +228,9 @@ def cummaxmin_backward(xp, grad_output, indices, dim: int):
     return added_at(grad_output, places.reshape(grad_output.shape), grad_output.shape)
 
 
-@cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")
-def cummaxmin_backward_grad_output(grad, indices, dim, ops):
-    return ops.gather(grad, dim, indices)
+cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")(
+    lambda grad, indices, dim, ops: ops.gather(grad, dim, indices)
+)
 
 
 @with_numpy_names
@@ -265,9 +243,6 @@ def cummax(input, dim):
 def cummin(input, dim):
     """Return running minima along `dim` and where each was found, as (values, indices)."""
     return running_min(input, dim)
-
-
-# --- differences and areas -------------------------------------------------------------------------------------------
 
 
 @with_numpy_names

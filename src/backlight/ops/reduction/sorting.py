@@ -14,7 +14,7 @@ from backlight.kernels.state_blocks import silent_floats
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.number_operands import no_bools, no_kernel, require_no_bools
-from backlight.ops.reduction.extremes import ordered_tangent, picked_tangent
+from backlight.ops.reduction.extremes import ordered_gradient, ordered_tangent, picked_tangent, selected_gradient
 from backlight.ops.type_promotion import INT64, common_dtype, is_float
 from backlight.sizes import require_memory
 
@@ -32,9 +32,6 @@ __all__ = [
     "unique",
     "unique_consecutive",
 ]
-
-
-# --- order -----------------------------------------------------------------------------------------------------------
 
 
 def order_along(values, dim: int, descending: bool = False):
@@ -66,12 +63,8 @@ def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool
     return found, xp.array(found[1])
 
 
+sort_dim.derivative("input", formula="grad, each where its element came from")(ordered_gradient)
 sort_dim.tangent("input")(ordered_tangent)
-
-
-@sort_dim.derivative("input", formula="grad, each where its element came from")
-def sort_input(grad, input_shape, dim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
 
 
 @with_numpy_names
@@ -113,12 +106,8 @@ def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return found, xp.array(found[1])
 
 
+topk_dim.derivative("input", formula="grad, each where its element came from, 0 elsewhere")(ordered_gradient)
 topk_dim.tangent("input")(ordered_tangent)
-
-
-@topk_dim.derivative("input", formula="grad, each where its element came from, 0 elsewhere")
-def topk_input(grad, input_shape, dim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
 
 
 @with_numpy_names
@@ -157,21 +146,14 @@ def ranked(input, rank: int, dim: int, keepdim: bool):
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
+kthvalue_dim.derivative("input", formula="grad at the k-th smallest element, 0 elsewhere")(selected_gradient)
 kthvalue_dim.tangent("input")(picked_tangent)
-
-
-@kthvalue_dim.derivative("input", formula="grad at the k-th smallest element, 0 elsewhere")
-def kthvalue_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
 @with_numpy_names
 def kthvalue(input, k, dim=-1, keepdim=False):
     """Return the k-th smallest elements along `dim` (k counts from 1) and where they are, as (values, indices)."""
     return kthvalue_dim(input, k, dim, keepdim)
-
-
-# --- distinct values -------------------------------------------------------------------------------------------------
 
 
 @op(name="unique", outputs=3)
@@ -243,9 +225,6 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return is_member(*pair, assume_unique=assume_unique, invert=invert)
 
 
-# --- searching in sorted values --------------------------------------------------------------------------------------
-
-
 def places_in(boundaries, values, right: bool):
     """Return where each value belongs in sorted boundaries: one row of them, or a row for each row of values."""
     side = "right" if right else "left"
@@ -303,9 +282,6 @@ def _as_tensor_like(value, other):
     if isinstance(value, TensorState):
         return value
     return wrap(np.array(value, common_dtype([other._data], [value])))
-
-
-# --- counting into bins ----------------------------------------------------------------------------------------------
 
 
 @op

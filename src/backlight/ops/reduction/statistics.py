@@ -19,9 +19,6 @@ NO_FREEDOM = (
 )
 
 
-# --- variance --------------------------------------------------------------------------------------------------------
-
-
 def variance(xp, input, dim, correction, keepdim, name):
     """Return (variance, mean) of an array over `dim`, half precision as float32."""
     if not is_float(input.dtype):
@@ -55,9 +52,9 @@ def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim
     return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
 
 
-@var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")
-def var_input(grad, input, dim, correction, ops):
-    return variance_gradient(grad, input, dim, correction, ops)
+var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")(
+    lambda grad, input, dim, correction, ops: variance_gradient(grad, input, dim, correction, ops)
+)
 
 
 @op(name="std", node="StdBackward0")
@@ -128,9 +125,6 @@ var = _with_correction(var_dims, "var", "the variance")
 std = _with_correction(std_dims, "std", "the standard deviation")
 var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
 std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
-
-
-# --- covariance ------------------------------------------------------------------------------------------------------
 
 
 def cov(input, *, correction=1, fweights=None, aweights=None):

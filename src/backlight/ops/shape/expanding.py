@@ -26,9 +26,9 @@ def expand(xp, input, size: tuple):
     return repeated_view(xp, input, size)
 
 
-@expand.derivative("input", formula="grad, summed over the repeated dims")
-def expand_input(grad, input_shape, ops):
-    return grad if grad.shape == input_shape else ops.sum_to_size(grad, input_shape)
+expand.derivative("input", formula="grad, summed over the repeated dims")(
+    lambda grad, input_shape, ops: grad if grad.shape == input_shape else ops.sum_to_size(grad, input_shape)
+)
 
 
 def repeated_view(xp, data, size):
@@ -105,9 +105,9 @@ def summed_to_size(xp, input, size: tuple):
     return sum_to_shape(input, size)
 
 
-@summed_to_size.derivative("input", formula="grad, repeated over the summed dims")
-def summed_to_size_input(grad, input_shape, ops):
-    return ops.expand(grad, input_shape)
+summed_to_size.derivative("input", formula="grad, repeated over the summed dims")(
+    lambda grad, input_shape, ops: ops.expand(grad, input_shape)
+)
 
 
 def sum_to_size(input, *sizes, size=()):

@@ -20,9 +20,7 @@ def flipped(xp, input, dims: tuple):
     return xp.array(input[tuple(slice(None, None, -1 if dim in wanted else 1) for dim in range(input.ndim))], order="C")
 
 
-@flipped.derivative("input", formula="grad, flipped back")
-def flipped_input(grad, dims, ops):
-    return ops.flip(grad, dims)
+flipped.derivative("input", formula="grad, flipped back")(lambda grad, dims, ops: ops.flip(grad, dims))
 
 
 def flip(input, *order, dims=()):
@@ -58,9 +56,9 @@ def rolled(xp, input, shifts: tuple, dims: tuple):
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
 
 
-@rolled.derivative("input", formula="grad, rolled back")
-def rolled_input(grad, shifts, dims, ops):
-    return ops.roll(grad, tuple(-shift for shift in shifts), dims)
+rolled.derivative("input", formula="grad, rolled back")(
+    lambda grad, shifts, dims, ops: ops.roll(grad, tuple(-shift for shift in shifts), dims)
+)
 
 
 def roll(input, shifts, dims=()):
@@ -87,9 +85,7 @@ def turned(xp, input, k: int, dims: tuple):
     return xp.array(xp.rot90(input, k, dims), order="C")
 
 
-@turned.derivative("input", formula="grad, turned back")
-def turned_input(grad, k, dims, ops):
-    return ops.rot90(grad, -k, dims)
+turned.derivative("input", formula="grad, turned back")(lambda grad, k, dims, ops: ops.rot90(grad, -k, dims))
 
 
 def rot90(input, k=1, dims=(0, 1)):

@@ -35,9 +35,9 @@ def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
     return out
 
 
-@constant_pad_nd.derivative("input", formula="grad without the padding")
-def constant_pad_nd_input(grad, pad, ops):
-    return ops.constant_pad_nd(grad, tuple(-count for count in pad))
+constant_pad_nd.derivative("input", formula="grad without the padding")(
+    lambda grad, pad, ops: ops.constant_pad_nd(grad, tuple(-count for count in pad))
+)
 
 
 def _pairs(pad, ndim: int) -> list[tuple[int, int]]:
@@ -83,9 +83,9 @@ def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode
     return grad_output
 
 
-@repeating_pad_backward.derivative("grad_output", formula="grad, padded in the same way")
-def repeating_pad_backward_grad_output(grad, pad, mode, ops):
-    return getattr(ops, _OPS[mode][len(pad) // 2 - 1])(grad, pad, mode)
+repeating_pad_backward.derivative("grad_output", formula="grad, padded in the same way")(
+    lambda grad, pad, mode, ops: getattr(ops, _OPS[mode][len(pad) // 2 - 1])(grad, pad, mode)
+)
 
 
 def _declare(name: str, node: str):

@@ -35,9 +35,7 @@ def alias(xp, input):
     return input[...]
 
 
-@alias.derivative("input", formula="grad")
-def alias_input(grad):
-    return grad
+alias.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def _reshaping(name: str, meaning: str):
@@ -99,9 +97,9 @@ def unsafe_view(xp, input, size: tuple):
     return input.reshape(size)
 
 
-@unsafe_view.derivative("input", formula="grad in the shape of input")
-def unsafe_view_input(grad, input_shape):
-    return grad.reshape(input_shape)
+unsafe_view.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
 def reshape(input, *sizes, shape=()):
@@ -212,9 +210,7 @@ def squeezed(xp, input):
     return input.squeeze()
 
 
-@squeezed.derivative("input", formula="grad in the shape of input")
-def squeezed_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed.derivative("input", formula="grad in the shape of input")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
 @op(name="squeeze", node="SqueezeBackward1", view=True)
@@ -224,9 +220,9 @@ def squeezed_dim(xp, input, dim: int):
     return input.squeeze(dim) if input.ndim and input.shape[dim] == 1 else input[...]
 
 
-@squeezed_dim.derivative("input", formula="grad in the shape of input")
-def squeezed_dim_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed_dim.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
 @op(name="squeeze_dims", node="SqueezeBackward2", view=True)
@@ -236,9 +232,9 @@ def squeezed_dims(xp, input, dim: tuple):
     return input.squeeze(tuple(one for one in dims if input.ndim and input.shape[one] == 1))
 
 
-@squeezed_dims.derivative("input", formula="grad in the shape of input")
-def squeezed_dims_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed_dims.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
 def squeeze(input, dim=None, *dims):
@@ -257,9 +253,7 @@ def unsqueeze(xp, input, dim: int):
     return input.reshape((*input.shape[:dim], 1, *input.shape[dim:]))
 
 
-@unsqueeze.derivative("input", formula="grad without the dim")
-def unsqueeze_input(grad, input_shape):
-    return grad.reshape(input_shape)
+unsqueeze.derivative("input", formula="grad without the dim")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
 def _each(function):

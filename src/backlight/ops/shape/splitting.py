@@ -84,9 +84,9 @@ def split_by_sizes(xp, input, split_sizes: tuple, dim: int):
     return _parts(input, split_sizes, dim)
 
 
-@split_by_sizes.derivative("input", formula="the gradients of the parts, joined")
-def split_by_sizes_input(grad, split_sizes, dim, input_shape, ops):
-    return joined_gradients(grad, split_sizes, input_shape, dim, ops)
+split_by_sizes.derivative("input", formula="the gradients of the parts, joined")(
+    lambda grad, split_sizes, dim, input_shape, ops: joined_gradients(grad, split_sizes, input_shape, dim, ops)
+)
 
 
 @op(name="unsafe_split", outputs="many", tangent="linear")

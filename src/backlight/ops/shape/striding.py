@@ -38,9 +38,9 @@ def unfold(xp, input, dimension: int, size: int, step: int):
     return strided(input, shape, strides)
 
 
-@unfold.derivative("input", formula="grad, summed over the windows that hold an element")
-def unfold_input(grad, dimension, size, step, input_shape, ops):
-    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+unfold.derivative("input", formula="grad, summed over the windows that hold an element")(
+    lambda grad, dimension, size, step, input_shape, ops: ops.unfold_backward(grad, input_shape, dimension, size, step)
+)
 
 
 @op(node="UnfoldBackwardBackward0", tangent="linear")
@@ -55,9 +55,9 @@ def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: 
     return out.reshape(input_sizes)
 
 
-@unfold_backward.derivative("grad_in", formula="the windows of grad")
-def unfold_backward_grad_in(grad, dim, size, step, ops):
-    return ops.unfold_copy(grad, dim, size, step)
+unfold_backward.derivative("grad_in", formula="the windows of grad")(
+    lambda grad, dim, size, step, ops: ops.unfold_copy(grad, dim, size, step)
+)
 
 
 @op(node="UnfoldBackward0_copy", tangent="linear")
@@ -66,9 +66,9 @@ def unfold_copy(xp, input, dimension: int, size: int, step: int):
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
 
 
-@unfold_copy.derivative("input", formula="grad, summed over the windows that hold an element")
-def unfold_copy_input(grad, dimension, size, step, input_shape, ops):
-    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+unfold_copy.derivative("input", formula="grad, summed over the windows that hold an element")(
+    lambda grad, dimension, size, step, input_shape, ops: ops.unfold_backward(grad, input_shape, dimension, size, step)
+)
 
 
 @op(name="as_strided", view=True)
@@ -159,14 +159,12 @@ def strided_scatter(xp, input, src, positions: np.ndarray):
     return out
 
 
-@strided_scatter.derivative("input", formula="grad, 0 at the places replaced")
-def strided_scatter_input(grad, positions, ops):
-    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
-
-
-@strided_scatter.derivative("src", formula="grad at the places replaced")
-def strided_scatter_src(grad, positions, ops):
-    return ops.take_positions(grad, positions=positions)
+strided_scatter.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, positions, ops: ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+)
+strided_scatter.derivative("src", formula="grad at the places replaced")(
+    lambda grad, positions, ops: ops.take_positions(grad, positions=positions)
+)
 
 
 def as_strided_scatter(input, src, size, stride, storage_offset=None):

@@ -20,9 +20,9 @@ def transpose(xp, input, dim0: int, dim1: int):
         return input[...]
 
 
-@transpose.derivative("input", formula="grad with the same dims swapped")
-def transpose_input(grad, dim0, dim1):
-    return grad.swapaxes(dim0, dim1) if grad.ndim else grad
+transpose.derivative("input", formula="grad with the same dims swapped")(
+    lambda grad, dim0, dim1: grad.swapaxes(dim0, dim1) if grad.ndim else grad
+)
 
 
 @op(view=True)
@@ -35,9 +35,7 @@ def t(xp, input):
     return input.transpose()
 
 
-@t.derivative("input", formula="gradᵀ")
-def t_input(grad, ops):
-    return ops.t(grad)
+t.derivative("input", formula="gradᵀ")(lambda grad, ops: ops.t(grad))
 
 
 @op(name="permute", view=True)
@@ -50,9 +48,9 @@ def permuted(xp, input, dims: tuple):
         raise
 
 
-@permuted.derivative("input", formula="grad with the dims in their former order")
-def permuted_input(grad, dims, ops):
-    return ops.permute(grad, inverse_order(dims))
+permuted.derivative("input", formula="grad with the dims in their former order")(
+    lambda grad, dims, ops: ops.permute(grad, inverse_order(dims))
+)
 
 
 def permute(input, *order, dims=()):

@@ -36,9 +36,7 @@ def tril(xp, input, diagonal: int = 0):
     return triangle_kept(input, diagonal, False)
 
 
-@tril.derivative("input", formula="grad on and below the diagonal")
-def tril_input(grad, diagonal, ops):
-    return ops.tril(grad, diagonal)
+tril.derivative("input", formula="grad on and below the diagonal")(lambda grad, diagonal, ops: ops.tril(grad, diagonal))
 
 
 @op(tangent="linear")
@@ -48,9 +46,7 @@ def triu(xp, input, diagonal: int = 0):
     return triangle_kept(input, diagonal, True)
 
 
-@triu.derivative("input", formula="grad on and above the diagonal")
-def triu_input(grad, diagonal, ops):
-    return ops.triu(grad, diagonal)
+triu.derivative("input", formula="grad on and above the diagonal")(lambda grad, diagonal, ops: ops.triu(grad, diagonal))
 
 
 def tril_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
@@ -107,9 +103,9 @@ def diag_embed(xp, input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     return xp.ascontiguousarray(xp.moveaxis(out, (-2, -1), (first, second)))
 
 
-@diag_embed.derivative("input", formula="the diagonal of grad")
-def diag_embed_input(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diag_embed.derivative("input", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)
 
 
 @op(node="DiagonalBackward0_copy", tangent="linear")
@@ -118,9 +114,9 @@ def diagonal_copy(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     return xp.array(diagonal.op.forward(xp, input, offset, dim1, dim2), order="C")
 
 
-@diagonal_copy.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def diagonal_copy_input(grad, offset, dim1, dim2, input_shape, ops):
-    return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+diagonal_copy.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, offset, dim1, dim2, input_shape, ops: ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+)
 
 
 def diag(input, diagonal=0):
@@ -152,6 +148,6 @@ def trace(xp, input):
     return xp.trace(input, dtype=wide).astype(kind)
 
 
-@trace.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def trace_input(grad, input_shape, ops):
-    return ops.diagonal_backward(ops.expand(grad, (min(input_shape),)), input_shape, 0, 0, 1)
+trace.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, input_shape, ops: ops.diagonal_backward(ops.expand(grad, (min(input_shape),)), input_shape, 0, 0, 1)
+)

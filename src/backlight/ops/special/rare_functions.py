@@ -52,9 +52,6 @@ scaled_modified_bessel_k1 = _wave("scaled_modified_bessel_k1", "exp(input) · mo
 spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
 
 
-# --- the incomplete gamma function ------------------------------------------------------------------------------------
-
-
 def _by_other_only(declared, name: str) -> None:
     """Declare that an op has no derivative by `input`: computing one raises PyTorch's error."""
 
@@ -100,12 +97,9 @@ def zeta(xp, input, other):
 _by_other_only(zeta, "zeta")
 
 
-@zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")
-def zeta_other(grad, input, other, ops):
-    return grad * -input * ops.special_zeta(input + 1, other)
-
-
-# --- orthogonal polynomials -------------------------------------------------------------------------------------------
+zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")(
+    lambda grad, input, other, ops: grad * -input * ops.special_zeta(input + 1, other)
+)
 
 
 def _polynomial(name: str):

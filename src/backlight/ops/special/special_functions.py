@@ -36,18 +36,13 @@ TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 SQRT_TWO_PI = math.sqrt(2 * math.pi)
 
 
-# --- the error function and the normal distribution ------------------------------------------------------------------
-
-
 @op(promote="float", tangent="symmetric")
 def erf(xp, input):
     """Error function: 2/√π · ∫ exp(−t²) dt from 0 to the input."""
     return erf_kernels.erf(input) if input.flags.c_contiguous else over_memory(input, erf_kernels.erf)
 
 
-@erf.derivative("input", formula="grad · 2/√π · exp(−input²)")
-def erf_input(grad, input, ops):
-    return ops.erf_backward(grad, input)
+erf.derivative("input", formula="grad · 2/√π · exp(−input²)")(lambda grad, input, ops: ops.erf_backward(grad, input))
 
 
 @op(node="MulBackward0", tangent="symmetric")
@@ -56,14 +51,12 @@ def erf_backward(xp, arrived, input):
     return erf_kernels.erf_gradient(arrived, input)
 
 
-@erf_backward.derivative("arrived", formula="grad · 2/√π · exp(−input²)")
-def erf_backward_arrived(grad, input, ops):
-    return ops.erf_backward(grad, input)
-
-
-@erf_backward.derivative("input", formula="−2 · grad · arrived · input · 2/√π · exp(−input²)")
-def erf_backward_input(grad, arrived, input, ops):
-    return ops.erf_backward(grad * arrived, input) * input * -2
+erf_backward.derivative("arrived", formula="grad · 2/√π · exp(−input²)")(
+    lambda grad, input, ops: ops.erf_backward(grad, input)
+)
+erf_backward.derivative("input", formula="−2 · grad · arrived · input · 2/√π · exp(−input²)")(
+    lambda grad, arrived, input, ops: ops.erf_backward(grad * arrived, input) * input * -2
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -72,9 +65,9 @@ def erfc(xp, input):
     return erf_kernels.erfc(input)
 
 
-@erfc.derivative("input", formula="−grad · 2/√π · exp(−input²)")
-def erfc_input(grad, input, ops):
-    return grad * ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI
+erfc.derivative("input", formula="−grad · 2/√π · exp(−input²)")(
+    lambda grad, input, ops: grad * ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI
+)
 
 
 @op(promote="float", name="special_erfcx", tangent="symmetric", refuse=floats_of_four_bytes("erfcx_cpu"))
@@ -83,9 +76,9 @@ def erfcx(xp, input):
     return erf_kernels.erfcx(input)
 
 
-@erfcx.derivative("input", formula="grad · (2 · input · out − 2/√π)")
-def erfcx_input(grad, input, out):
-    return grad * (2 * input * out - TWO_OVER_SQRT_PI)
+erfcx.derivative("input", formula="grad · (2 · input · out − 2/√π)")(
+    lambda grad, input, out: grad * (2 * input * out - TWO_OVER_SQRT_PI)
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -94,9 +87,9 @@ def erfinv(xp, input):
     return erf_kernels.erfinv(input)
 
 
-@erfinv.derivative("input", formula="grad · √π/2 · exp(out²)")
-def erfinv_input(grad, out, ops):
-    return grad * ops.exp(out * out) * (1 / TWO_OVER_SQRT_PI)
+erfinv.derivative("input", formula="grad · √π/2 · exp(out²)")(
+    lambda grad, out, ops: grad * ops.exp(out * out) * (1 / TWO_OVER_SQRT_PI)
+)
 
 
 @op(promote="float", name="special_ndtr", node="MulBackward0", tangent="symmetric")
@@ -105,9 +98,9 @@ def ndtr(xp, input):
     return erf_kernels.ndtr(input)
 
 
-@ndtr.derivative("input", formula="grad · exp(−input²/2) / √(2π)")
-def ndtr_input(grad, input, ops):
-    return grad * ops.exp(input * input * -0.5) * (1 / SQRT_TWO_PI)
+ndtr.derivative("input", formula="grad · exp(−input²/2) / √(2π)")(
+    lambda grad, input, ops: grad * ops.exp(input * input * -0.5) * (1 / SQRT_TWO_PI)
+)
 
 
 @op(promote="float", name="special_log_ndtr", tangent="symmetric", refuse=floats_of_four_bytes("log_ndtr_cpu"))
@@ -116,9 +109,9 @@ def log_ndtr(xp, input):
     return erf_kernels.log_ndtr(input)
 
 
-@log_ndtr.derivative("input", formula="grad · √(2/π) / erfcx(−input / √2)")
-def log_ndtr_input(grad, input, ops):
-    return grad / ops.special_erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+log_ndtr.derivative("input", formula="grad · √(2/π) / erfcx(−input / √2)")(
+    lambda grad, input, ops: grad / ops.special_erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+)
 
 
 @op(promote="float", name="special_ndtri", tangent="symmetric", refuse=floats_of_four_bytes("ndtri_cpu"))
@@ -127,12 +120,9 @@ def ndtri(xp, input):
     return erf_kernels.ndtri(input)
 
 
-@ndtri.derivative("input", formula="grad · √(2π) · exp(out²/2)")
-def ndtri_input(grad, out, ops):
-    return grad * ops.exp(out * out * 0.5) * SQRT_TWO_PI
-
-
-# --- the gamma function ----------------------------------------------------------------------------------------------
+ndtri.derivative("input", formula="grad · √(2π) · exp(out²/2)")(
+    lambda grad, out, ops: grad * ops.exp(out * out * 0.5) * SQRT_TWO_PI
+)
 
 
 @op(promote="float", tangent="symmetric")
@@ -141,9 +131,7 @@ def lgamma(xp, input):
     return gamma_kernels.lgamma(input)
 
 
-@lgamma.derivative("input", formula="grad · ψ(input)")
-def lgamma_input(grad, input, ops):
-    return grad * ops.digamma(input)
+lgamma.derivative("input", formula="grad · ψ(input)")(lambda grad, input, ops: grad * ops.digamma(input))
 
 
 @op(promote="float", tangent="symmetric")
@@ -152,9 +140,7 @@ def digamma(xp, input):
     return gamma_kernels.digamma(input)
 
 
-@digamma.derivative("input", formula="grad · ψ′(input)")
-def digamma_input(grad, input, ops):
-    return grad * ops.polygamma(input, 1)
+digamma.derivative("input", formula="grad · ψ′(input)")(lambda grad, input, ops: grad * ops.polygamma(input, 1))
 
 
 @op(name="polygamma", promote="float", tangent="symmetric")
@@ -163,9 +149,9 @@ def polygamma_of(xp, input, n: int):
     return gamma_kernels.polygamma(n, input)
 
 
-@polygamma_of.derivative("input", formula="grad · ψ⁽ⁿ⁺¹⁾(input)")
-def polygamma_of_input(grad, input, n, ops):
-    return grad * ops.polygamma(input, n + 1)
+polygamma_of.derivative("input", formula="grad · ψ⁽ⁿ⁺¹⁾(input)")(
+    lambda grad, input, n, ops: grad * ops.polygamma(input, n + 1)
+)
 
 
 def polygamma(n: int, input):
@@ -220,18 +206,13 @@ def mvlgamma(input, p: int):
     return mvlgamma_of(input, p)
 
 
-# --- Bessel functions ------------------------------------------------------------------------------------------------
-
-
 @op(promote="float", tangent="symmetric")
 def i0(xp, input):
     """The modified Bessel function of the first kind, of order 0."""
     return bessel_kernels.i0(input)
 
 
-@i0.derivative("input", formula="grad · i1(input)")
-def i0_input(grad, input, ops):
-    return grad * ops.special_i1(input)
+i0.derivative("input", formula="grad · i1(input)")(lambda grad, input, ops: grad * ops.special_i1(input))
 
 
 @op(promote="float", name="special_i0e", node="SpecialI0EBackward0", tangent="symmetric")
@@ -240,9 +221,9 @@ def i0e(xp, input):
     return bessel_kernels.i0e(input)
 
 
-@i0e.derivative("input", formula="grad · (i1e(input) − sign(input) · out)")
-def i0e_input(grad, input, out, ops):
-    return grad * (ops.special_i1e(input) - ops.sgn(input) * out)
+i0e.derivative("input", formula="grad · (i1e(input) − sign(input) · out)")(
+    lambda grad, input, out, ops: grad * (ops.special_i1e(input) - ops.sgn(input) * out)
+)
 
 
 @op(promote="float", name="special_i1", tangent="symmetric")
@@ -269,9 +250,6 @@ def i1e_input(grad, input, out, ops):
     return grad * (ops.special_i0e(input) - out * ops.sgn(input) - (out + zero) / (input + zero * 2))
 
 
-# --- logarithms with a factor ----------------------------------------------------------------------------------------
-
-
 def _product(xp, input, other, logarithm):
     """Return input · logarithm(other), and 0 where the input is 0 and `other` not NaN."""
     off = (input == 0) & (other == other)
@@ -284,14 +262,10 @@ def xlogy_tensors(xp, input, other):
     return _product(xp, input, other, xp.log)
 
 
-@xlogy_tensors.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
-def xlogy_tensors_input(grad, input, other, ops):
-    return ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
-
-
-@xlogy_tensors.derivative("other", formula="grad · input / other")
-def xlogy_tensors_other(grad, input, other):
-    return grad * input / other
+xlogy_tensors.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")(
+    lambda grad, input, other, ops: ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
+)
+xlogy_tensors.derivative("other", formula="grad · input / other")(lambda grad, input, other: grad * input / other)
 
 
 @op(promote="float", node="XlogyBackward1", tangent="symmetric")
@@ -300,9 +274,7 @@ def xlogy_of_number(xp, other, input):
     return _product(xp, input, other, xp.log)
 
 
-@xlogy_of_number.derivative("other", formula="grad · input / other")
-def xlogy_of_number_other(grad, input, other):
-    return grad * input / other
+xlogy_of_number.derivative("other", formula="grad · input / other")(lambda grad, input, other: grad * input / other)
 
 
 @op(promote="float", node="XlogyBackward2", tangent="symmetric")
@@ -311,9 +283,9 @@ def xlogy_to_number(xp, input, other):
     return _product(xp, input, other, xp.log)
 
 
-@xlogy_to_number.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
-def xlogy_to_number_input(grad, input, other, ops):
-    return ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
+xlogy_to_number.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")(
+    lambda grad, input, other, ops: ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
+)
 
 
 def xlogy(input, other):
@@ -331,14 +303,12 @@ def xlog1py_tensors(xp, input, other):
     return _product(xp, input, other, xp.log1p)
 
 
-@xlog1py_tensors.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
-def xlog1py_tensors_input(grad, input, other, ops):
-    return ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
-
-
-@xlog1py_tensors.derivative("other", formula="grad · input / (1 + other)")
-def xlog1py_tensors_other(grad, input, other):
-    return grad * input / (other + 1)
+xlog1py_tensors.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")(
+    lambda grad, input, other, ops: ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
+)
+xlog1py_tensors.derivative("other", formula="grad · input / (1 + other)")(
+    lambda grad, input, other: grad * input / (other + 1)
+)
 
 
 @op(promote="float", node="SpecialXlog1PyBackward1", tangent="symmetric")
@@ -347,9 +317,9 @@ def xlog1py_of_number(xp, other, input):
     return _product(xp, input, other, xp.log1p)
 
 
-@xlog1py_of_number.derivative("other", formula="grad · input / (1 + other)")
-def xlog1py_of_number_other(grad, input, other):
-    return grad * input / (other + 1)
+xlog1py_of_number.derivative("other", formula="grad · input / (1 + other)")(
+    lambda grad, input, other: grad * input / (other + 1)
+)
 
 
 @op(promote="float", node="SpecialXlog1PyBackward2", tangent="symmetric")
@@ -358,9 +328,9 @@ def xlog1py_to_number(xp, input, other):
     return _product(xp, input, other, xp.log1p)
 
 
-@xlog1py_to_number.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
-def xlog1py_to_number_input(grad, input, other, ops):
-    return ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
+xlog1py_to_number.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")(
+    lambda grad, input, other, ops: ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
+)
 
 
 def xlog1py(input, other):
@@ -378,9 +348,7 @@ def entr(xp, input):
     return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, input, xp.log))[()]
 
 
-@entr.derivative("input", formula="−grad · (1 + log(input))")
-def entr_input(grad, input, ops):
-    return -grad * (ops.log(input) + 1)
+entr.derivative("input", formula="−grad · (1 + log(input))")(lambda grad, input, ops: -grad * (ops.log(input) + 1))
 
 
 @op(name="logit", promote="float", tangent="symmetric")
