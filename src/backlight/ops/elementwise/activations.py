@@ -1,6 +1,6 @@
 """Activation functions."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import finfo
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise import unary
@@ -20,7 +20,7 @@ def _no_bools(message: str):
 
 
 @op(tangent="symmetric", resting=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
-def relu(xp, input):
+def relu(xp, input: Array):
     """The input where it is positive, else 0."""
     return unary.relu(input)
 
@@ -29,7 +29,7 @@ relu.derivative("input", formula="grad where input > 0, else 0")(lambda grad, ou
 
 
 @op(node="ThresholdBackwardBackward0", tangent="symmetric")
-def relu_backward(xp, arrived, result):
+def relu_backward(xp, arrived: Array, result: Array):
     """What arrived where the result is above 0, else 0."""
     return unary.relu_gradient(arrived, result)
 
@@ -40,7 +40,7 @@ relu_backward.derivative("arrived", formula="grad where result > 0, else 0")(
 
 
 @op(promote="float", tangent="symmetric")
-def sigmoid(xp, input):
+def sigmoid(xp, input: Array):
     """1 / (1 + exp(−input))."""
     return unary.sigmoid(input)
 
@@ -49,7 +49,7 @@ sigmoid.derivative("input", formula="grad · out · (1 − out)")(lambda grad, o
 
 
 @op(tangent="symmetric")
-def sigmoid_backward(xp, arrived, result):
+def sigmoid_backward(xp, arrived: Array, result: Array):
     """arrived · result · (1 − result)."""
     return unary.sigmoid_gradient(arrived, result)
 
@@ -63,7 +63,7 @@ sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · re
 
 
 @op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", resting=("input",))
-def leaky_relu(xp, input, negative_slope: float = 0.01):
+def leaky_relu(xp, input: Array, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return unary.leaky_relu(input, negative_slope)
 
@@ -74,7 +74,7 @@ leaky_relu.derivative("input", formula="grad where input > 0, else negative_slop
 
 
 @op(tangent="symmetric")
-def leaky_relu_backward(xp, arrived, input, negative_slope: float):
+def leaky_relu_backward(xp, arrived: Array, input: Array, negative_slope: float):
     """What arrived where the input is positive, else negative_slope times it."""
     return unary.leaky_relu_gradient(arrived, input, negative_slope)
 
@@ -92,7 +92,7 @@ leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else ne
     tangent="symmetric",
     resting=("input", "weight"),
 )
-def prelu_weighted(xp, input, weight):
+def prelu_weighted(xp, input: Array, weight: Array):
     """The input where it is positive, else weight · input; the shapes broadcast."""
     return chosen(input > 0, input, weight * input)
 
@@ -133,7 +133,7 @@ def prelu(input, weight):
 
 
 @op(tangent="symmetric", resting=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
-def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
+def hardtanh(xp, input: Array, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return unary.hardtanh(input, min_val, max_val)
 
@@ -144,7 +144,7 @@ hardtanh.derivative("input", formula="grad where min_val < input < max_val, else
 
 
 @op(tangent="symmetric")
-def hardtanh_backward(xp, arrived, input, min_val: float, max_val: float):
+def hardtanh_backward(xp, arrived: Array, input: Array, min_val: float, max_val: float):
     """What arrived where the input lies between min_val and max_val, else 0."""
     return unary.hardtanh_gradient(arrived, input, min_val, max_val)
 
@@ -160,7 +160,7 @@ def relu6(input):
 
 
 @op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", resting=("input",))
-def hardsigmoid(xp, input):
+def hardsigmoid(xp, input: Array):
     """input / 6 + ½, brought between 0 and 1."""
     return unary.hardsigmoid(input)
 
@@ -171,7 +171,7 @@ hardsigmoid.derivative("input", formula="grad / 6 where −3 < input < 3, else 0
 
 
 @op(tangent="symmetric")
-def hardsigmoid_backward(xp, arrived, input):
+def hardsigmoid_backward(xp, arrived: Array, input: Array):
     """A sixth of what arrived where −3 < input < 3, else 0."""
     return unary.hardsigmoid_gradient(arrived, input)
 
@@ -182,7 +182,7 @@ hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input 
 
 
 @op(name="softshrink", promote="float", refuse=no_integers("softshrink_check"), tangent="symmetric", resting=("input",))
-def shrunk_softly(xp, input, lambd: float):
+def shrunk_softly(xp, input: Array, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
     return unary.softshrink(input, lambd)
 
@@ -196,12 +196,12 @@ def _declare_shrunk(name: str):
     """Declare the gradient of one of the two that shrink; they differ by their names only."""
 
     @op(name=name, tangent="symmetric")
-    def shrink_backward(xp, arrived, input, lambd: float):
+    def shrink_backward(xp, arrived: Array, input: Array, lambd: float):
         """What arrived, and 0 where the input lies within lambd of 0."""
         return unary.shrink_gradient(arrived, input, lambd)
 
     @shrink_backward.derivative("arrived", formula="grad where |input| > lambd, else 0")
-    def shrink_backward_arrived(grad, input, lambd, ops):
+    def shrink_backward_arrived(grad: Array, input: Array, lambd: float, ops):
         return getattr(ops, name)(grad, input, lambd)
 
 
@@ -224,7 +224,7 @@ def softshrink(input, lambd: float = 0.5):
 
 
 @op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", resting=("input",))
-def hardshrink(xp, input, lambd: float = 0.5):
+def hardshrink(xp, input: Array, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return unary.hardshrink(input, lambd)
 
@@ -235,7 +235,7 @@ hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")(
 
 
 @op(tangent="symmetric", resting=("input",), refuse=no_bools("threshold_cpu"))
-def threshold(xp, input, threshold: float, value: float):
+def threshold(xp, input: Array, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, element_like(input, value), input)
 
@@ -246,7 +246,7 @@ threshold.derivative("input", formula="grad where input > threshold, else 0")(
 
 
 @op(name="elu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
-def elu_scaled(xp, input, alpha: float, scale: float, input_scale: float):
+def elu_scaled(xp, input: Array, alpha: float, scale: float, input_scale: float):
     """scale · input where it is positive, else scale · alpha · (exp(input_scale · input) − 1)."""
     return unary.elu(input, alpha, scale, input_scale)
 
@@ -257,7 +257,7 @@ elu_scaled.derivative("input", formula="scale · grad where input > 0, else grad
 
 
 @op(tangent="symmetric")
-def elu_backward(xp, arrived, input, alpha: float, scale: float, input_scale: float):
+def elu_backward(xp, arrived: Array, input: Array, alpha: float, scale: float, input_scale: float):
     """arrived · (scale where the input is positive, else alpha · scale · input_scale · exp(input_scale · input))."""
     return unary.elu_gradient(arrived, input, alpha, scale, input_scale)
 
@@ -268,7 +268,7 @@ elu_backward.derivative("arrived", formula="grad · slope of elu")(
 
 
 @elu_backward.derivative("input", formula="grad · arrived · input_scale · slope of elu where input ≤ 0, else 0")
-def elu_backward_input(grad, arrived, input, alpha, scale, input_scale, ops):
+def elu_backward_input(grad: Array, arrived: Array, input: Array, alpha: float, scale: float, input_scale: float, ops):
     bent = ops.elu_backward(grad * arrived, input, alpha, scale * input_scale, input_scale)
     return ops.kept(bent, input <= 0)
 
@@ -287,14 +287,14 @@ def selu(input):
 
 
 @op(name="celu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
-def celu_of(xp, input, alpha: float):
+def celu_of(xp, input: Array, alpha: float):
     """The input where it is positive, else alpha · (exp(input / alpha) − 1)."""
     x = widened(input)
     return rounded(xp.maximum(x, 0) + xp.expm1(xp.minimum(x, 0) / alpha) * alpha, input.dtype)
 
 
 @celu_of.derivative("input", formula="grad where input > 0, else grad · exp(input / alpha)")
-def celu_of_input(grad, input, alpha, ops):
+def celu_of_input(grad: Array, input: Array, alpha: float, ops):
     slope = ops.exp(ops.scale(ops.clamp_max_number(input, 0), 1 / alpha))
     return ops.where(input <= 0, grad * slope, grad)
 
@@ -311,7 +311,7 @@ def celu(input, alpha: float = 1.0):
 
 
 @op(promote="float", refuse=no_integers("softplus_cpu"), tangent="symmetric")
-def softplus(xp, input, beta: float = 1.0, threshold: float = 20.0):
+def softplus(xp, input: Array, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta · input)) / beta; the input itself where beta · input > threshold."""
     return unary.softplus(input, beta, threshold)
 
@@ -322,7 +322,7 @@ softplus.derivative("input", formula="grad · sigmoid(beta · input), grad where
 
 
 @op(tangent="symmetric")
-def softplus_backward(xp, arrived, input, beta: float, threshold: float):
+def softplus_backward(xp, arrived: Array, input: Array, beta: float, threshold: float):
     """arrived · sigmoid(beta · input); what arrived where beta · input > threshold."""
     return unary.softplus_gradient(arrived, input, beta, threshold)
 
@@ -333,14 +333,14 @@ softplus_backward.derivative("arrived", formula="grad · slope of softplus")(
 
 
 @softplus_backward.derivative("input", formula="grad · arrived · beta · s · (1 − s), s = sigmoid(beta · input), or 0")
-def softplus_backward_input(grad, arrived, input, beta, threshold, ops):
+def softplus_backward_input(grad: Array, arrived: Array, input: Array, beta: float, threshold: float, ops):
     scaled = ops.scale(input, beta)
     opened = ops.sigmoid(scaled)
     return ops.kept(ops.scale(grad * arrived * (opened * (1 - opened)), beta), ~(scaled > threshold))
 
 
 @op(promote="float", node="LogSigmoidBackward0", refuse=no_integers("log_sigmoid_cpu"), tangent="symmetric")
-def logsigmoid(xp, input):
+def logsigmoid(xp, input: Array):
     """log(sigmoid(input)), without overflow."""
     return unary.logsigmoid(input)
 
@@ -351,7 +351,7 @@ logsigmoid.derivative("input", formula="grad · sigmoid(−input)")(
 
 
 @op(tangent="symmetric")
-def log_sigmoid_backward(xp, arrived, input):
+def log_sigmoid_backward(xp, arrived: Array, input: Array):
     """arrived · sigmoid(−input)."""
     return unary.logsigmoid_gradient(arrived, input)
 
@@ -362,7 +362,7 @@ log_sigmoid_backward.derivative("arrived", formula="grad · sigmoid(−input)")(
 
 
 @log_sigmoid_backward.derivative("input", formula="−grad · arrived · s · (1 − s), s = sigmoid(input)")
-def log_sigmoid_backward_input(grad, arrived, input, ops):
+def log_sigmoid_backward_input(grad: Array, arrived: Array, input: Array, ops):
     opened = ops.sigmoid(input)
     return -(grad * arrived) * (opened * (1 - opened))
 

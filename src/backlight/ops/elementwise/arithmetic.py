@@ -1,6 +1,6 @@
 """Sums and products, with broadcasting."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.binary import minus, plus, times
@@ -26,7 +26,7 @@ ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options tha
 
 
 @op(node="MulBackward0", tangent="symmetric")
-def scale(xp, input, factor: float):
+def scale(xp, input: Array, factor: float):
     """The input times a Python number, in the input's dtype."""
     return rounded(widened(input) * factor, input.dtype)
 
@@ -54,7 +54,7 @@ def _check_factor(array, factor) -> None:
 
 
 @op(promote="same", symbol="+", tangent="symmetric")
-def add(xp, input, other, *, alpha: float = 1):
+def add(xp, input: Array, other: Array, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
     return plus(input, other if alpha is ONE else _scaled(other, alpha))
 
@@ -79,7 +79,7 @@ def _refuse_bools(*kinds) -> str | None:
 
 
 @op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
-def sub(xp, input, other, *, alpha: float = 1):
+def sub(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
     return minus(input, other if alpha is ONE else _scaled(other, alpha))
 
@@ -94,7 +94,7 @@ subtract = sub
 
 
 @op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
-def rsub_tensor(xp, input, other, *, alpha: float = 1):
+def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)
 
@@ -104,7 +104,7 @@ rsub_tensor.derivative("other", formula="grad")(lambda grad: grad)
 
 
 @op(node="RsubBackward1", tangent="symmetric")
-def rsub_number(xp, input, other: float, alpha: float = 1):
+def rsub_number(xp, input: Array, other: float, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from a number."""
     return like(input, other) - _scaled(input, alpha)
 
@@ -130,7 +130,7 @@ def rsub(input, other, *, alpha=1):
 
 
 @op(promote="same", symbol="*", tangent="symmetric")
-def mul(xp, input, other):
+def mul(xp, input: Array, other: Array):
     """Multiply element by element."""
     return times(input, other)
 
@@ -143,7 +143,7 @@ multiply = mul
 
 
 @op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
-def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
+def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)
     return rounded(widened(input) + (product if value == 1 else product * element_like(product, value)), input.dtype)
@@ -171,7 +171,7 @@ def _refuse_integer_quotient(*kinds) -> str | None:
 
 
 @op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
-def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
+def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
     quotient = widened(tensor1) / widened(tensor2)
     return rounded(widened(input) + quotient * like(quotient, value), input.dtype)
@@ -187,7 +187,7 @@ addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
 
 
 @op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
-def lerp_tensor(xp, input, end, weight):
+def lerp_tensor(xp, input: Array, end: Array, weight: Array):
     """input + weight · (end − input), exact at both ends."""
     start, stop, share = widened(input), widened(end), widened(weight)
     change = stop - start
@@ -201,7 +201,7 @@ lerp_tensor.derivative("weight", formula="grad · (end − input)")(lambda grad,
 
 
 @op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
-def lerp_number(xp, input, end, weight: float):
+def lerp_number(xp, input: Array, end: Array, weight: float):
     """input + weight · (end − input), exact at both ends."""
     start, stop = widened(input), widened(end)
     change = stop - start

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight import dtypes
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
@@ -11,7 +11,7 @@ from backlight.layouts import contiguous_format, memory_format, numpy_order, pre
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import is_float
-from backlight.sizes import broadcast
+from backlight.sizes import Shape, broadcast
 
 __all__ = ["clone"]
 
@@ -19,7 +19,7 @@ ndarray = np.ndarray
 
 
 @op(tangent="linear")
-def clone(xp, input, *, memory_format: memory_format = preserve_format):
+def clone(xp, input: Array, *, memory_format: memory_format = preserve_format):
     """A copy, part of the graph."""
     order = numpy_order(memory_format)
     return xp.array(input, order="C" if order == "K" and 0 in input.strides else order)
@@ -37,7 +37,7 @@ def contiguous(input, memory_format=contiguous_format):
 
 
 @op(tangent="linear")
-def to_copy(xp, input, kind: np.dtype):
+def to_copy(xp, input: Array, kind: np.dtype):
     """The elements in another floating point dtype."""
     return input.astype(kind)
 
@@ -48,7 +48,7 @@ to_copy.derivative("input", formula="grad, cast back")(
 
 
 @op
-def to_discrete(xp, input, kind: np.dtype):
+def to_discrete(xp, input: Array, kind: np.dtype):
     """The elements as integers or bools, through which no gradient flows."""
     return input.astype(kind)
 
@@ -122,7 +122,7 @@ def broadcast_into(shape, target) -> None:
 
 
 @op(name="copy", node="CopyBackwards", tangent="linear")
-def copied(xp, input, src):
+def copied(xp, input: Array, src: Array):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
     if src.shape != input.shape:
         broadcast_into(src.shape, input.shape)
@@ -134,7 +134,7 @@ copied.derivative("input", formula="0")(lambda grad, input_shape, ops: ops.new_z
 
 
 @copied.derivative("src", formula="grad, summed over what was broadcast, cast back")
-def copied_src(grad, src_shape, src_dtype, ops):
+def copied_src(grad: Array, src_shape: Shape, src_dtype: np.dtype, ops):
     return ops.to_copy(grad if grad.shape == src_shape else ops.sum_to_size(grad, src_shape), src_dtype)
 
 

@@ -1,6 +1,6 @@
 """Quotients, remainders and divisors, with broadcasting."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.elementwise.binary import over, times
@@ -11,7 +11,7 @@ __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "
 
 
 @op(promote="float", symbol="/", node="DivBackward0", tangent="symmetric")
-def true_divide(xp, input, other):
+def true_divide(xp, input: Array, other: Array):
     """Divide element by element."""
     return over(input, other)
 
@@ -42,7 +42,7 @@ def _truncated(xp, input, other):
 
 
 @op(promote="same", node="DivBackward2", tangent="symmetric")
-def div_rounded(xp, input, other, *, rounding_mode: str):
+def div_rounded(xp, input: Array, other: Array, *, rounding_mode: str):
     """Divide and round: "floor" down, "trunc" towards zero."""
     return _floored(xp, input, other) if rounding_mode == "floor" else _truncated(xp, input, other)
 
@@ -71,13 +71,13 @@ divide = div
 
 
 @op(promote="same", symbol="//", node="NotImplemented", tangent="symmetric")
-def floor_divide(xp, input, other):
+def floor_divide(xp, input: Array, other: Array):
     """Divide and round down."""
     return _floored(xp, input, other)
 
 
 @floor_divide.derivative("input", "other", formula="none: PyTorch refuses it, and div(rounding_mode='floor') has 0")
-def floor_divide_inputs(grad):
+def floor_divide_inputs(grad: Array):
     raise GraphError(
         "derivative for aten::floor_divide is not implemented; div(…, rounding_mode='floor') has one, which is 0"
     )
@@ -91,7 +91,7 @@ def floor_divide_inputs(grad):
     tangent="symmetric",
     refuse=no_bools("remainder_cpu"),
 )
-def remainder_tensor(xp, input, other):
+def remainder_tensor(xp, input: Array, other: Array):
     """What is left of a division rounded down: it has the sign of `other`."""
     _refuse_zeros(xp, other)
     return xp.remainder(input, other)
@@ -104,7 +104,7 @@ remainder_tensor.derivative("other", formula="−grad · ⌊input / other⌋")(
 
 
 @op(node="RemainderBackward0", tangent="symmetric", refuse=no_bools("remainder_cpu"))
-def remainder_number(xp, input, other: float):
+def remainder_number(xp, input: Array, other: float):
     """What is left of a division by a number."""
     divisor = like(input, other)
     _refuse_zeros(xp, divisor)
@@ -126,7 +126,7 @@ def remainder(input, other):
 
 
 @op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric", refuse=no_bools("fmod_cpu"))
-def fmod_tensor(xp, input, other):
+def fmod_tensor(xp, input: Array, other: Array):
     """What is left of a division rounded towards zero: it has the sign of `input`."""
     _refuse_zeros(xp, other)
     return xp.fmod(input, other)
@@ -139,7 +139,7 @@ fmod_tensor.derivative("other", formula="−grad · trunc(input / other)")(
 
 
 @op(node="FmodBackward0", tangent="symmetric", refuse=no_bools("fmod_cpu"))
-def fmod_number(xp, input, other: float):
+def fmod_number(xp, input: Array, other: float):
     """What is left of a division by a number, rounded towards zero."""
     divisor = like(input, other)
     _refuse_zeros(xp, divisor)
@@ -161,12 +161,12 @@ def fmod(input, other):
 
 
 @op(promote="same", refuse=only_integers("gcd_cpu"))
-def gcd(xp, input, other):
+def gcd(xp, input: Array, other: Array):
     """The greatest common divisor."""
     return xp.gcd(input, other)
 
 
 @op(promote="same", refuse=only_integers("lcm_cpu"))
-def lcm(xp, input, other):
+def lcm(xp, input: Array, other: Array):
     """The least common multiple."""
     return xp.lcm(input, other)

@@ -2,45 +2,46 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.scalars import element, is_plain
 from backlight.ops.shape.expanding import repeated_view
 from backlight.ops.type_promotion import FLOAT32
+from backlight.sizes import Shape
 
 __all__ = ["fill"]
 
 
 @op(node="FillBackward0", tangent="symmetric")
-def fill_number(xp, input, value: float):
+def fill_number(xp, input: Array, value: float):
     """A tensor like `input`, filled with a number."""
     return xp.full_like(input, element(value, input.dtype))
 
 
 @op(node="FillBackward1", tangent="linear")
-def fill_tensor(xp, input, value):
+def fill_tensor(xp, input: Array, value: Array):
     """A tensor like `input`, filled with the value of a 0-d tensor."""
     _check_single(value)
     return xp.full(input.shape, value.astype(input.dtype))
 
 
 @op(node="FillBackward2", tangent="symmetric")
-def filling_number(xp, input, value: float):
+def filling_number(xp, input: Array, value: float):
     """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
     return repeated_view(xp, np.asarray(element(value, input.dtype)), input.shape)
 
 
 @op(node="FillBackward3", tangent="linear")
-def filling_tensor(xp, input, value):
+def filling_tensor(xp, input: Array, value: Array):
     """The value of a 0-d tensor in the shape of `input`, not yet copied: `fill_into` writes it."""
     _check_single(value)
     return repeated_view(xp, xp.asarray(value.astype(input.dtype)), input.shape)
 
 
 @op(node="ZeroBackward0", tangent="symmetric")
-def filling_zeros(xp, input):
+def filling_zeros(xp, input: Array):
     """Zeros in the shape of `input`, not yet copied: `zero_into` writes them."""
     return repeated_view(xp, xp.zeros((), input.dtype), input.shape)
 
@@ -50,13 +51,13 @@ def filling_zeros(xp, input):
 @filling_number.derivative("input", formula="0")
 @fill_tensor.derivative("input", formula="0")
 @fill_number.derivative("input", formula="0")
-def filled_input(grad, input_shape, ops):
+def filled_input(grad: Array, input_shape: Shape, ops):
     return ops.new_zeros(grad, input_shape)
 
 
 @filling_tensor.derivative("value", formula="Σ grad")
 @fill_tensor.derivative("value", formula="Σ grad")
-def filled_value(grad, value_dtype, ops):
+def filled_value(grad: Array, value_dtype: np.dtype, ops):
     return ops.to_copy(grad.sum(), value_dtype)
 
 

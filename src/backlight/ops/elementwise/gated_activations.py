@@ -1,6 +1,6 @@
 """Activations that let an input through a gate: gelu, silu, mish, hardswish, glu."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise import gated_activations, unary
 from backlight.kernels.half_precision import rounded, widened
@@ -10,7 +10,7 @@ from backlight.ops.number_operands import no_integers
 
 
 @op(name="gelu", promote="float", refuse=no_integers("GeluKernelImpl"), tangent="symmetric")
-def gelu_of(xp, input, approximate: str):
+def gelu_of(xp, input: Array, approximate: str):
     """input · Φ(input), or its approximation by tanh."""
     return gated_activations.gelu(input) if approximate == "none" else gated_activations.gelu_tanh(input)
 
@@ -21,7 +21,7 @@ gelu_of.derivative("input", formula="grad · (Φ(input) + input · φ(input)), o
 
 
 @op(tangent="symmetric")
-def gelu_backward(xp, arrived, input, approximate: str):
+def gelu_backward(xp, arrived: Array, input: Array, approximate: str):
     """arrived · gelu′(input)."""
     return (
         gated_activations.gelu_gradient(arrived, input)
@@ -36,7 +36,7 @@ gelu_backward.derivative("arrived", formula="grad · gelu′(input)")(
 
 
 @gelu_backward.derivative("input", formula="grad · arrived · gelu″(input); gelu″ is φ(input) · (2 − input²)")
-def gelu_backward_input(grad, arrived, input, approximate, ops):
+def gelu_backward_input(grad: Array, arrived: Array, input: Array, approximate: str, ops):
     if approximate != "none":
         return grad * arrived * _tanh_form_bend(input, ops)
     return grad * arrived * (ops.exp(input * input * -0.5) * (2 - input * input) * gated_activations.DENSITY_AT_0)
@@ -65,7 +65,7 @@ def gelu(input, approximate: str = "none"):
 
 
 @op(promote="float", refuse=no_integers("silu_cpu"), tangent="symmetric")
-def silu(xp, input):
+def silu(xp, input: Array):
     """input · sigmoid(input)."""
     return gated_activations.silu(input) if input.flags.c_contiguous else over_memory(input, gated_activations.silu)
 
@@ -76,7 +76,7 @@ silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sig
 
 
 @op(node="MulBackward0", tangent="symmetric")
-def silu_backward(xp, arrived, input):
+def silu_backward(xp, arrived: Array, input: Array):
     """arrived · s · (1 + input · (1 − s)), s = sigmoid(input)."""
     return gated_activations.silu_gradient(arrived, input)
 
@@ -87,26 +87,26 @@ silu_backward.derivative("arrived", formula="grad · silu′(input)")(
 
 
 @silu_backward.derivative("input", formula="grad · arrived · s · (1 − s) · (2 + input · (1 − 2 s))")
-def silu_backward_input(grad, arrived, input, ops):
+def silu_backward_input(grad: Array, arrived: Array, input: Array, ops):
     opened = ops.sigmoid(input)
     return grad * arrived * (opened * (1 - opened) * (input * (1 - opened * 2) + 2))
 
 
 @op(promote="float", refuse=no_integers("mish_cpu"), tangent="symmetric")
-def mish(xp, input):
+def mish(xp, input: Array):
     """input · tanh(softplus(input))."""
     x = widened(input)
     return rounded(x * xp.tanh(xp.log1p(xp.exp(x))), input.dtype)
 
 
 @mish.derivative("input", formula="grad · (t + input · (1 − t²) · sigmoid(input)), t = tanh(softplus(input))")
-def mish_input(grad, input, ops):
+def mish_input(grad: Array, input: Array, ops):
     t = ops.tanh(ops.log1p(ops.exp(input)))
     return grad * (t + input * ops.sigmoid(input) * (1 - t * t))
 
 
 @op(promote="float", refuse=no_integers("hardswish_cpu"), tangent="symmetric")
-def hardswish(xp, input):
+def hardswish(xp, input: Array):
     """input · hardsigmoid(input)."""
     return unary.hardswish(input)
 
@@ -117,7 +117,7 @@ hardswish.derivative("input", formula="grad · (input / 3 + ½) within ±3, else
 
 
 @op(tangent="symmetric")
-def hardswish_backward(xp, arrived, input):
+def hardswish_backward(xp, arrived: Array, input: Array):
     """arrived · (input / 3 + ½) within ±3, else what arrived above and 0 below."""
     return unary.hardswish_gradient(arrived, input)
 
@@ -131,14 +131,14 @@ hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 <
 
 
 @op(name="glu", promote="float", refuse=no_integers("glu_cpu"))
-def gated(xp, input, dim: int):
+def gated(xp, input: Array, dim: int):
     """The first half of the input along `dim`, times the sigmoid of the second."""
     first, second = xp.split(widened(input), 2, dim)
     return rounded(first / (1 + xp.exp(-second)), input.dtype)
 
 
 @gated.derivative("input", formula="(grad · s, grad · first · s · (1 − s)), s = sigmoid(second)")
-def gated_input(grad, input, dim, ops):
+def gated_input(grad: Array, input: Array, dim: int, ops):
     size = input.shape[dim] // 2
     first, second = ops.slice(input, dim, 0, size), ops.slice(input, dim, size, 2 * size)
     opened = ops.sigmoid(second)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -32,7 +32,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 @op(node="PowBackward0", tangent="symmetric")
-def pow_number(xp, input, exponent: float):
+def pow_number(xp, input: Array, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
         return input * input
@@ -61,7 +61,7 @@ def _float_to_number(xp, x, exponent):
 
 
 @pow_number.derivative("input", formula="exponent · grad · input^(exponent − 1), 0 for exponent 0")
-def pow_number_input(grad, input, exponent, ops):
+def pow_number_input(grad: Array, input: Array, exponent: float, ops):
     if exponent == 2:
         return grad * (input + input)
     if exponent == 0:
@@ -80,7 +80,7 @@ def _power(xp, base, exponent):
 
 
 @op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
-def pow_tensor(xp, input, exponent):
+def pow_tensor(xp, input: Array, exponent: Array):
     """The input to the power of a tensor."""
     return _power(xp, input, exponent)
 
@@ -94,7 +94,7 @@ pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0
 
 
 @op(node="PowBackward2", promote="same", tangent="symmetric")
-def pow_of_number(xp, exponent, base):
+def pow_of_number(xp, exponent: Array, base: Array):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)
 
@@ -137,7 +137,7 @@ def square(input):
 
 
 @op(promote="float", tangent="symmetric")
-def reciprocal(xp, input):
+def reciprocal(xp, input: Array):
     """One divided by the input."""
     return xp.reciprocal(input)
 
@@ -146,7 +146,7 @@ reciprocal.derivative("input", formula="−grad / input²")(lambda grad, out: -g
 
 
 @op(promote="float", tangent="symmetric")
-def sqrt(xp, input):
+def sqrt(xp, input: Array):
     """Square root."""
     return xp.sqrt(input)
 
@@ -155,7 +155,7 @@ sqrt.derivative("input", formula="grad / (2 · √input)")(lambda grad, out: gra
 
 
 @op(promote="float", tangent="symmetric")
-def rsqrt(xp, input):
+def rsqrt(xp, input: Array):
     """One divided by the square root."""
     return 1 / xp.sqrt(input)
 
@@ -164,7 +164,7 @@ rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")(lambda grad
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
-def hypot(xp, input, other):
+def hypot(xp, input: Array, other: Array):
     """√(input² + other²), without overflow."""
     return xp.hypot(input, other)
 
@@ -174,7 +174,7 @@ hypot.derivative("other", formula="grad · other / out")(lambda grad, other, out
 
 
 @op(promote="float", tangent="symmetric")
-def ldexp(xp, input, other):
+def ldexp(xp, input: Array, other: Array):
     """input · 2^other."""
     return input * xp.exp2(other)
 
@@ -184,7 +184,7 @@ ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda gra
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
-def logaddexp(xp, input, other):
+def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
     return xp.logaddexp(input, other)
 
@@ -198,7 +198,7 @@ logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")(
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
-def logaddexp2(xp, input, other):
+def logaddexp2(xp, input: Array, other: Array):
     """log₂(2^input + 2^other), without overflow."""
     return xp.logaddexp2(input, other)
 

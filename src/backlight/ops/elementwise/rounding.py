@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -51,7 +51,7 @@ def _refuse_bool(kind) -> str | None:
 
 
 @op(refuse=_refuse_bool, tangent="symmetric")
-def neg(xp, input):
+def neg(xp, input: Array):
     """Change the sign."""
     return -input
 
@@ -82,7 +82,7 @@ conj_physical = real = resolve_conj = resolve_neg = conj
 
 
 @op(tangent="symmetric")
-def abs(xp, input):
+def abs(xp, input: Array):
     """Absolute value."""
     return xp.absolute(input)
 
@@ -99,7 +99,7 @@ def _sign(xp, input):
 
 
 @op(tangent="symmetric")
-def sign(xp, input):
+def sign(xp, input: Array):
     """−1, 0 or 1, by the sign of the input."""
     return _sign(xp, input)
 
@@ -108,7 +108,7 @@ sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad
 
 
 @op(tangent="symmetric")
-def sgn(xp, input):
+def sgn(xp, input: Array):
     """The same as `sign`, for the real numbers that backlight has."""
     return _sign(xp, input)
 
@@ -117,7 +117,7 @@ sgn.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.
 
 
 @op(promote="float", tangent="symmetric")
-def angle(xp, input):
+def angle(xp, input: Array):
     """0 for numbers ≥ 0, π for those below; NaN stays NaN."""
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
@@ -131,7 +131,7 @@ def _copy_of_integers(kernel: str, array):
 
 
 @op(tangent="symmetric")
-def floor(xp, input):
+def floor(xp, input: Array):
     """The largest whole number that is not above the input."""
     return xp.floor(input) if input.dtype.kind in FLOATS else _copy_of_integers("floor_vml_cpu", input)
 
@@ -140,7 +140,7 @@ floor.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, gra
 
 
 @op(tangent="symmetric")
-def ceil(xp, input):
+def ceil(xp, input: Array):
     """The smallest whole number that is not below the input."""
     return xp.ceil(input) if input.dtype.kind in FLOATS else _copy_of_integers("ceil_vml_cpu", input)
 
@@ -149,7 +149,7 @@ ceil.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad
 
 
 @op(tangent="symmetric")
-def trunc(xp, input):
+def trunc(xp, input: Array):
     """The input without its fraction."""
     return xp.trunc(input) if input.dtype.kind in FLOATS else _copy_of_integers("trunc_vml_cpu", input)
 
@@ -161,7 +161,7 @@ fix = trunc
 
 
 @op(promote="float", refuse=no_integers("frac_cpu"), tangent="symmetric")
-def frac(xp, input):
+def frac(xp, input: Array):
     """The fraction of the input, with its sign."""
     return input - xp.trunc(input)
 
@@ -175,7 +175,7 @@ def _whole(input):
 
 
 @op(name="round", tangent="symmetric")
-def round_whole(xp, input):
+def round_whole(xp, input: Array):
     """The nearest whole number; of two, the even one."""
     return xp.rint(input) if input.dtype.kind in FLOATS else _whole(input)
 
@@ -184,7 +184,7 @@ round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(gra
 
 
 @op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"), tangent="symmetric")
-def round_decimals(xp, input, decimals: int):
+def round_decimals(xp, input: Array, decimals: int):
     """The nearest number of so many decimals; a negative count rounds to tens, hundreds …"""
     power = 10.0 ** np.absolute(decimals)
     x = widened(input)
@@ -205,7 +205,7 @@ def round(input, *, decimals: int | None = None):
 
 
 @op(name="copysign", promote="float", tangent="symmetric")
-def copysign_tensor(xp, input, other):
+def copysign_tensor(xp, input: Array, other: Array):
     """The size of `input` with the sign of `other`."""
     return xp.copysign(input, other)
 
@@ -217,7 +217,7 @@ copysign_tensor.derivative("other", formula="0")(lambda grad, ops: ops.new_zeros
 
 
 @op(promote="float", node="CopysignBackward1", tangent="symmetric")
-def copysign_number(xp, input, other: float):
+def copysign_number(xp, input: Array, other: float):
     """The size of `input` with the sign of a number."""
     return xp.copysign(input, like(input, other))
 
@@ -241,18 +241,18 @@ def _refuse_different(first, second) -> str | None:
 
 
 @op(promote="same", node="NotImplemented", refuse=_refuse_different, tangent="symmetric")
-def heaviside(xp, input, values):
+def heaviside(xp, input: Array, values: Array):
     """0 below 0 and for NaN, `values` at 0, 1 above."""
     return xp.where(input == 0, values, (input > 0).astype(input.dtype))[()]
 
 
 @heaviside.derivative("input", "values", formula="none: PyTorch refuses it too")
-def heaviside_inputs(grad):
+def heaviside_inputs(grad: Array):
     raise GraphError("derivative for aten::heaviside is not implemented; detach its arguments, its slope is 0")
 
 
 @op(promote="float", refuse=no_integers("nextafter_cpu"), tangent="symmetric")
-def nextafter(xp, input, other):
+def nextafter(xp, input: Array, other: Array):
     """The next number after `input` in the direction of `other`."""
     return xp.nextafter(input, other)
 
@@ -266,7 +266,7 @@ nextafter.derivative("other", formula="0: it only tells the direction")(
 
 
 @op(name="nan_to_num", tangent="symmetric")
-def finite(xp, input, nan: float, posinf: float | None, neginf: float | None):
+def finite(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:
         return input.copy()
@@ -288,7 +288,7 @@ def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, negi
 
 
 @op(outputs=2, differentiable=(0,), keeps=("exponent",), returns=return_types.frexp)
-def frexp(xp, input):
+def frexp(xp, input: Array):
     """Mantissa and exponent: input = mantissa · 2^exponent, with ½ ≤ |mantissa| < 1."""
     if input.dtype.kind not in FLOATS:
         raise ShapeError("torch.frexp() only supports floating-point dtypes; convert the input with .float()")

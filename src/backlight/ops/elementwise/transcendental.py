@@ -2,7 +2,7 @@
 
 import math
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.kernels.elementwise import unary
 from backlight.kernels.elementwise.binary import over, times
 from backlight.kernels.half_precision import rounded, widened
@@ -45,7 +45,7 @@ DEGREE = math.pi / 180
 
 
 @op(promote="float", tangent="symmetric")
-def exp(xp, input):
+def exp(xp, input: Array):
     """Exponential function."""
     return unary.exp(input)
 
@@ -54,7 +54,7 @@ exp.derivative("input", formula="grad · exp(input)")(lambda grad, out: times(gr
 
 
 @op(promote="float", tangent="symmetric")
-def exp2(xp, input):
+def exp2(xp, input: Array):
     """Two to the power of the input."""
     return xp.exp2(input)
 
@@ -63,7 +63,7 @@ exp2.derivative("input", formula="grad · 2^input · ln 2")(lambda grad, out: gr
 
 
 @op(promote="float", tangent="symmetric")
-def expm1(xp, input):
+def expm1(xp, input: Array):
     """exp(input) − 1, exact near zero."""
     return unary.expm1(input)
 
@@ -72,18 +72,18 @@ expm1.derivative("input", formula="grad · exp(input)")(lambda grad, out: grad *
 
 
 @op(promote="float", tangent="symmetric")
-def log(xp, input):
+def log(xp, input: Array):
     """Natural logarithm."""
     return unary.log(input)
 
 
 @log.derivative("input", formula="grad / input")
-def log_input(grad, input):
+def log_input(grad: Array, input: Array):
     return over(grad, input)
 
 
 @op(promote="float", tangent="symmetric")
-def log2(xp, input):
+def log2(xp, input: Array):
     """Logarithm to the base 2."""
     return xp.log2(input)
 
@@ -92,7 +92,7 @@ log2.derivative("input", formula="grad / (input · ln 2)")(lambda grad, input: g
 
 
 @op(promote="float", tangent="symmetric")
-def log10(xp, input):
+def log10(xp, input: Array):
     """Logarithm to the base 10."""
     return xp.log10(input)
 
@@ -101,7 +101,7 @@ log10.derivative("input", formula="grad / (input · ln 10)")(lambda grad, input:
 
 
 @op(promote="float", node="Log1PBackward0", tangent="symmetric")
-def log1p(xp, input):
+def log1p(xp, input: Array):
     """log(1 + input), exact near zero."""
     return unary.log1p(input)
 
@@ -110,7 +110,7 @@ log1p.derivative("input", formula="grad / (1 + input)")(lambda grad, input: grad
 
 
 @op(promote="float", tangent="symmetric")
-def sin(xp, input):
+def sin(xp, input: Array):
     """Sine."""
     return xp.sin(input)
 
@@ -119,7 +119,7 @@ sin.derivative("input", formula="grad · cos(input)")(lambda grad, input, ops: g
 
 
 @op(promote="float", tangent="symmetric")
-def cos(xp, input):
+def cos(xp, input: Array):
     """Cosine."""
     return xp.cos(input)
 
@@ -128,7 +128,7 @@ cos.derivative("input", formula="−grad · sin(input)")(lambda grad, input, ops
 
 
 @op(promote="float", tangent="symmetric")
-def tan(xp, input):
+def tan(xp, input: Array):
     """Tangent."""
     return xp.tan(input)
 
@@ -137,7 +137,7 @@ tan.derivative("input", formula="grad · (1 + tan(input)²)")(lambda grad, out: 
 
 
 @op(promote="float", tangent="symmetric")
-def asin(xp, input):
+def asin(xp, input: Array):
     """Inverse sine."""
     return xp.arcsin(input)
 
@@ -146,7 +146,7 @@ asin.derivative("input", formula="grad / √(1 − input²)")(lambda grad, input
 
 
 @op(promote="float", tangent="symmetric")
-def acos(xp, input):
+def acos(xp, input: Array):
     """Inverse cosine."""
     return xp.arccos(input)
 
@@ -155,7 +155,7 @@ acos.derivative("input", formula="−grad / √(1 − input²)")(lambda grad, in
 
 
 @op(promote="float", tangent="symmetric")
-def atan(xp, input):
+def atan(xp, input: Array):
     """Inverse tangent."""
     return xp.arctan(input)
 
@@ -164,25 +164,25 @@ atan.derivative("input", formula="grad / (1 + input²)")(lambda grad, input: gra
 
 
 @op(promote="float", tangent="symmetric")
-def atan2(xp, input, other):
+def atan2(xp, input: Array, other: Array):
     """The angle of the point (other, input) against the first axis."""
     return xp.arctan2(input, other)
 
 
 @atan2.derivative("input", formula="grad · other / (input² + other²), 0 at the origin")
-def atan2_input(grad, input, other, ops):
+def atan2_input(grad: Array, input: Array, other: Array, ops):
     square = input * input + other * other
     return grad * (other * ops.masked_fill(1 / square, square == 0, 0))
 
 
 @atan2.derivative("other", formula="−grad · input / (input² + other²), 0 at the origin")
-def atan2_other(grad, input, other, ops):
+def atan2_other(grad: Array, input: Array, other: Array, ops):
     square = input * input + other * other
     return -grad * (input * ops.masked_fill(1 / square, square == 0, 0))
 
 
 @op(promote="float", node="Deg2RadBackward0", tangent="symmetric")
-def deg2rad(xp, input):
+def deg2rad(xp, input: Array):
     """Degrees to radians."""
     return input * input.dtype.type(DEGREE)
 
@@ -191,7 +191,7 @@ deg2rad.derivative("input", formula="grad · π / 180")(lambda grad, ops: ops.sc
 
 
 @op(promote="float", node="Rad2DegBackward0", tangent="symmetric")
-def rad2deg(xp, input):
+def rad2deg(xp, input: Array):
     """Radians to degrees."""
     return input * input.dtype.type(1 / DEGREE)
 
@@ -200,7 +200,7 @@ rad2deg.derivative("input", formula="grad · 180 / π")(lambda grad, ops: ops.sc
 
 
 @op(promote="float", tangent="symmetric")
-def sinc(xp, input):
+def sinc(xp, input: Array):
     """sin(πx) / (πx), and 1 at 0."""
     zero = input == 0
     angle = widened(input) * math.pi + zero
@@ -213,7 +213,7 @@ sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")(
 
 
 @op(promote="float", tangent="symmetric")
-def sinc_slope(xp, input):
+def sinc_slope(xp, input: Array):
     """The derivative of sinc; near 0, where the difference cancels, by its series."""
     angle = xp.multiply(input, math.pi, dtype=xp.float64)
     near = xp.absolute(angle) < 0.1
@@ -225,14 +225,14 @@ def sinc_slope(xp, input):
 
 
 @sinc_slope.derivative("input", formula="−grad · (π² · sinc(x) + 2 · sinc′(x) / x), −grad · π² / 3 at 0")
-def sinc_slope_input(grad, input, ops):
+def sinc_slope_input(grad: Array, input: Array, ops):
     zero = input == 0
     inner = ops.sinc(input) * -(math.pi**2) - ops.sinc_slope(input) * 2 / (input + zero)
     return grad * (inner + zero * (math.pi**2 * 2 / 3))
 
 
 @op(promote="float", tangent="symmetric")
-def sinh(xp, input):
+def sinh(xp, input: Array):
     """Hyperbolic sine."""
     return xp.sinh(input)
 
@@ -241,7 +241,7 @@ sinh.derivative("input", formula="grad · cosh(input)")(lambda grad, input, ops:
 
 
 @op(promote="float", tangent="symmetric")
-def cosh(xp, input):
+def cosh(xp, input: Array):
     """Hyperbolic cosine."""
     return xp.cosh(input)
 
@@ -250,7 +250,7 @@ cosh.derivative("input", formula="grad · sinh(input)")(lambda grad, input, ops:
 
 
 @op(promote="float", tangent="symmetric")
-def tanh(xp, input):
+def tanh(xp, input: Array):
     """Hyperbolic tangent."""
     return unary.tanh(input)
 
@@ -259,7 +259,7 @@ tanh.derivative("input", formula="grad · (1 − tanh(input)²)")(lambda grad, o
 
 
 @op(tangent="symmetric")
-def tanh_backward(xp, arrived, result):
+def tanh_backward(xp, arrived: Array, result: Array):
     """arrived · (1 − result²)."""
     return unary.tanh_gradient(arrived, result)
 
@@ -273,7 +273,7 @@ tanh_backward.derivative("result", formula="−2 · grad · arrived · result")(
 
 
 @op(promote="float", tangent="symmetric")
-def asinh(xp, input):
+def asinh(xp, input: Array):
     """Inverse hyperbolic sine."""
     return xp.arcsinh(input)
 
@@ -282,7 +282,7 @@ asinh.derivative("input", formula="grad / √(input² + 1)")(lambda grad, input,
 
 
 @op(promote="float", tangent="symmetric")
-def acosh(xp, input):
+def acosh(xp, input: Array):
     """Inverse hyperbolic cosine."""
     return xp.arccosh(input)
 
@@ -293,7 +293,7 @@ acosh.derivative("input", formula="grad / (√(input − 1) · √(input + 1))")
 
 
 @op(promote="float", tangent="symmetric")
-def atanh(xp, input):
+def atanh(xp, input: Array):
     """Inverse hyperbolic tangent."""
     return xp.arctanh(input)
 

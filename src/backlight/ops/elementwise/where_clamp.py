@@ -19,7 +19,7 @@ __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum",
 
 
 @op(name="where", promote="same", tangent="symmetric")
-def chosen(xp, condition: Mask, input, other):
+def chosen(xp, condition: Mask, input: Array, other: Array):
     """`input` where the condition holds, `other` elsewhere; all three broadcast."""
     return masked_choice.chosen(condition, input, other)
 
@@ -33,7 +33,7 @@ chosen.derivative("other", formula="grad where the condition does not hold, else
 
 
 @op(node="WhereBackward0", tangent="symmetric")
-def kept(xp, input, mask):
+def kept(xp, input: Array, mask: Array):
     """The input where the mask is true, 0 elsewhere; the mask is no larger than the input. For derivatives."""
     return masked_choice.kept(input, mask)
 
@@ -87,7 +87,7 @@ def _as_mask(condition):
 
 
 @op(node="WhereBackward0", tangent="symmetric")
-def larger_share(xp, input, larger, smaller):
+def larger_share(xp, input: Array, larger: Array, smaller: Array):
     """The input where `larger` is the larger (or one is NaN), half of it where both are equal, else 0.
 
     For derivatives: the shapes of `larger` and `smaller` broadcast to that of the input.
@@ -103,7 +103,7 @@ larger_share.derivative("input", formula="grad where larger > smaller, ½ · gra
 
 
 @op(promote="same", tangent="symmetric")
-def maximum(xp, input, other):
+def maximum(xp, input: Array, other: Array):
     """The larger of two values; NaN if one is NaN."""
     return xp.maximum(input, other)
 
@@ -117,7 +117,7 @@ maximum.derivative("other", formula="grad where other > input, ½ · grad where 
 
 
 @op(promote="same", tangent="symmetric")
-def minimum(xp, input, other):
+def minimum(xp, input: Array, other: Array):
     """The smaller of two values; NaN if one is NaN."""
     return xp.minimum(input, other)
 
@@ -131,7 +131,7 @@ minimum.derivative("other", formula="grad where other < input, ½ · grad where 
 
 
 @op(promote="same", tangent="symmetric")
-def fmax(xp, input, other):
+def fmax(xp, input: Array, other: Array):
     """The larger of two values; the other one if one is NaN."""
     return xp.fmax(input, other)
 
@@ -145,7 +145,7 @@ fmax.derivative("other", formula="grad where input does not get it")(
 
 
 @op(promote="same", tangent="symmetric")
-def fmin(xp, input, other):
+def fmin(xp, input: Array, other: Array):
     """The smaller of two values; the other one if one is NaN."""
     return xp.fmin(input, other)
 
@@ -159,7 +159,7 @@ fmin.derivative("other", formula="grad where input does not get it")(
 
 
 @op(node="ClampBackward1", tangent="symmetric")
-def clamp_to_numbers(xp, input, min: float | None, max: float | None):
+def clamp_to_numbers(xp, input: Array, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
     if min is not None and max is not None and min == min and max == max and input.dtype.kind == "f":
         return unary.hardtanh(input, min, max)
@@ -168,13 +168,13 @@ def clamp_to_numbers(xp, input, min: float | None, max: float | None):
 
 
 @clamp_to_numbers.derivative("input", formula="grad where min ≤ input ≤ max, else 0")
-def clamp_to_numbers_input(grad, input, min, max, ops):
+def clamp_to_numbers_input(grad: Array, input: Array, min: float | None, max: float | None, ops):
     inside = input >= (input if min is None else min)
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
 @op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
-def clamp_min_number(xp, input, min: float):
+def clamp_min_number(xp, input: Array, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, like(input, min))
 
@@ -185,7 +185,7 @@ clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
 
 
 @op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
-def clamp_max_number(xp, input, max: float):
+def clamp_max_number(xp, input: Array, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, like(input, max))
 
@@ -196,7 +196,7 @@ clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")
 
 
 @op(node="ClampMinBackward1", promote="same", tangent="symmetric")
-def clamp_min_tensor(xp, input, min):
+def clamp_min_tensor(xp, input: Array, min: Array):
     """The input, raised to `min` where it is below."""
     return xp.maximum(input, min)
 
@@ -210,7 +210,7 @@ clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")(
 
 
 @op(node="ClampMaxBackward1", promote="same", tangent="symmetric")
-def clamp_max_tensor(xp, input, max):
+def clamp_max_tensor(xp, input: Array, max: Array):
     """The input, lowered to `max` where it is above."""
     return xp.minimum(input, max)
 
@@ -224,14 +224,16 @@ clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")(
 
 
 @op(node="ClampBackward0", promote="same", tangent="symmetric")
-def clamp_to_tensors(xp, input, min: Array | None = None, max: Array | None = None):
+def clamp_to_tensors(xp, input: Array, min: Array | None = None, max: Array | None = None):
     """The input brought between two tensors, each of which may be None."""
     out = input if min is None else xp.maximum(input, min)
     return out if max is None else xp.minimum(out, max)
 
 
 @clamp_to_tensors.derivative("input", "min", "max", formula="grad to whichever of input, min and max is the result")
-def clamp_to_tensors_gradients(grad, input, min, max, ops, needs):
+def clamp_to_tensors_gradients(
+    grad: Array, input: Array, min: Array | None, max: Array | None, ops, needs: tuple[bool, ...]
+):
     inside = input >= (input if min is None else min)
     inside = inside if max is None else inside & (input <= max)
     below = None if min is None else input < min

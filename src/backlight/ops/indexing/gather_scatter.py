@@ -8,7 +8,7 @@ positions counted row by row.
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
@@ -93,7 +93,7 @@ def corner(source, shape):
 
 
 @op(tangent="linear")
-def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
+def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     index = owned(index)
     dim = _checked("gather", input, dim, index)
@@ -110,7 +110,7 @@ gather.derivative("input", formula="grad, added at the places read")(
 
 
 @op(tangent="linear")
-def scatter_add(xp, input, dim: int, index, src):
+def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
@@ -128,7 +128,7 @@ scatter_add.derivative("src", formula="grad at the places")(
 
 
 @op(name="gathered_as", node="GatherBackward0", tangent="linear")
-def gathered_as(xp, input, dim: int, index, shape: tuple):
+def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
     if index.shape == tuple(shape):
@@ -144,7 +144,7 @@ gathered_as.derivative("input", formula="grad, added at the places read")(
 
 
 @op(node="ScatterBackward0", tangent="linear")
-def scatter_tensor(xp, input, dim: int, index, src):
+def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     index = owned(index)
     dim = _checked("scatter", input, dim, index, src)
@@ -161,7 +161,7 @@ scatter_tensor.derivative("src", formula="grad at the places")(
 
 
 @op(node="ScatterBackward1", tangent="symmetric")
-def scatter_number(xp, input, dim: int, index, value: float):
+def scatter_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
     return _written(xp, input, _checked("scatter", input, dim, index), index, element(value, input.dtype))
@@ -213,7 +213,7 @@ def _scatter_reduce(input, dim, index, written, reduce):
 
 
 @op
-def scatter_reduce(xp, input, dim: int, index, src, reduce: str, *, include_self: bool = True):
+def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True):
     """`input` with elements of `src` reduced into the places that an index along `dim` names.
 
     Args:
@@ -263,7 +263,9 @@ def _mean_at(xp, flat, where, values, include_self) -> None:
 
 
 @scatter_reduce.derivative("input", "src", formula="by the kind of reduction: see scatter_reduce_gradients")
-def scatter_reduce_gradients(grad, input, src, out, dim, index, reduce, include_self, ops):
+def scatter_reduce_gradients(
+    grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, reduce: str, include_self: bool, ops
+):
     """Return the gradients for the input and the source of `scatter_reduce`.
 
     sum: grad, and grad at the places. mean: the same over the count. amax, amin: shared equally by all that equal the

@@ -12,14 +12,14 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.dims import normalise_dim
 from backlight.ops.scalars import element, element_like
-from backlight.sizes import check_storage, storage_errors
+from backlight.sizes import Shape, check_storage, storage_errors
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
@@ -58,7 +58,7 @@ def check_same_dtype(message: str, input, source) -> None:
 
 
 @op(tangent="linear")
-def index_select(xp, input, dim: int, index):
+def index_select(xp, input: Array, dim: int, index: Array):
     """The slices along `dim` that a vector of indices names."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_select", index)
@@ -76,7 +76,7 @@ index_select.derivative("input", formula="grad, added at the slices taken")(
 
 
 @op(tangent="linear")
-def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
+def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: float = 1):
     """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_add", index)
@@ -115,13 +115,13 @@ index_add.derivative("input", formula="grad")(lambda grad: grad)
 
 
 @index_add.derivative("source", formula="alpha · grad at the indices")
-def index_add_source(grad, dim, index, source_shape, alpha, ops):
+def index_add_source(grad: Array, dim: int, index: Array, source_shape: Shape, alpha: float, ops):
     taken = ops.index_select(grad, dim, index).reshape(source_shape)
     return taken if alpha == 1 else taken * alpha
 
 
 @op(tangent="linear")
-def index_copy(xp, input, dim: int, index, source):
+def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """`input` with the slices at the indices along `dim` replaced by those of `source`."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_copy", index)
@@ -161,7 +161,7 @@ index_copy.derivative("source", formula="grad at the indices")(
 
 
 @op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
-def index_fill_number(xp, input, dim: int, index, value: float):
+def index_fill_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
     return _filled(xp, input, dim, index, element(value, input.dtype))
 
@@ -172,7 +172,7 @@ index_fill_number.derivative("input", formula="grad, 0 at the indices")(
 
 
 @op(node="IndexFillBackward1", tangent="linear")
-def index_fill_tensor(xp, input, dim: int, index, value):
+def index_fill_tensor(xp, input: Array, dim: int, index: Array, value: Array):
     """`input` with the slices at the indices along `dim` filled with a 0-d tensor."""
     if value.ndim:
         raise ShapeError(
@@ -217,7 +217,7 @@ def _check_places(input, index, name: str) -> None:
 
 
 @op(tangent="linear")
-def take(xp, input, index):
+def take(xp, input: Array, index: Array):
     """The elements at places counted row by row, in the shape of `index`."""
     _check_places(input, index, "take")
     return xp.take(input.reshape(-1), index)
@@ -229,7 +229,7 @@ take.derivative("input", formula="grad, added at the places taken")(
 
 
 @op(tangent="linear")
-def put(xp, input, index, source, accumulate: bool = False):
+def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False):
     """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
     index = owned(index)
     _check_places(input, index, "put_")
@@ -249,7 +249,7 @@ def put(xp, input, index, source, accumulate: bool = False):
 
 
 @put.derivative("input", formula="grad, 0 at the places replaced")
-def put_input(grad, index, source_shape, accumulate, ops):
+def put_input(grad: Array, index: Array, source_shape: Shape, accumulate: bool, ops):
     return grad if accumulate else ops.put(grad, index, ops.new_zeros(grad, source_shape))
 
 

@@ -1,10 +1,11 @@
 """What index tensors, each for one dim, name together: read, written to, added to. See NOTE [Reading an index]."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import writable
@@ -13,6 +14,7 @@ from backlight.kernels.reduction.slices import add_slices
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_record
 from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.sizes import Shape
 
 __all__: list[str] = []
 
@@ -39,7 +41,7 @@ def _index_problem(problem: IndexError, input, indices, places) -> DimError:
 
 
 @op(name="index", tangent="linear")
-def index_at(xp, input, indices: Arrays, places: tuple):
+def index_at(xp, input: Array, indices: Arrays, places: tuple):
     """The elements that index tensors, each for one dim of `places`, name together."""
     try:
         return xp.asarray(input[numpy_key(indices, places, input.ndim)])
@@ -53,7 +55,7 @@ index_at.derivative("input", formula="grad, added at the places read")(
 
 
 @op(node="IndexBackwardBackward0", tangent="linear")
-def index_backward(xp, grad_output, indices: Arrays, places: tuple, shape: tuple):
+def index_backward(xp, grad_output: Array, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
 
@@ -85,7 +87,7 @@ def _added(xp, out, values, indices, places):
 
 
 @op(name="index_put", tangent="linear")
-def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool = False):
+def put_at(xp, input: Array, values: Array, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
     out = xp.array(input, order="C")
     key, values = _key_and_values(out, values, indices, places)
@@ -121,12 +123,12 @@ def _key_and_values(input, values, indices, places):
 
 
 @put_at.derivative("input", formula="grad; 0 at the places replaced")
-def put_at_input(grad, values_shape, indices, places, accumulate, ops):
+def put_at_input(grad: Array, values_shape: Shape, indices: Sequence[Array], places: tuple, accumulate: bool, ops):
     return grad if accumulate else ops.index_put(grad, ops.new_zeros(grad, ()), indices, places)
 
 
 @put_at.derivative("values", formula="grad at the places, summed over what was broadcast")
-def put_at_values(grad, values_shape, indices, places, ops):
+def put_at_values(grad: Array, values_shape: Shape, indices: Sequence[Array], places: tuple, ops):
     taken = ops.index(grad, indices, places)
     spare = max(len(values_shape) - taken.ndim, 0)
     return ops.sum_to_size(taken, tuple(values_shape[spare:])).reshape(values_shape)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
 from backlight.ops.scalars import element
-from backlight.sizes import broadcast
+from backlight.sizes import Shape, broadcast
 
 __all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero", "nonzero_static"]
 
@@ -19,20 +19,20 @@ def _check_mask(message: str, mask) -> None:
 
 
 @op(name="masked_fill", node="MaskedFillBackward0", tangent="symmetric")
-def masked_fill_number(xp, input, mask, value: float):
+def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
     return xp.where(mask, element(value, input.dtype), input)
 
 
 @masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_number_input(grad, mask, input_shape, ops):
+def masked_fill_number_input(grad: Array, mask: Array, input_shape: Shape, ops):
     kept = ops.masked_fill(grad, mask, 0)
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 
 
 @op(node="MaskedFillBackward1", tangent="linear")
-def masked_fill_tensor(xp, input, mask, value):
+def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the value of a 0-d tensor where the mask is true."""
     _check_fill(input, mask)
     if value.ndim:
@@ -43,7 +43,7 @@ def masked_fill_tensor(xp, input, mask, value):
 
 
 @masked_fill_tensor.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_tensor_input(grad, mask, input_shape, ops):
+def masked_fill_tensor_input(grad: Array, mask: Array, input_shape: Shape, ops):
     kept = ops.masked_fill(grad, mask, 0)
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 
@@ -67,7 +67,7 @@ def masked_fill(input, mask, value):
 
 
 @op(tangent="linear")
-def masked_select(xp, input, mask):
+def masked_select(xp, input: Array, mask: Array):
     """The elements where the mask is true, in one dim, row by row; input and mask broadcast."""
     _check_mask("masked_select: expected BoolTensor for mask", mask)
     mask = owned(mask)
@@ -83,7 +83,7 @@ masked_select.derivative("input", formula="grad at the places selected, 0 elsewh
 
 
 @op(node="MaskedScatterBackward0", tangent="linear")
-def masked_unselect(xp, input, mask, shape: tuple):
+def masked_unselect(xp, input: Array, mask: Array, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
     shape_of_both = broadcast(tuple(shape), mask.shape)
     out = xp.zeros(shape_of_both, input.dtype)
@@ -97,7 +97,7 @@ masked_unselect.derivative("input", formula="grad where the mask is true")(
 
 
 @op(tangent="linear")
-def masked_scatter(xp, input, mask, source):
+def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)
     _check_mask("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
@@ -123,7 +123,7 @@ masked_scatter.derivative("source", formula="grad where the mask is true, in ord
 
 
 @op(node="MaskedScatterBackwardBackward0", tangent="linear")
-def filled_up(xp, input, shape: tuple):
+def filled_up(xp, input: Array, shape: tuple):
     """The elements of `input` in another shape, with zeros behind them."""
     out = xp.zeros(tuple(shape), input.dtype)
     out.reshape(-1)[: input.size] = input.reshape(-1)
@@ -136,7 +136,7 @@ filled_up.derivative("input", formula="the first elements of grad")(
 
 
 @op(node="MaskedSelectBackward0", tangent="linear")
-def first_elements(xp, input, shape: tuple):
+def first_elements(xp, input: Array, shape: tuple):
     """The first elements, row by row, in another shape."""
     count = int(np.prod(shape))
     return input.reshape(-1)[:count].reshape(shape)

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim
+from backlight.sizes import Shape
 
 __all__ = [
     "diagonal",
@@ -25,7 +26,7 @@ def at(dim: int, index) -> tuple:
 
 
 @op(view=True)
-def select(xp, input, dim: int, index: int):
+def select(xp, input: Array, dim: int, index: int):
     """The slice at one index along `dim`, without that dim."""
     if not input.ndim:
         raise DimError("select() cannot be applied to a 0-dim tensor.")
@@ -44,7 +45,7 @@ select.derivative("input", formula="grad at the index, 0 elsewhere")(
 
 
 @op(node="SelectBackwardBackward0", tangent="linear")
-def select_backward(xp, grad_output, input_sizes: tuple, dim: int, index: int):
+def select_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     out[at(normalise_dim(dim, out.ndim), index)] = grad_output
@@ -57,7 +58,7 @@ select_backward.derivative("grad_output", formula="grad at the index")(
 
 
 @op(name="slice", view=True)
-def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+def sliced(xp, input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
     """Every step-th slice from start to end along `dim`."""
     if step <= 0:
         raise ShapeError(f"slice step must be positive, got {step}: see flip()")
@@ -72,7 +73,7 @@ sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
 
 
 @op(node="SliceBackwardBackward0", tangent="linear")
-def slice_backward(xp, grad_output, input_sizes: tuple, dim: int, start: int, end: int, step: int):
+def slice_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     out[at(normalise_dim(dim, out.ndim), slice(start, end, step))] = grad_output
@@ -116,7 +117,7 @@ def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
 
 
 @op(node="NarrowCopyBackward0", tangent="linear")
-def slice_copy(xp, input, dim: int, start: int, end: int):
+def slice_copy(xp, input: Array, dim: int, start: int, end: int):
     """The slices from start to end along `dim`, copied."""
     return xp.array(input[at(dim, slice(start, end))])
 
@@ -133,7 +134,7 @@ def narrow_copy(input, dim, start, length):
 
 
 @op(view=True)
-def diagonal(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The diagonal of two dims, as a new last dim; `offset` counts diagonals above the main one."""
     first, second = _diagonal_dims(dim1, dim2, input.ndim)
     return _diagonal_view(input, offset, first, second)
@@ -161,7 +162,7 @@ diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
 
 
 @op(node="DiagonalBackwardBackward0", tangent="linear")
-def diagonal_backward(xp, grad_output, input_sizes: tuple, offset: int, dim1: int, dim2: int):
+def diagonal_backward(xp, grad_output: Array, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     _diagonal_view(out, offset, *_diagonal_dims(dim1, dim2, out.ndim))[...] = grad_output
@@ -191,7 +192,7 @@ def _with_part(xp, input, src, part_of):
 
 
 @op(tangent="linear")
-def select_scatter(xp, input, src, dim: int, index: int):
+def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """`input` with the slice at one index along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
 
@@ -205,13 +206,15 @@ select_scatter.derivative("src", formula="grad at the index")(
 
 
 @op(tangent="linear")
-def slice_scatter(xp, input, src, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+def slice_scatter(
+    xp, input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+):
     """`input` with every step-th slice from start to end along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: sliced.op.forward(xp, out, dim, start, end, step))
 
 
 @slice_scatter.derivative("input", formula="grad, 0 at the slices")
-def slice_scatter_input(grad, src_shape, dim, start, end, step, ops):
+def slice_scatter_input(grad: Array, src_shape: Shape, dim: int, start: int | None, end: int | None, step: int, ops):
     return ops.slice_scatter(grad, ops.new_zeros(grad, src_shape), dim, start, end, step)
 
 
@@ -221,13 +224,13 @@ slice_scatter.derivative("src", formula="grad at the slices")(
 
 
 @op(tangent="linear")
-def diagonal_scatter(xp, input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """`input` with a diagonal replaced by `src`."""
     return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))
 
 
 @diagonal_scatter.derivative("input", formula="grad, 0 on the diagonal")
-def diagonal_scatter_input(grad, src_shape, offset, dim1, dim2, ops):
+def diagonal_scatter_input(grad: Array, src_shape: Shape, offset: int, dim1: int, dim2: int, ops):
     return ops.diagonal_scatter(grad, ops.new_zeros(grad, src_shape), offset, dim1, dim2)
 
 

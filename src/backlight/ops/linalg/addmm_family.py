@@ -5,7 +5,7 @@ All compute beta · input + alpha · product. With beta = 0 the input is not eve
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -20,6 +20,7 @@ from backlight.ops.linalg.matrix_products import (
     check_sum_dtypes,
 )
 from backlight.ops.type_promotion import common_dtype
+from backlight.sizes import Shape
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm"]
 
@@ -68,18 +69,18 @@ def check_dims(name: str, array, dims: int, kind: str) -> None:
         raise ShapeError(f"{name} must be a {kind}, got {array.ndim}-D tensor; its shape is {list(array.shape)}")
 
 
-def added_gradient(grad, input_shape, beta, ops):
+def added_gradient(grad: Array, input_shape: Shape, beta: float, ops):
     """Return the gradient of the matrix that is added."""
     return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
-def added_tangent(tangent, beta, ops):
+def added_tangent(tangent: Array, beta: float, ops):
     """Return what the tangent of the matrix that is added gives."""
     return ops.scale(tangent, beta)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
+def addmm(xp, input: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat1 · mat2.
 
     Shapes: mat1 (n, k), mat2 (k, m), input broadcasts to (n, m) -> (n, m)
@@ -103,7 +104,7 @@ addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")(
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
+def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat · vec.
 
     Shapes: mat (n, k), vec (k,), input broadcasts to (n,) -> (n,)
@@ -135,7 +136,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
 
 
 @op(name="addr", tangent="multilinear", tangent_with={"beta": 0})
-def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float = 1):
+def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
     check_dims("vec1", vec1, 1, "vector")
     check_dims("vec2", vec2, 1, "vector")
@@ -155,7 +156,7 @@ matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")(
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
+def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · batch1 · batch2, pair by pair.
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (b, n, m) -> (b, n, m)
@@ -177,7 +178,7 @@ baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
+def addbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · Σ batch1 · batch2 over the batch.
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (n, m) -> (n, m)

@@ -1,7 +1,7 @@
 """Cholesky factors of positive-definite matrices, and what they solve."""
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
 from backlight.kernels.linalg.triangular import solve_triangular
@@ -47,7 +47,7 @@ def gradient_of_factor(grad, factor, upper: bool, ops):
     differentiable=(0,),
     returns=return_types.linalg_cholesky_ex,
 )
-def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
+def cholesky_factor(xp, input: Array, *, upper: bool = False, raising: str = ""):
     """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
 
     Args:
@@ -82,7 +82,7 @@ def linalg_cholesky_ex(input, *, upper=False, check_errors=False):
 
 
 @op(name="cholesky", node="CholeskyBackward0")
-def old_cholesky(xp, input, upper: bool = False):
+def old_cholesky(xp, input: Array, upper: bool = False):
     """The Cholesky factor."""
     check_square("cholesky", input)
     check_float("cholesky", input)
@@ -124,7 +124,7 @@ def gradient_of_product(product, factor, upper: bool):
 
 
 @op(node="CholeskySolveBackward0")
-def cholesky_solve(xp, input, input2, upper: bool = False):
+def cholesky_solve(xp, input: Array, input2: Array, upper: bool = False):
     """Solve A · X = input, given A's Cholesky factor `input2`.
 
     Shapes: input (…, n, k), input2 (…, n, n) -> (…, n, k)
@@ -159,7 +159,7 @@ def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, n
 
 
 @op(node="CholeskyInverseBackward0")
-def cholesky_inverse(xp, input, upper: bool = False):
+def cholesky_inverse(xp, input: Array, upper: bool = False):
     """Return A⁻¹, given A's Cholesky factor `input`.
 
     Shapes: input (…, n, n) -> (…, n, n)

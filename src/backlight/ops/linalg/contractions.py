@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -175,7 +175,7 @@ def _one_kind(first, second) -> str | None:
 
 
 @op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear", refuse=_one_kind)
-def vector_product(xp, input, other, dim: int = -1):
+def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)
     dim = normalise_dim(dim, dims) - dims

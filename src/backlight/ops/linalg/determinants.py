@@ -1,9 +1,11 @@
 """Determinants, and the logarithms of their sizes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.linalg.matrix_checks import check_float, check_square
 from backlight.ops.linalg.singular_values import decomposed
@@ -12,7 +14,7 @@ __all__ = ["det", "logdet", "slogdet"]
 
 
 @op
-def linalg_det(xp, A):  # noqa: N803 - PyTorch's name
+def linalg_det(xp, A: Array):
     """Return the determinants of square matrices.
 
     Shapes: A (…, n, n) -> (…)
@@ -29,12 +31,12 @@ def determinant(xp, matrices):
 
 
 @linalg_det.derivative("A", formula="grad · cofactors of A, which are det(A) · A⁻ᵀ where A is invertible")
-def linalg_det_input(grad, A, ops):  # noqa: N803 - PyTorch's name
+def linalg_det_input(grad: Array, A: Array, ops):
     return grad[..., None, None] * ops.cofactors(A)
 
 
 @op(node="LinalgDetBackwardBackward0")
-def cofactors(xp, input):
+def cofactors(xp, input: Array):
     """The matrix of cofactors: what the determinant changes by for a change of each element.
 
     It exists for singular matrices too. With input = U · diag(s) · Vᵀ it is det(U) · det(V) · U · diag(c) · Vᵀ, where
@@ -73,7 +75,7 @@ cofactors.derivative("input", formula="the change of the cofactors along grad: t
 
 
 @op(node="LinalgDetBackwardBackwardBackward0")
-def cofactor_slopes(xp, input, direction):
+def cofactor_slopes(xp, input: Array, direction: Array):
     """By how much the cofactors of `input` change along `direction`.
 
     With M = Uᵀ · direction · V, and c_ij the product of all s but s_i and s_j, this is det(U) · det(V) · U · K · Vᵀ,
@@ -104,7 +106,7 @@ cofactor_slopes.derivative("direction", formula="the change of the cofactors alo
 
 
 @cofactor_slopes.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
-def cofactor_slopes_input(grad, input, direction, ops):
+def cofactor_slopes_input(grad: Array, input: Array, direction: Array, ops):
     inverse = ops.linalg_inv_ex(input, raising="third derivative of linalg.det")[0].mT
     first, second = direction.mT @ inverse, grad.mT @ inverse  # Gᵀ · B, Hᵀ · B, with B = A⁻ᵀ
     trace_first, trace_second, trace_both = (traces(m, ops) for m in (first, second, first @ second))
@@ -133,7 +135,7 @@ def det(input):
 
 
 @op(name="linalg_slogdet", node="LinalgSlogdetBackward0", outputs=2, returns=return_types.linalg_slogdet)
-def sign_and_logarithm(xp, A):  # noqa: N803 - PyTorch's name
+def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)
     check_float("linalg.slogdet", A)
@@ -141,11 +143,11 @@ def sign_and_logarithm(xp, A):  # noqa: N803 - PyTorch's name
 
 
 @sign_and_logarithm.derivative("A", formula="grad of the logarithm · A⁻ᵀ")
-def sign_and_logarithm_input(grad, A, ops):  # noqa: N803 - PyTorch's name
+def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
     return None if grad[1] is None else grad[1][..., None, None] * inverse_transposed(A, ops)
 
 
-def linalg_slogdet(A):  # noqa: N803 - PyTorch's name
+def linalg_slogdet(A):
     """Return (sign, logarithm of the size) of the determinants of square matrices.
 
     Shapes: A (…, n, n) -> (…), (…)

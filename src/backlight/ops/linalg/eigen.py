@@ -1,9 +1,11 @@
 """Eigenvalues of symmetric matrices: A = V · diag(λ) · Vᵀ."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_square, identity, is_differentiated, plain
 from backlight.ops.linalg.matrix_products import big_name
@@ -32,14 +34,14 @@ def or_not_converged(function, *given):
 
 
 @op(name="linalg_eigh", node="LinalgEighBackward0", outputs=2, returns=return_types.linalg_eigh)
-def symmetric_eigen(xp, input, UPLO: str = "L"):  # noqa: N803 - PyTorch's names
+def symmetric_eigen(xp, input: Array, UPLO: str = "L"):
     """The eigenvalues and eigenvectors of symmetric matrices."""
     check_symmetric(input, UPLO)
     return tuple(or_not_converged(xp.linalg.eigh, input, UPLO.upper()))
 
 
 @symmetric_eigen.derivative("input", formula="V · [(Vᵀ · ∂V − ∂Vᵀ · V) / 2E + diag(∂λ)] · Vᵀ, with E_ij = λ_j − λ_i")
-def symmetric_eigen_input(grad, out, ops):
+def symmetric_eigen_input(grad: Sequence[Array | None], out: Sequence[Array], ops):
     values, vectors = out
     inner = None if grad[0] is None else ops.diag_embed(grad[0])
     if grad[1] is not None:
@@ -51,7 +53,7 @@ def symmetric_eigen_input(grad, out, ops):
     return None if inner is None else vectors @ inner @ vectors.mT
 
 
-def linalg_eigh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigh(input, UPLO="L"):
     """Return (eigenvalues, eigenvectors) of symmetric matrices, from the smallest eigenvalue up.
 
     The gradient of the vectors divides by the gaps between eigenvalues, and depends on a choice of sign that is not
@@ -65,7 +67,7 @@ def linalg_eigh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
     return symmetric_eigen(input, UPLO)
 
 
-def linalg_eigvalsh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigvalsh(input, UPLO="L"):
     """Return the eigenvalues of symmetric matrices, from the smallest up.
 
     Shapes: input (…, n, n) -> (…, n)

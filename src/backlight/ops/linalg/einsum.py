@@ -9,8 +9,9 @@ for one operand is the contraction of the incoming gradient with the other opera
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
@@ -56,7 +57,7 @@ def contraction(xp, tensors: Arrays, terms: tuple, output: str):
 
 
 @contraction.derivative("tensors", formula="the contraction of grad with all other tensors")
-def contraction_tensors(grad, tensors, terms, output, needs, ops):
+def contraction_tensors(grad: Array, tensors: Sequence[Array], terms: tuple, output: str, needs: tuple[bool, ...], ops):
     found = []
     for place, needed in enumerate(needs):
         others = [*tensors[:place], *tensors[place + 1 :]]

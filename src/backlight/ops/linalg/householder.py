@@ -5,7 +5,7 @@ H_i = I − τ_i · v_i · v_iᵀ, where v_i is column i of V: zeros, a 1 on the
 product is Q = I − V · D · W⁻¹ · Vᵀ with D = diag(τ) and W = I + striu(Vᵀ · V) · D, which always has an inverse.
 """
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import ARRAY_OPS
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import identity, zeros
@@ -81,7 +81,7 @@ def check_real(name: str, input) -> None:
 
 
 @op(node="LinalgHouseholderProductBackward0")
-def linalg_householder_product(xp, input, tau):
+def linalg_householder_product(xp, input: Array, tau: Array):
     """Return the first columns of Q, the product of the reflections that `input` holds below its diagonal.
 
     Shapes: input (…, m, n), tau (…, k) -> (…, m, n), k ≤ n ≤ m
@@ -102,7 +102,7 @@ def linalg_householder_product(xp, input, tau):
 @linalg_householder_product.derivative(
     "input", "tau", formula="those of the reflections, applied to the identity's columns"
 )
-def linalg_householder_product_inputs(grad, input, tau, ops):
+def linalg_householder_product_inputs(grad: Array, input: Array, tau: Array, ops):
     return gradients_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
 
 
@@ -112,7 +112,7 @@ def orgqr(input, input2):
 
 
 @op(node="OrmqrBackward0")
-def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False):
+def ormqr(xp, input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False):
     """Return Q · input3, where Q is the product of the reflections that `input` (and τ, `input2`) holds.
 
     Shapes: input (…, m, k), input2 (…, k), input3 (…, m, n) -> (…, m, n)
@@ -129,7 +129,9 @@ def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False)
 
 
 @ormqr.derivative("input", "input2", "input3", formula="input3: Qᵀ · grad; the others: those of the reflections")
-def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
+def ormqr_inputs(
+    grad: Array, input: Array, input2: Array, input3: Array, left: bool, transpose: bool, needs: tuple[bool, ...], ops
+):
     tau, other = input2, input3
     if not left:
         grad, other, transpose = grad.mT, other.mT, not transpose

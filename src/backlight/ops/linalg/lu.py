@@ -1,14 +1,17 @@
 """LU factors with partial pivoting, and what they solve: A = P · L · U."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.arguments.parsing import kind_of
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
 from backlight.ops.linalg.matrix_checks import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.linalg.matrix_products import big_name
+from backlight.sizes import Shape
 from backlight.system.user_warnings import warn_once
 
 __all__ = ["lu", "lu_solve", "lu_unpack"]
@@ -60,7 +63,7 @@ def filled_up(part, shape, dim: int, ops):
 
 
 @op
-def permutation_matrix(xp, pivots, size: int, kind: np.dtype):
+def permutation_matrix(xp, pivots: Array, size: int, kind: np.dtype):
     """P, of a dtype, from the rows that were exchanged."""
     return factors.permutation_matrix(pivots, size, kind)
 
@@ -94,7 +97,7 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     differentiable=(0,),
     returns=return_types.linalg_lu_factor_ex,
 )
-def packed_factor(xp, A, *, pivot: bool = True, raising: str = ""):  # noqa: N803 - PyTorch's name
+def packed_factor(xp, A: Array, *, pivot: bool = True, raising: str = ""):
     """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal.
 
     Args:
@@ -107,7 +110,7 @@ def packed_factor(xp, A, *, pivot: bool = True, raising: str = ""):  # noqa: N80
 
 
 @packed_factor.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
-def packed_factor_input(grad, out, ops):
+def packed_factor_input(grad: Array, out: Sequence[Array], ops):
     lower, upper = unpacked(out[0], ops)
     count = upper.shape[-2]
     order = ops.permutation_matrix(out[1], lower.shape[-2], dtype_of(lower))
@@ -116,7 +119,7 @@ def packed_factor_input(grad, out, ops):
     )
 
 
-def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - PyTorch's name
+def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """Return (LU, pivots, info): both factors in one matrix; where info is not 0, U has a zero there.
 
     Shapes: A (…, m, n) -> (…, m, n), (…, min(m, n)), (…)
@@ -124,7 +127,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - P
     return packed_factor(A, pivot=pivot, raising="torch.linalg.lu_factor_ex" if check_errors else "")
 
 
-def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
+def linalg_lu_factor(A, *, pivot=True):
     """Return (LU, pivots): both factors in one matrix, for `linalg.lu_solve` and `lu_unpack`.
 
     Raises:
@@ -134,7 +137,7 @@ def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
     return return_types.linalg_lu_factor(packed, pivots)
 
 
-def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
+def lu(A, pivot=True, get_infos=False):
     """Return (LU, pivots), and info on request; the old form of `linalg.lu_factor`."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
@@ -151,7 +154,7 @@ def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
 
 
 @op(name="linalg_lu", node="LinalgLuBackward0", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu)
-def three_factors(xp, A, *, pivot: bool = True):  # noqa: N803 - PyTorch's name
+def three_factors(xp, A: Array, *, pivot: bool = True):
     """The factors P, L and U."""
     check_factored("linalg.lu", A, pivot)
     packed, pivots, _ = factors.lu(A)
@@ -170,7 +173,7 @@ three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1)
 )
 
 
-def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
+def linalg_lu(A, *, pivot=True):
     """Return (P, L, U): a permutation, a lower triangular matrix with ones on its diagonal, an upper one.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
@@ -179,7 +182,7 @@ def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
 
 
 @op(node="LuUnpackBackward0", outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack)
-def lu_unpack(xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):  # noqa: N803
+def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True):
     """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 
     Shapes: LU_data (…, m, n), LU_pivots (…, k) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
@@ -216,12 +219,12 @@ def _are_rows(pivots, count: int) -> bool:
 
 
 @lu_unpack.derivative("LU_data", formula="tril(∂L, −1) + triu(∂U)")
-def lu_unpack_input(grad, unpack_data, LU_data_shape, ops):  # noqa: N803 - PyTorch's name
+def lu_unpack_input(grad: Sequence[Array | None], unpack_data: bool, LU_data_shape: Shape, ops):
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
 @op
-def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = False):  # noqa: N803 - PyTorch's names
+def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᵀ in the place of A with `adjoint`.
 
     Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
@@ -245,7 +248,7 @@ def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = Fal
 @linalg_lu_solve.derivative(
     "LU", "B", formula="B: A⁻ᵀ · grad =: S; with ∂A = −S · outᵀ, L: Pᵀ · ∂A · Uᵀ, U: Lᵀ · Pᵀ · ∂A"
 )
-def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):  # noqa: N803
+def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):
     solved = ops.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
     grad_lu = None
     if needs[0]:
@@ -256,7 +259,7 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
     return grad_lu, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name
+def _check_pivots(LU, pivots) -> None:
     """Raise PyTorch's error for pivots that are no row swaps of these factors."""
     if LU.shape[:-1] != pivots.shape:
         raise ShapeError(
@@ -277,7 +280,7 @@ def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name
     )
 
 
-def lu_solve(input, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names
+def lu_solve(input, LU_data, LU_pivots):
     """Solve A · X = b given A's factors; the old form of `linalg.lu_solve`."""
     warn_once(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "

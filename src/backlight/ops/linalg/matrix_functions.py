@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
 from backlight.kernels.linalg import matrix_exponential
@@ -22,7 +22,7 @@ __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
 @op(node="LinalgMatrixExpBackward0")
-def linalg_matrix_exp(xp, input):
+def linalg_matrix_exp(xp, input: Array):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 
     Shapes: input (…, n, n) -> (…, n, n)
@@ -33,7 +33,7 @@ def linalg_matrix_exp(xp, input):
 
 
 @linalg_matrix_exp.derivative("input", formula="the upper right block of exp([Aᵀ, grad; 0, Aᵀ])")
-def linalg_matrix_exp_input(grad, input, ops):
+def linalg_matrix_exp_input(grad: Array, input: Array, ops):
     turned, size = input.mT, input.shape[-1]
     upper = ops.cat([turned, grad], -1)
     lower = ops.cat([zeros(tuple(input.shape), input), turned], -1)
@@ -118,7 +118,7 @@ def linalg_tensorsolve(input, other, dims=None):
     return linalg_solve(input.reshape((size, size)), other.flatten()).reshape(tuple(shape))
 
 
-def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
+def linalg_vander(x, *, N=None):
     """Return matrices with the powers 0, 1, …, N − 1 of each number in a row.
 
     Shapes: x (…, n) -> (…, n, N)
@@ -137,12 +137,12 @@ def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
     return cat([plain(np.ones((*x.shape, 1), powers._data.dtype)), powers], -1)
 
 
-def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):  # noqa: N803 - PyTorch's name
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """Return the diagonals of matrices, as a view."""
     return diagonal(A, offset, dim1, dim2)
 
 
-def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
+def vander(x, N=None, increasing=False):
     """Return a matrix with the powers N − 1, …, 1, 0 of each number in a row; `increasing` turns them round.
 
     Shapes: x (n,) -> (n, N)

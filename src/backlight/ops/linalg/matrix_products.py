@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -110,7 +110,7 @@ def check_sum_dtypes(added, mat1, mat2) -> None:
 
 
 @op(name="mm", explain=check_matrices, tangent="multilinear")
-def matrix_product(xp, input, mat2):
+def matrix_product(xp, input: Array, mat2: Array):
     """Multiply two matrices."""
     return (
         matrix_products.matmul(input, mat2)
@@ -120,7 +120,7 @@ def matrix_product(xp, input, mat2):
 
 
 @matrix_product.derivative("input", formula="grad · mat2ᵀ")
-def matrix_product_input(grad, mat2, ops):
+def matrix_product_input(grad: Array, mat2: Array, ops):
     return (
         matrix_products.matmul(grad, mat2.T)
         if grad.__class__ is ndarray and grad.itemsize > 2
@@ -129,7 +129,7 @@ def matrix_product_input(grad, mat2, ops):
 
 
 @matrix_product.derivative("mat2", formula="inputᵀ · grad")
-def matrix_product_mat2(grad, input, ops):
+def matrix_product_mat2(grad: Array, input: Array, ops):
     return (
         matrix_products.matmul(input.T, grad)
         if grad.__class__ is ndarray and grad.itemsize > 2
@@ -184,7 +184,7 @@ def check_stacks(a, b) -> None:
 
 
 @op(name="bmm", explain=check_stacks, tangent="multilinear")
-def batch_product(xp, input, mat2):
+def batch_product(xp, input: Array, mat2: Array):
     """Multiply stacks of matrices; batch dims broadcast."""
     return (
         matrix_products.matmul(input, mat2)
@@ -214,7 +214,7 @@ def mv(input, vec):
 
 
 @op(name="mv", tangent="multilinear")
-def matrix_vector_product(xp, input, vec):
+def matrix_vector_product(xp, input: Array, vec: Array):
     """Multiply a matrix with a vector."""
     return careful_product(xp, input, vec, check_matrix_and_vector)
 
@@ -244,7 +244,7 @@ def check_vector_and_matrix(a, b) -> None:
 
 
 @op(name="vm", node="SqueezeBackward4", tangent="multilinear")
-def vector_matrix_product(xp, input, mat2):
+def vector_matrix_product(xp, input: Array, mat2: Array):
     """Multiply a vector with a matrix."""
     return careful_product(xp, input, mat2, check_vector_and_matrix)
 
@@ -254,7 +254,7 @@ vector_matrix_product.derivative("mat2", formula="input · gradᵀ")(lambda grad
 
 
 @op(tangent="multilinear")
-def dot(xp, input, tensor):
+def dot(xp, input: Array, tensor: Array):
     """Multiply two vectors element by element and add up.
 
     Shapes: input (n,), tensor (n,) -> ()
@@ -267,7 +267,7 @@ dot.derivative("tensor", formula="grad · input")(lambda grad, input: grad * inp
 
 
 @op(tangent="multilinear")
-def vdot(xp, input, other):
+def vdot(xp, input: Array, other: Array):
     """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
     return careful_product(xp, input, other, check_vectors)
 
@@ -308,7 +308,7 @@ def matmul(input, other):
 
 
 @matrix_product.elsewhere(dims=2)
-def product_of_dims(input, other):
+def product_of_dims(input: TensorState, other):
     """Multiply tensors that are not both matrices, by the op that fits (see NOTE [Folding])."""
     left, right = input._data.ndim, other._data.ndim
     if left == 0 or right == 0:

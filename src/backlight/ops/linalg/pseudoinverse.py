@@ -1,5 +1,7 @@
 """Pseudoinverses, ranks and least squares: linear algebra up to a tolerance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
@@ -12,6 +14,7 @@ from backlight.ops.linalg.linear_systems import is_vector
 from backlight.ops.linalg.matrix_checks import check_batches_broadcast, check_matrix
 from backlight.ops.linalg.matrix_products import big_name
 from backlight.ops.linalg.singular_values import decomposed
+from backlight.sizes import Shape
 
 __all__ = ["pinverse"]
 
@@ -39,7 +42,7 @@ def bound(value):
 
 
 @op(name="linalg_pinv", node="LinalgPinvBackward0")
-def pseudoinverse(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
+def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
     if hermitian:
@@ -107,7 +110,7 @@ def pinverse(input, rcond=1e-15):
 
 
 @op(name="linalg_matrix_rank")
-def count_of_values(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
+def count_of_values(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """How many singular values are not 0."""
     check_matrix("torch.linalg.matrix_rank", input, "input")
     if input.dtype.char not in "fd":
@@ -146,7 +149,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
     differentiable=(0, 1),
     returns=return_types.linalg_lstsq,
 )
-def least_squares(xp, input, b, rcond: float | None = None, driver: str = "gelsy"):
+def least_squares(xp, input: Array, b: Array, rcond: float | None = None, driver: str = "gelsy"):
     """The X of least norm with the least ‖A · X − B‖, the squares that are left, the rank, the singular values."""
     check_least_squares(input, b, driver)
     vector = is_vector(input.shape, b.shape)
@@ -197,7 +200,9 @@ def check_least_squares(a, b, driver: str) -> None:
 @least_squares.derivative(
     "input", "b", formula="b: Pᵀ · ∂X, P the pseudoinverse; input: P's gradient ∂X · bᵀ; and 2 · rest · ∂r"
 )
-def least_squares_inputs(grad, input, b, out, input_shape, b_shape, ops):
+def least_squares_inputs(
+    grad: Sequence[Array | None], input: Array, b: Array, out: Sequence[Array], input_shape: Shape, b_shape: Shape, ops
+):
     found, (grad_solution, grad_rest) = out[0], grad
     if is_vector(input_shape, b_shape):
         b, found = b[..., None], found[..., None]

@@ -1,7 +1,9 @@
 """QR factors: A = Q · R."""
 
+from collections.abc import Sequence
+
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, zeros
 from backlight.system.user_warnings import warn_once
@@ -12,7 +14,7 @@ MODES = ("reduced", "complete", "r")
 
 
 @op(name="linalg_qr", node="LinalgQrBackward0", outputs=2, returns=return_types.linalg_qr)
-def orthogonal_factor(xp, A, mode: str = "reduced"):  # noqa: N803 - PyTorch's name
+def orthogonal_factor(xp, A: Array, mode: str = "reduced"):
     """The factors Q and R; Q without elements for mode "r"."""
     check_matrix("linalg.qr", A)
     check_float("linalg.qr", A)
@@ -25,7 +27,7 @@ def orthogonal_factor(xp, A, mode: str = "reduced"):  # noqa: N803 - PyTorch's n
 
 
 @orthogonal_factor.derivative("A", formula="[∂Q + Q · copy(R · ∂Rᵀ − ∂Qᵀ · Q)] · R⁻ᵀ, copy: lower triangle to upper")
-def orthogonal_factor_input(grad, out, mode, ops):
+def orthogonal_factor_input(grad: Sequence[Array | None], out: Sequence[Array], mode: str, ops):
     vectors, upper = out
     rows, columns = vectors.shape[-2] if vectors.ndim > 1 else None, upper.shape[-1]
     check_differentiable(mode, rows, columns)
@@ -55,7 +57,7 @@ def check_differentiable(mode: str, rows, columns: int) -> None:
         )
 
 
-def linalg_qr(A, mode="reduced"):  # noqa: N803 - PyTorch's name
+def linalg_qr(A, mode="reduced"):
     """Return (Q, R): orthonormal columns and an upper triangular matrix, with Q · R = A.
 
     Shapes: A (…, m, n) -> (…, m, k), (…, k, n) with k = min(m, n); "complete": (…, m, m), (…, m, n)
@@ -75,7 +77,7 @@ def qr(input, some=True):
 
 
 @op(node="GeqrfBackward0", outputs=2, returns=return_types.geqrf)
-def geqrf(xp, input):
+def geqrf(xp, input: Array):
     """Return (a, tau): R, with below its diagonal the reflectors whose product Q is (see `linalg.householder_product`).
 
     Shapes: input (…, m, n) -> (…, m, n), (…, min(m, n))
@@ -87,5 +89,5 @@ def geqrf(xp, input):
 
 
 @geqrf.derivative("input", formula="none: PyTorch has none either")
-def geqrf_input(grad):
+def geqrf_input(grad: Sequence[Array | None]):
     raise UnsupportedError("the derivative for 'geqrf' is not implemented.\n  linalg.qr has one")

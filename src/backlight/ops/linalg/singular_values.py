@@ -1,9 +1,11 @@
 """Singular values: A = U · diag(S) · Vᵀ."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import LinAlgError, ShapeError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
 
@@ -53,7 +55,7 @@ def not_converged(input) -> LinAlgError:
 
 
 @op(name="linalg_svd", node="LinalgSvdBackward0", outputs=3, returns=return_types.linalg_svd)
-def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's name
+def decomposition(xp, A: Array, full_matrices: bool = True):
     """The singular vectors and values: U, S, Vᵀ."""
     check_matrix("linalg.svd", A)
     check_float("linalg.svd", A)
@@ -61,7 +63,7 @@ def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's 
 
 
 @decomposition.derivative("A", formula="of S: U · diag(∂S) · Vᵀ; of U and V by s_j² − s_i², see svd_gradient")
-def decomposition_input(grad, out, full_matrices, ops):
+def decomposition_input(grad: Sequence[Array | None], out: Sequence[Array], full_matrices: bool, ops):
     left, sizes, right = out
     count = sizes.shape[-1]
     grad_left, grad_sizes, grad_right = grad
@@ -110,7 +112,7 @@ def added(total, part):
     return part if total is None else total + part
 
 
-def linalg_svd(A, full_matrices=True, *, driver=None):  # noqa: N803 - PyTorch's name
+def linalg_svd(A, full_matrices=True, *, driver=None):
     """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, k), (…, n, n) with k = min(m, n); with full_matrices=False (…, m, k), (…, k),
@@ -123,7 +125,7 @@ def linalg_svd(A, full_matrices=True, *, driver=None):  # noqa: N803 - PyTorch's
     return decomposition(A, full_matrices)
 
 
-def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
+def linalg_svdvals(A, *, driver=None):
     """Return the singular values, from the largest down.
 
     Shapes: A (…, m, n) -> (…, min(m, n))

@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
 from backlight.kernels.loss import class_losses
@@ -24,6 +25,7 @@ from backlight.ops.nn.linear import linear
 from backlight.ops.nn.softmax import check_float, log_softmax
 from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
+from backlight.sizes import Shape
 
 __all__ = []
 
@@ -165,37 +167,43 @@ def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smooth
 
 
 @op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+def cross_entropy_of_classes(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax at the target, for one row or rows."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(grad, input, target, weight, scales, factors, xp):
+def cross_entropy_of_classes_input(
+    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, xp
+):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
 @op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+def cross_entropy_of_maps(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax over dim 1 at the target, for inputs with more dims."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
 
 
 @cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(grad, input, target, weight, scales, factors, xp):
+def cross_entropy_of_maps_input(
+    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, xp
+):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
 @cross_entropy_of_classes.decomposition
 @cross_entropy_of_maps.decomposition
-def cross_entropy_decomposition(input, target, weight, reduction, ignore_index):
+def cross_entropy_decomposition(
+    input: TensorState, target: TensorState, weight: TensorState | None, reduction: str, ignore_index: int
+):
     logs = log_softmax(input, min(input.ndim - 1, 1))
     return nll(logs, target, weight, reduction, ignore_index)
 
 
 @op(node="AddBackward0", keeps=("scales", "factors"))
 def smoothed_cross_entropy(
-    xp, input, target, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
+    xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
 ):
     """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing)
@@ -205,7 +213,9 @@ def smoothed_cross_entropy(
     "input",
     formula="grad · factor · ((1 − s) · (softmax(input) − 1 at the target) + s / classes · Σ (softmax(input) − 1))",
 )
-def smoothed_cross_entropy_input(grad, input, target, weight, scales, factors, smoothing, xp):
+def smoothed_cross_entropy_input(
+    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, smoothing: float, xp
+):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing)
 
 
@@ -253,13 +263,13 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     resting=("input",),
     refuse=no_integers("nll_loss_out_frame"),
 )
-def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
 
 
 @nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_input(grad, target, input_shape, factors, ignore_index, ops):
+def nll_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
@@ -271,18 +281,18 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
     resting=("input",),
     refuse=no_integers("nll_loss2d_forward_out_frame"),
 )
-def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+def nll_of_maps(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target, classes in dim 1."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
 
 
 @nll_of_maps.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_of_maps_input(grad, target, input_shape, factors, ignore_index, ops):
+def nll_of_maps_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
 @op(name="spread_over_classes", node="NllLossBackwardBackward0", tangent="linear")
-def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+def spread_over_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
     out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
     classes = target.reshape(-1)
@@ -294,12 +304,12 @@ def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: i
 
 
 @spread_over_classes.derivative("input", formula="−grad · factor at the target")
-def spread_over_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+def spread_over_classes_input(grad: Array, target: Array, factors: Array, input_shape: Shape, ignore_index: int, ops):
     return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
 
 
 @op(name="take_of_classes", node="NllLossBackwardBackward0", tangent="linear")
-def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+def take_of_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
     classes = target.reshape(-1)
     counted = classes != ignore_index
@@ -308,7 +318,7 @@ def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
 
 
 @take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+def take_of_classes_input(grad: Array, target: Array, factors: Array, input_shape: Shape, ignore_index: int, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 

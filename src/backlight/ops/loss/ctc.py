@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -19,13 +19,15 @@ FAR = -1e30  # stands for log 0 where a gradient is taken: −∞ − (−∞) w
 
 
 @op(name="ctc_loss", keeps=("alphas",))
-def alignment_loss(xp, log_probs, alignment: Alignment, zero_infinity: bool):
+def alignment_loss(xp, log_probs: Array, alignment: Alignment, zero_infinity: bool):
     """The negative log-likelihood of each text."""
     return ctc.forward(log_probs, alignment)
 
 
 @alignment_loss.derivative("log_probs", formula="grad · (exp(log_probs) − the probability of each label at each frame)")
-def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infinity, xp):
+def alignment_loss_log_probs(
+    grad: Array, out: Array, log_probs: Array, alphas: Array, alignment: Alignment, zero_infinity: bool, xp
+):
     gradients = ctc.gradients(log_probs, out, alphas, alignment)
     if zero_infinity:
         gradients[:, xp.isinf(out)] = 0
@@ -33,7 +35,7 @@ def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infin
 
 
 @alignment_loss.decomposition
-def alignment_loss_decomposition(log_probs, alignment, zero_infinity):
+def alignment_loss_decomposition(log_probs: TensorState, alignment: Alignment, zero_infinity: bool):
     """Return the losses by the same recursion on tensors.
 
     Σ exp(log_probs) is added, since PyTorch's gradient is that of the loss behind a log_softmax.

@@ -7,8 +7,9 @@ runs on arrays, and create_graph differentiates the decomposition next to it.
 import math
 import warnings
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.number_operands import no_integers
@@ -110,7 +111,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 @op(name="mse_loss", promote="same")
-def squared_error(xp, input, target, reduction: str):
+def squared_error(xp, input: Array, target: Array, reduction: str):
     """(input − target)², reduced."""
     if not is_float(input.dtype):
         name = from_numpy_dtype(input.dtype).old_name
@@ -152,7 +153,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 @op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
-def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
+def smooth_absolute_error(xp, input: Array, target: Array, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))
     near = xp.minimum(distance, beta)
@@ -166,7 +167,7 @@ def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta
 
 
 @smooth_absolute_error.decomposition
-def smooth_absolute_error_decomposition(input, target, reduction, beta):
+def smooth_absolute_error_decomposition(input: TensorState, target: TensorState, reduction: str, beta: float):
     distance = (input - target).abs()
     near = distance.clamp_max(beta)
     return reduced(near * (distance - near * 0.5) / beta, reduction)
@@ -185,7 +186,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 @op(name="huber_loss", promote="same", refuse=no_integers("huber_cpu"))
-def huber_error(xp, input, target, reduction: str, delta: float):
+def huber_error(xp, input: Array, target: Array, reduction: str, delta: float):
     """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
     distance = xp.abs(widened(input) - widened(target))
     near = xp.minimum(distance, delta)
@@ -199,7 +200,7 @@ def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, 
 
 
 @huber_error.decomposition
-def huber_error_decomposition(input, target, reduction, delta):
+def huber_error_decomposition(input: TensorState, target: TensorState, reduction: str, delta: float):
     distance = (input - target).abs()
     near = distance.clamp_max(delta)
     return reduced(near * (distance - near * 0.5), reduction)

@@ -7,14 +7,14 @@ in turn, so adaptive means are one small matrix product a dim.
 
 from math import prod
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
 from backlight.ops.nn.pooling import largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
-from backlight.sizes import check_storage
+from backlight.sizes import Shape, check_storage
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
 
@@ -40,23 +40,23 @@ def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
     @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0", tangent="linear", resting=("input",))
-    def adaptive_avg_pool(xp, input, output_size: tuple):
+    def adaptive_avg_pool(xp, input: Array, output_size: tuple):
         """Return the mean of each adaptive window."""
         out = pooling.means_in_bins(widened(stacked(input, dims)), output_size)
         return rounded(out.reshape(input.shape[: input.ndim - dims] + output_size), input.dtype)
 
     @adaptive_avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
-    def adaptive_avg_pool_input(grad, input_shape, output_size, ops):
+    def adaptive_avg_pool_input(grad: Array, input_shape: Shape, output_size: tuple, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d_backward")(grad, input_shape, output_size)
 
     @op(name=f"adaptive_avg_pool{dims}d_backward", node=f"AdaptiveAvgPool{dims}DBackwardBackward0", tangent="linear")
-    def adaptive_avg_pool_backward(xp, grad_output, input_sizes: tuple, output_size: tuple):
+    def adaptive_avg_pool_backward(xp, grad_output: Array, input_sizes: tuple, output_size: tuple):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
         return rounded(pooling.shared_in_bins(stack, sizes).reshape(input_sizes), grad_output.dtype)
 
     @adaptive_avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
-    def adaptive_avg_pool_backward_grad_output(grad, output_size, ops):
+    def adaptive_avg_pool_backward_grad_output(grad: Array, output_size: tuple, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d")(grad, output_size)
 
     return adaptive_avg_pool
@@ -112,12 +112,12 @@ def _declare_max(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def adaptive_max_pool(xp, input, output_size: tuple):
+    def adaptive_max_pool(xp, input: Array, output_size: tuple):
         """Return the largest element of each adaptive window, and where in its plane it lies."""
         return largest_as(pooling.largest_in_bins(widened(stacked(input, dims)), output_size), input, dims)
 
     @adaptive_max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def adaptive_max_pool_input(grad, places, input_shape, output_size, ops):
+    def adaptive_max_pool_input(grad: Array, places: Array, input_shape: Shape, output_size: tuple, ops):
         return ops.add_at_places(grad, places, input_shape, True)
 
     return adaptive_max_pool
@@ -168,7 +168,7 @@ def _declare_unpool(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
     @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", keeps=("places",), tangent="linear")
-    def max_unpool(xp, input, indices, output_size: tuple):
+    def max_unpool(xp, input: Array, indices: Array, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)
         check_storage((*input.shape[: input.ndim - dims], *output_size), input.itemsize)
@@ -182,7 +182,7 @@ def _declare_unpool(dims: int):
         return out, places
 
     @max_unpool.derivative("input", formula="grad at the places")
-    def max_unpool_input(grad, places, ops):
+    def max_unpool_input(grad: Array, places: Array, ops):
         return ops.taken_at_places(grad, places)
 
     return max_unpool

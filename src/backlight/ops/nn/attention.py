@@ -13,7 +13,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg.matrix_products import matmul
@@ -189,7 +189,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
 
 
 @op(name="ragged_attention", keeps=("logs",))
-def ragged_attention(xp, qkv, lengths: tuple, heads: int):
+def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 
     Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side -> (tokens, heads · dim)
@@ -212,14 +212,14 @@ def _scale(qkv, heads: int) -> float:
 @ragged_attention.derivative(
     "qkv", formula="with p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p) · scale: s · k; sᵀ · q; pᵀ · grad"
 )
-def ragged_attention_qkv(grad, qkv, lengths, heads, logs, xp):
+def ragged_attention_qkv(grad: Array, qkv: Array, lengths: tuple, heads: int, logs: Array, xp):
     scale = _scale(qkv, heads)
     found = varlen_attention.ragged_attention_gradient(widened(grad), widened(qkv), logs, lengths, heads, scale)
     return rounded(found, qkv.dtype)
 
 
 @ragged_attention.decomposition
-def ragged_attention_decomposition(qkv, lengths, heads, logs):
+def ragged_attention_decomposition(qkv: TensorState, lengths: tuple, heads: int, logs: Array):
     by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
     seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
     return cat(seen)

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.provenance import user_place
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import channels
@@ -36,7 +36,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     resting={"weight": ("weight",)},
     refuse=no_integers("GroupNormKernelImpl"),
 )
-def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
+def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
     x, scale, shift = np.ascontiguousarray(widened(input)), widened(weight), widened(bias)
@@ -50,7 +50,9 @@ def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_g
     "bias",
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
-def native_group_norm_all(grad, input, weight, mean, inverse, needs, xp):
+def native_group_norm_all(
+    grad: Array, input: Array, weight: Array | None, mean: Array, inverse: Array, needs: tuple[bool, ...], xp
+):
     return _gradients(grad, input, weight, mean, inverse, False, needs)
 
 
@@ -62,7 +64,9 @@ def _gradients(grad, input, weight, mean, inverse, fixed, needs):
 
 
 @native_group_norm.decomposition
-def native_group_norm_decomposition(input, weight, bias, num_groups, eps):
+def native_group_norm_decomposition(
+    input: TensorState, weight: TensorState | None, bias: TensorState | None, num_groups: int, eps: float
+):
     batch = input.shape[0]
     groups = input.reshape((batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     centred = groups - groups.mean(2, keepdim=True)
@@ -153,7 +157,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
 )
 def native_batch_norm(
     xp,
-    input,
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     running_mean: Array | None,

@@ -39,8 +39,8 @@ __all__ = [
 )
 def convolve(
     xp,
-    input,
-    weight,
+    input: Array,
+    weight: Array,
     bias: Array | None,
     stride: tuple,
     padding: tuple,
@@ -86,7 +86,7 @@ convolve.tangent("bias")(lambda tangent, weight: tangent.reshape((-1,) + (1,) * 
 
 @op(node="ConvolutionBackwardBackward0", tangent="multilinear")
 def convolution_weight(
-    xp, grad_output, input, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
+    xp, grad_output: Array, input: Array, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ):
     """The gradient of a convolution for its weight: Σ over batch and places of grad · what the kernel saw there."""
     found = patches.weight_gradient(widened(grad_output), widened(input), kernel, stride, padding, dilation, groups)

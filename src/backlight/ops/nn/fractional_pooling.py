@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.kernels.nn.pooling import flat_places
+from backlight.sizes import Shape
 
 __all__ = []
 
@@ -36,7 +37,7 @@ def _declare(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def fractional_max_pool(xp, input, random_samples, kernel_size: tuple, output_size: tuple):
+    def fractional_max_pool(xp, input: Array, random_samples: Array, kernel_size: tuple, output_size: tuple):
         """Return the largest element of each window, and where in its plane it lies."""
         sizes = input.shape[-dims:]
         planes = input if input.ndim == dims + 2 else input.reshape((1, *input.shape))
@@ -57,7 +58,7 @@ def _declare(dims: int):
         return (values, indices), flat_places(indices, dims, prod(sizes))
 
     @fractional_max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def fractional_max_pool_input(grad, places, input_shape, ops):
+    def fractional_max_pool_input(grad: Array, places: Array, input_shape: Shape, ops):
         return ops.add_at_places(grad, places, input_shape, True)
 
     return fractional_max_pool

@@ -4,9 +4,9 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import grid_samples
@@ -24,7 +24,7 @@ def _declare(dims: int):
     """Declare the op for pictures or volumes; they differ by their names only."""
 
     @op(name=f"grid_sampler_{dims}d", node=f"GridSampler{dims}DBackward0", resting=("input", "grid"))
-    def grid_sample(xp, input, grid, how: Sampling):
+    def grid_sample(xp, input: Array, grid: Array, how: Sampling):
         """Return the input's values at the places of the grid."""
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = grid_samples.taps_of(points, input.shape[2:], how)
@@ -34,7 +34,7 @@ def _declare(dims: int):
     @grid_sample.derivative(
         "input", "grid", formula="grad · each element's weight; Σ grad · input · the weights' slopes"
     )
-    def grid_sample_both(grad, input, grid, how, needs, xp):
+    def grid_sample_both(grad: Array, input: Array, grid: Array, how: Sampling, needs: tuple[bool, ...], xp):
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = grid_samples.taps_of(points, input.shape[2:], how)
         for_planes, for_grid = grid_samples.gradients(
@@ -46,7 +46,7 @@ def _declare(dims: int):
         )
 
     @grid_sample.decomposition
-    def grid_sample_decomposition(input, grid, how):
+    def grid_sample_decomposition(input: TensorState, grid: TensorState, how: Sampling):
         sizes, shape = input.shape[2:], grid.shape
         points = grid.reshape((shape[0], prod(shape[1:-1]), dims))
         change = points - points.detach()  # zeros that carry the gradient
@@ -153,7 +153,7 @@ def _base(size, align_corners: bool, kind) -> np.ndarray:
 
 
 @op(tangent="linear")
-def affine_grid_generator(xp, theta, size: tuple, align_corners: bool):
+def affine_grid_generator(xp, theta: Array, size: tuple, align_corners: bool):
     """The places to which affine maps take the elements of a picture or a volume of `size`.
 
     Shapes: theta (batch, dims, dims + 1) -> (batch, *size[2:], dims)
@@ -174,7 +174,7 @@ affine_grid_generator.derivative("theta", formula="Σ over elements of grad · (
 
 
 @op(tangent="linear")
-def affine_grid_generator_backward(xp, grad_output, size: tuple, align_corners: bool):
+def affine_grid_generator_backward(xp, grad_output: Array, size: tuple, align_corners: bool):
     """Σ over elements of grad_output · (coordinates, 1)."""
     wide = widened(grad_output).reshape((size[0], prod(size[2:]), len(size) - 2))
     return rounded(wide.swapaxes(1, 2) @ _base(size, align_corners, wide.dtype), grad_output.dtype)

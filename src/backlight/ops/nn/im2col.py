@@ -2,13 +2,14 @@
 
 from math import prod
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import patches
 from backlight.ops.nn.convolution_sizes import places_of
 from backlight.ops.nn.pooling_sizes import numbers_of
 from backlight.ops.number_operands import no_integers, no_kernel
+from backlight.sizes import Shape
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 
@@ -18,7 +19,7 @@ def _refuse_whole_numbers(kind):
 
 
 @op(node="Im2ColBackward0", tangent="linear", refuse=_refuse_whole_numbers)
-def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
+def im2col(xp, input: Array, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input
     places = places_of(stack.shape[2:], kernel_size, stride, padding, dilation)
@@ -29,12 +30,14 @@ def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, strid
 
 
 @im2col.derivative("input", formula="grad's columns added where they were seen")
-def im2col_input(grad, input_shape, kernel_size, dilation, padding, stride, ops):
+def im2col_input(
+    grad: Array, input_shape: Shape, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple, ops
+):
     return ops.col2im(grad, tuple(input_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
 @op(node="Col2ImBackward0", tangent="linear")
-def col2im(xp, input, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
+def col2im(xp, input: Array, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return zeros with each column added where the kernel stood."""
     places = places_of(output_size, kernel_size, stride, padding, dilation)
     channels = input.shape[-2] // prod(kernel_size)
@@ -119,7 +122,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @op(tangent="linear")
-def pixel_shuffle(xp, input, upscale_factor: int):
+def pixel_shuffle(xp, input: Array, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
 
     Shapes: input (…, channels · r², height, width) -> (…, channels, height · r, width · r)
@@ -141,7 +144,7 @@ pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels
 
 
 @op(tangent="linear")
-def pixel_unshuffle(xp, input, downscale_factor: int):
+def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     """Lay squares of r × r pixels out as r² channels.
 
     Shapes: input (…, channels, height · r, width · r) -> (…, channels · r², height, width)
@@ -174,7 +177,7 @@ def _checked_factor(name: str, option: str, factor: int, input) -> int:
 
 
 @op(tangent="linear")
-def channel_shuffle(xp, input, groups: int):
+def channel_shuffle(xp, input: Array, groups: int):
     """Mix channels: take the first of each group, then the second of each, …
 
     Shapes: input (batch, channels, …) -> as input

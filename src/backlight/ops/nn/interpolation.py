@@ -3,7 +3,7 @@
 The ops differ by their names and by how many dims they resize; kernels/nn/resampling.py computes all of them.
 """
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import resampling
@@ -22,7 +22,7 @@ def _declare(name: str, node: str):
     """Declare one of the ops."""
 
     @op(name=name, node=node, tangent="linear")
-    def upsample(xp, input, resizes: Resizes):
+    def upsample(xp, input: Array, resizes: Resizes):
         """Return the input with its last dims resized."""
         wide = widened(input)
         kind = wide.dtype.type if wide.dtype.kind == "f" else xp.float32
@@ -30,14 +30,14 @@ def _declare(name: str, node: str):
         return rounded(resampling.along_dims(wide, taps), input.dtype)
 
     @upsample.derivative("input", formula="each element's grad times its weights, added where it was taken from")
-    def upsample_input(grad, resizes, ops):
+    def upsample_input(grad: Array, resizes: Resizes, ops):
         return ops.upsample_backward(grad, resizes, name)
 
     return upsample
 
 
 @op(tangent="linear")
-def upsample_backward(xp, grad_output, resizes: Resizes, upsample: str):
+def upsample_backward(xp, grad_output: Array, resizes: Resizes, upsample: str):
     """The transpose of the resize: each gradient, times its weights, added where its element was taken from."""
     wide = widened(grad_output)
     taps = [resampling.transposed_taps(one, wide.dtype.type) for one in resizes]

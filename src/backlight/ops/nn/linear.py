@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg import matrix_products
@@ -25,6 +25,7 @@ from backlight.ops.linalg.matrix_products import (
 )
 from backlight.ops.number_operands import require_no_bools
 from backlight.ops.shape.reshaping import unsafe_view
+from backlight.sizes import Shape
 
 __all__ = ["bilinear"]
 
@@ -93,7 +94,7 @@ def check_rows_weight_and_bias(input, weight, bias) -> None:
 
 
 @op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
-def linear_without_bias(xp, input, weight):
+def linear_without_bias(xp, input: Array, weight: Array):
     """Rows times the transposed weight."""
     return (
         matrix_products.linear(input, weight, None)
@@ -103,20 +104,20 @@ def linear_without_bias(xp, input, weight):
 
 
 @linear_without_bias.derivative("input", formula="grad · weight")
-def linear_without_bias_input(grad, weight, input_shape, ops):
+def linear_without_bias_input(grad: Array, weight: Array, input_shape: Shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_without_bias_weight(grad, input, ops):
+def linear_without_bias_weight(grad: Array, input: Array, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
 
 
 @op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
-def linear_with_bias(xp, input, weight, bias):
+def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     """Rows times the transposed weight, plus bias."""
     kind = input.dtype
     if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize <= 2:
@@ -127,20 +128,20 @@ def linear_with_bias(xp, input, weight, bias):
 
 
 @linear_with_bias.derivative("input", formula="grad · weight")
-def linear_with_bias_input(grad, weight, input_shape, ops):
+def linear_with_bias_input(grad: Array, weight: Array, input_shape: Shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_with_bias_weight(grad, input, ops):
+def linear_with_bias_weight(grad: Array, input: Array, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
 
 
 @linear_with_bias.derivative("bias", formula="Σ grad over rows")
-def linear_with_bias_bias(grad, ops):
+def linear_with_bias_bias(grad: Array, ops):
     return matrix_products.column_sums(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.sum(grad, (0,))
 
 
@@ -150,7 +151,7 @@ linear_with_bias.tangent("bias")(lambda tangent: tangent)
 
 
 @op(name="view_of_rows", node="ViewBackward0", tangent="linear")
-def view_of_rows(xp, input, size: tuple):
+def view_of_rows(xp, input: Array, size: tuple):
     """A fresh result in another shape."""
     return input.reshape(size)
 

@@ -27,7 +27,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, *_mean_and_inverse(rows, eps, shape, input._data.dtype)
 
 
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803 - PyTorch's names
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
     Args:

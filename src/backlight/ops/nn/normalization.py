@@ -6,6 +6,7 @@ from numpy import ascontiguousarray, dtype, zeros
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import finfo, float32, from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import row_norms
@@ -37,7 +38,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     keeps=("mean", "inverse"),
     resting=("input", "weight", "bias"),
 )
-def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
+def native_layer_norm(
+    xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5
+):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
     x, size = ascontiguousarray(widened(input)), prod(normalized_shape)
@@ -81,7 +84,9 @@ def _shaped(array, shape):
 
 
 @native_layer_norm.decomposition
-def native_layer_norm_decomposition(input, weight, bias, normalized_shape, eps):
+def native_layer_norm_decomposition(
+    input: TensorState, weight: TensorState | None, bias: TensorState | None, normalized_shape: tuple, eps: float
+):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     centred = input - input.mean(dims, keepdim=True)
     out = centred * ((centred * centred).mean(dims, keepdim=True) + eps).rsqrt()
@@ -169,7 +174,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 
 @op(name="rms_norm", node="MulBackward0", keeps=("inverse",), refuse=no_integers("rms_norm"))
-def native_rms_norm(xp, input, weight: Array | None, normalized_shape: tuple, eps: float):
+def native_rms_norm(xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float):
     """x / √(mean(x²) + eps) · weight over the last dims."""
     x = ascontiguousarray(widened(input))
     out, _, inverse = row_norms.normalised(x, prod(normalized_shape), _columns(weight), None, eps, False)
@@ -184,7 +189,7 @@ def native_rms_norm_all(grad, input, weight, inverse, normalized_shape, needs, x
 
 
 @native_rms_norm.decomposition
-def native_rms_norm_decomposition(input, weight, normalized_shape, eps):
+def native_rms_norm_decomposition(input: TensorState, weight: TensorState | None, normalized_shape: tuple, eps: float):
     wide = input.float() if input.dtype.itemsize == 2 else input
     normal = wide * ((wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdim=True) + eps).rsqrt()
     if weight is None:

@@ -8,12 +8,13 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
 from backlight.ops.nn.pooling_sizes import Windows, check_dims, checked_places, numbers_of, windows_of
 from backlight.ops.number_operands import no_kernel, require_floats
+from backlight.sizes import Shape
 
 __all__ = [
     "avg_pool1d",
@@ -38,7 +39,7 @@ def largest_as(found, input, dims: int):
 
 
 @op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
-def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
+def add_at_places(xp, input: Array, places: Array, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
     if overlap or input.dtype.kind == "f":
         return pooling.added_at(input, places, sizes)
@@ -53,7 +54,7 @@ add_at_places.derivative("input", formula="grad at the places")(
 
 
 @op(node="GatherBackward0", tangent="linear")
-def taken_at_places(xp, input, places):
+def taken_at_places(xp, input: Array, places: Array):
     """The elements at flat places."""
     return xp.take(input, places)
 
@@ -74,14 +75,14 @@ def _declare_max(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def max_pool(xp, input, windows: Windows):
+    def max_pool(xp, input: Array, windows: Windows):
         """Return the largest element of each window, and where in its plane it lies."""
         stack = stacked(input, dims)
         found = pooling.largest_in_windows(widened(stack), windows, windows.places(stack.shape[2:]))
         return largest_as(found, input, dims)
 
     @max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def max_pool_input(grad, places, input_shape, windows, ops):
+    def max_pool_input(grad: Array, places: Array, input_shape: Shape, windows: Windows, ops):
         return ops.add_at_places(grad, places, input_shape, windows.overlap)
 
     return max_pool
@@ -166,7 +167,7 @@ def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
     @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear", resting=("input",))
-    def avg_pool(xp, input, windows: Windows, count_include_pad: bool, divisor_override: int | None):
+    def avg_pool(xp, input: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))
         places = windows.places(stack.shape[2:])
@@ -174,7 +175,9 @@ def _declare_mean(dims: int):
         return rounded(out if input.ndim == out.ndim else out[0], input.dtype)
 
     @avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
-    def avg_pool_input(grad, input_shape, windows, count_include_pad, divisor_override, ops):
+    def avg_pool_input(
+        grad: Array, input_shape: Shape, windows: Windows, count_include_pad: bool, divisor_override: int | None, ops
+    ):
         back = getattr(ops, f"avg_pool{dims}d_backward")
         return back(grad, input_shape, windows, count_include_pad, divisor_override)
 
@@ -188,7 +191,9 @@ def _declare_mean(dims: int):
         return rounded(out.reshape(input_sizes), grad_output.dtype)
 
     @avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
-    def avg_pool_backward_grad_output(grad, windows, count_include_pad, divisor_override, ops):
+    def avg_pool_backward_grad_output(
+        grad: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None, ops
+    ):
         return getattr(ops, f"avg_pool{dims}d")(grad, windows, count_include_pad, divisor_override)
 
     return avg_pool

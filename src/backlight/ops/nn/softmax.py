@@ -2,7 +2,7 @@
 
 import warnings
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
@@ -24,7 +24,7 @@ def softmax(input, dim, dtype=None):
 
 
 @op(name="softmax", tangent="symmetric")
-def along(xp, input, dim: int):
+def along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
     return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
@@ -36,7 +36,7 @@ along.derivative("input", formula="out · (grad − Σ grad · out)")(
 
 
 @op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
-def _softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: object = None):
+def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = rows.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
@@ -50,7 +50,7 @@ _softmax_backward_data.derivative("grad_output", formula="output · (grad − Σ
 @_softmax_backward_data.derivative(
     "output", formula="grad · (grad_output − Σ grad_output · output) − grad_output · Σ grad · output"
 )
-def _softmax_backward_data_output(grad, grad_output, output, dim, ops):
+def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array, dim: int, ops):
     first = grad * (grad_output - (grad_output * output).sum(dim, keepdims=True))
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
 
@@ -61,7 +61,7 @@ def _safe_softmax(input, dim, dtype=None):
 
 
 @op(name="_safe_softmax", node="SafeSoftmaxBackward0")
-def safely_along(xp, input, dim: int):
+def safely_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
@@ -85,7 +85,7 @@ def log_softmax(input, dim, dtype=None):
 
 
 @op(name="log_softmax")
-def log_along(xp, input, dim: int):
+def log_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
     return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
@@ -98,7 +98,7 @@ log_along.tangent("input")(lambda tangent, out, dim, ops: tangent - (ops.exp(out
 
 
 @op(name="_log_softmax_backward_data")
-def _log_softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: object = None):
+def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
     wide = rows.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)

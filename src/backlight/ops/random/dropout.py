@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
@@ -124,7 +124,7 @@ def native_dropout(input, p, train):
 
 
 @op(name="native_dropout", node="NativeDropoutBackward0", tangent="linear")
-def native_dropout_scaled(xp, input, mask, scale: float):
+def native_dropout_scaled(xp, input: Array, mask: Array, scale: float):
     """The elements that a mask keeps times `scale`, 0 elsewhere."""
     return input * (mask * input.dtype.type(scale))
 
@@ -135,7 +135,7 @@ native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask i
 
 
 @op(tangent="linear")
-def native_dropout_backward(xp, grad_output, mask, scale: float):
+def native_dropout_backward(xp, grad_output: Array, mask: Array, scale: float):
     """The gradient of `native_dropout`: grad_output · scale, 0 where the mask is False."""
     return grad_output * (mask * grad_output.dtype.type(scale))
 

@@ -1,14 +1,17 @@
 """Extremes: max, min, amax, amin, aminmax, argmax, argmin."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import flat_places, kept_shape, normalise_dim, reduced_dims, with_numpy_names
 from backlight.ops.type_promotion import INT64
+from backlight.sizes import Shape
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
@@ -33,7 +36,7 @@ def check_any(name: str, input, kind=ShapeError) -> None:
 
 
 @op
-def tie_weights(xp, input, extreme, dim: tuple | None = None):
+def tie_weights(xp, input: Array, extreme: Array, dim: tuple | None = None):
     """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN.
 
     The extreme may have been written to since. Where no element equals it, all is 0 without `dim`, NaN with one.
@@ -47,43 +50,45 @@ def tie_weights(xp, input, extreme, dim: tuple | None = None):
     return tied / xp.add.reduce(tied, reduced_dims(dim, input.ndim), input.dtype, None, True)
 
 
-def shared_between_ties(grad, input, out, dim, ops):
+def shared_between_ties(grad: Array, input: Array, out: Array, dim: tuple | None, ops):
     """Return the gradient of an extreme over `dim`: elements that tie for it get equal parts."""
     return grad.reshape(kept_shape(input.shape, dim)) * ops.tie_weights(input, out, () if dim is None else dim)
 
 
-def tied_tangent(tangent, input, out, dim, keepdim, ops):
+def tied_tangent(tangent: Array, input: Array, out: Array, dim: tuple | None, keepdim: bool, ops):
     """Return the tangent of an extreme over `dim`: the mean over the elements that tie for it."""
     return ops.sum(tangent * ops.tie_weights(input, out, dim), dim, keepdim)
 
 
-def tied_tangent_of_all(tangent, input, out, ops):
+def tied_tangent_of_all(tangent: Array, input: Array, out: Array, ops):
     """The same for an extreme of all elements."""
     return (tangent * ops.tie_weights(input, out, None)).sum()
 
 
-def selected_gradient(grad, input_shape, dim, keepdim, indices, ops):
+def selected_gradient(grad: Array, input_shape: Shape, dim: int, keepdim: bool, indices: Array, ops):
     """Return the gradient of the input of (values, indices) along `dim`."""
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
 
 
-def ordered_gradient(grad, input_shape, dim, indices, ops):
+def ordered_gradient(grad: Array, input_shape: Shape, dim: int, indices: Array, ops):
     """The same where `dim` stays."""
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
 
 
-def picked_tangent(tangent, out, dim, keepdim, ops):
+def picked_tangent(tangent: Array, out: Sequence[Array], dim: int, keepdim: bool, ops):
     """Return the tangents of (values, indices): the values' are taken where the values come from."""
     return value_selecting_reduction_backward_grad_output(tangent, out[1], dim, keepdim, ops), None
 
 
-def ordered_tangent(tangent, out, dim, ops):
+def ordered_tangent(tangent: Array, out: Sequence[Array], dim: int, ops):
     """The same where `dim` stays."""
     return picked_tangent(tangent, out, dim, True, ops)
 
 
 @op(node="ScatterBackward0", tangent="linear")
-def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, dim: int, keepdim: bool = True):
+def value_selecting_reduction_backward(
+    xp, grad_output: Array, indices: Array, size: tuple, dim: int, keepdim: bool = True
+):
     """Put each gradient where its value came from along `dim`, and 0 elsewhere."""
     if not size:
         return grad_output
@@ -94,7 +99,7 @@ def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, di
 
 
 @value_selecting_reduction_backward.derivative("grad_output", formula="grad, taken where the values came from")
-def value_selecting_reduction_backward_grad_output(grad, indices, dim, keepdim, ops):
+def value_selecting_reduction_backward_grad_output(grad: Array, indices: Array, dim: int, keepdim: bool, ops):
     if keepdim or grad.ndim == 0:
         return ops.gather(grad, dim, indices)
     kept = kept_shape(grad.shape, dim)
@@ -102,7 +107,7 @@ def value_selecting_reduction_backward_grad_output(grad, indices, dim, keepdim, 
 
 
 @op(node="MaxBackward1")
-def max_all(xp, input):
+def max_all(xp, input: Array):
     """The largest element."""
     check_any("max", input)
     return xp.maximum.reduce(input, None)
@@ -115,7 +120,7 @@ max_all.derivative("input", formula="grad, shared equally by the elements that a
 
 
 @op(node="MinBackward1")
-def min_all(xp, input):
+def min_all(xp, input: Array):
     """The smallest element."""
     check_any("min", input)
     return xp.minimum.reduce(input, None)
@@ -137,7 +142,7 @@ def extreme_along(name, extreme, find, input, dim, keepdim):
 
 
 @op(node="MaxBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.max)
-def max_dim(xp, input, dim: int, keepdim: bool = False):
+def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The largest elements along `dim`, and where they are."""
     values, indices = extreme_along("max", xp.maximum, xp.argmax, input, dim, keepdim)
     return (values, indices), xp.array(indices)
@@ -148,7 +153,7 @@ max_dim.tangent("input")(picked_tangent)
 
 
 @op(node="MinBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.min)
-def min_dim(xp, input, dim: int, keepdim: bool = False):
+def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)
     return (values, indices), xp.array(indices)
@@ -189,7 +194,7 @@ def extreme_over(name, extreme, input, dim, keepdim):
 
 
 @op(name="amax", node="AmaxBackward0")
-def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def amax_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
 
@@ -201,7 +206,7 @@ amax_dims.derivative("input", formula="grad, shared equally by the elements that
 
 
 @op(name="amin", node="AminBackward0")
-def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def amin_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
 
@@ -217,7 +222,7 @@ amin = with_numpy_names(amin_dims)
 
 
 @op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
-def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
+def both_extremes(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
     """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:
         raise ShapeError(
@@ -231,7 +236,7 @@ def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
 
 
 @both_extremes.derivative("input", formula="grads of min and max, each shared equally by the elements that tie for it")
-def both_extremes_input(grad, input, out, dim, ops):
+def both_extremes_input(grad: Sequence[Array | None], input: Array, out: Sequence[Array], dim: int | None, ops):
     parts = [shared_between_ties(g, input, end, dim, ops) for g, end in zip(grad, out) if g is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
@@ -255,14 +260,14 @@ def place_of(name, find, input, dim, keepdim):
 
 
 @op(name="argmax")
-def place_of_max(xp, input, dim: int | None = None, keepdim: bool = False):
+def place_of_max(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the largest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmax", input)
     return place_of("argmax", xp.argmax, input, dim, keepdim)
 
 
 @op(name="argmin")
-def place_of_min(xp, input, dim: int | None = None, keepdim: bool = False):
+def place_of_min(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the smallest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmin", input)
     return place_of("argmin", xp.argmin, input, dim, keepdim)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
@@ -21,7 +21,7 @@ __all__ = ["cdist", "dist", "renorm"]
 
 
 @op(promote="same", node="MaskedFillBackward0", tangent="symmetric")
-def divide_or_zero(xp, input, other):
+def divide_or_zero(xp, input: Array, other: Array):
     """Divide, with 0 where the divisor is 0: the derivative that PyTorch gives to a norm at 0."""
     zero = other == 0
     return rounded(input / (other + zero) * ~zero, input.dtype)
@@ -70,7 +70,7 @@ def gradient_of_length(grad, values, length, ord, dim, ops):
 
 
 @op(node="LinalgVectorNormBackward0")
-def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
+def linalg_vector_norm(xp, input: Array, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
     check_norm(input, ord, dims)
@@ -78,7 +78,7 @@ def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keep
 
 
 @linalg_vector_norm.derivative("input", formula="grad · sign(input) · (|input| / out)^(ord − 1); 0 where out is 0")
-def linalg_vector_norm_input(grad, input, out, ord, dim, ops):
+def linalg_vector_norm_input(grad: Array, input: Array, out: Array, ord: float, dim: tuple | None, ops):
     kept = kept_shape(input.shape, dim)
     return gradient_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
 
@@ -145,31 +145,31 @@ def _refuse_distances(*kinds):
 
 
 @op(promote="same", node="DistBackward0", refuse=_refuse_distances)
-def dist(xp, input, other, p: float = 2):
+def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
 
 
 @dist.derivative("input", formula="the slope of the p-norm at input − other")
-def dist_input(grad, input, other, out, p, ops):
+def dist_input(grad: Array, input: Array, other: Array, out: Array, p: float, ops):
     found = gradient_of_length(grad, input - other, out, p, None, ops)
     return None if found is None else ops.sum_to_size(found, tuple(input.shape))
 
 
 @dist.derivative("other", formula="minus the slope of the p-norm at input − other")
-def dist_other(grad, input, other, out, p, ops):
+def dist_other(grad: Array, input: Array, other: Array, out: Array, p: float, ops):
     found = gradient_of_length(-grad, input - other, out, p, None, ops)
     return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
 @op(name="cdist", node="CdistBackward0", resting=("x1", "x2"))
-def pairwise(xp, x1, x2, p: float = 2):
+def pairwise(xp, x1: Array, x2: Array, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
 
 
 @pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
-def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
+def pairwise_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, needs: tuple[bool, ...], ops):
     differences = x1[..., :, None, :] - x2[..., None, :, :]
     gradients = gradient_of_length(grad[..., None], differences, out[..., None], p, -1, ops)
     if gradients is None:
@@ -181,7 +181,7 @@ def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
 
 
 @op(name="_cdist_forward", node="CdistBackward0", resting=("x1", "x2"))
-def pairwise_near(xp, x1, x2, p: float):
+def pairwise_near(xp, x1: Array, x2: Array, p: float):
     """The same for p = 1 and p = 2 in float32 or float64: without an array of all differences."""
     first, second = _batched(x1, x2)
     found = distances.distances(first, xp.ascontiguousarray(second.swapaxes(1, 2)), p)
@@ -189,7 +189,7 @@ def pairwise_near(xp, x1, x2, p: float):
 
 
 @pairwise_near.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
-def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
+def pairwise_near_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, needs: tuple[bool, ...], xp):
     first, second = _batched(x1, x2)
     grad, out = (xp.ascontiguousarray(each).reshape((len(first), *each.shape[-2:])) for each in (grad, out))
     gradients = distances.distance_gradients(grad, first, second, out, p)
@@ -239,7 +239,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 
 @op(node="RenormBackward0")
-def renorm(xp, input, p: float, dim: int, maxnorm: float):
+def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)
     check_norm(input, p, others)
@@ -248,7 +248,7 @@ def renorm(xp, input, p: float, dim: int, maxnorm: float):
 
 
 @renorm.derivative("input", formula="grad · factor + (Σ grad · input) · ∂factor/∂norm · ∂norm/∂input")
-def renorm_input(grad, input, p, dim, maxnorm, ops):
+def renorm_input(grad: Array, input: Array, p: float, dim: int, maxnorm: float, ops):
     others = other_dims(input, p, dim, maxnorm)
     norms = ops.linalg_vector_norm(input, p, others, True)
     over, factors = norms > maxnorm, maxnorm / (norms + 1e-7)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
@@ -55,7 +55,7 @@ def _check_median(input) -> None:
 
 
 @op(node="MedianBackward0")
-def median_all(xp, input):
+def median_all(xp, input: Array):
     """The lower median of all elements."""
     return median_of_all(input, False)
 
@@ -67,7 +67,7 @@ median_all.derivative("input", formula="grad, shared equally by the elements tha
 
 
 @op(node="NanmedianBackward0")
-def nanmedian_all(xp, input):
+def nanmedian_all(xp, input: Array):
     """The lower median of all elements that are not NaN."""
     return median_of_all(input, True)
 
@@ -79,7 +79,7 @@ nanmedian_all.derivative("input", formula="grad, shared equally by the elements 
 
 
 @op(node="MedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.median)
-def median_dim(xp, input, dim: int, keepdim: bool = False):
+def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim`, and where they are."""
     values, indices = median_along("median", input, dim, keepdim, False)
     return (values, indices), xp.array(indices)
@@ -90,7 +90,7 @@ median_dim.tangent("input")(picked_tangent)
 
 
 @op(node="NanmedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.nanmedian)
-def nanmedian_dim(xp, input, dim: int, keepdim: bool = False):
+def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim` of the elements that are not NaN, and where they are."""
     values, indices = median_along("nanmedian", input, dim, keepdim, True)
     return (values, indices), xp.array(indices)
@@ -113,7 +113,7 @@ def nanmedian(input, dim=None, keepdim=False):
 
 
 @op(name="mode", node="ModeBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.mode)
-def mode_dim(xp, input, dim: int = -1, keepdim: bool = False):
+def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     """The most frequent values along `dim`, and where each occurs last."""
     values, indices = most_frequent(xp, input, normalise_dim(dim, input.ndim), keepdim)
     return (values, indices), xp.array(indices)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
@@ -18,6 +18,7 @@ from backlight.ops.dims import (
     with_numpy_names,
 )
 from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
+from backlight.sizes import Shape
 
 __all__ = ["all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum"]
 
@@ -53,7 +54,7 @@ def with_numpy_options(numpy_options: dict, dim, keepdim) -> tuple:
 
 
 @op(node="ExpandBackward0", tangent="linear")
-def spread(xp, input, size: tuple, dims: tuple | None = None):
+def spread(xp, input: Array, size: tuple, dims: tuple | None = None):
     """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
     kept = input if dims is None else input.reshape(kept_shape(size, dims))
     full = xp.empty(size, input.dtype)
@@ -69,7 +70,7 @@ spread.derivative("input", formula="grad, summed over dims")(
 
 
 @op(node="SumBackward0", tangent="linear")
-def sum_all(xp, input):
+def sum_all(xp, input: Array):
     """The sum of all elements."""
     return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
 
@@ -80,7 +81,7 @@ sum_all.derivative("input", formula="grad, repeated over the shape of input")(
 
 
 @op(name="sum", node="SumBackward1", tangent="linear")
-def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def sum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
@@ -107,7 +108,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
 
 
 @op(name="nansum", node="NansumBackward0")
-def nansum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def nansum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
     return add_up(xp, present, reduced_dims(dim, input.ndim), keepdim)
@@ -144,7 +145,7 @@ def average(xp, input, dims=None, keepdim=False):
 
 
 @op(node="MeanBackward0", tangent="linear")
-def mean_all(xp, input):
+def mean_all(xp, input: Array):
     """The mean of all elements."""
     return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
 
@@ -155,13 +156,13 @@ mean_all.derivative("input", formula="grad / n, repeated over the shape of input
 
 
 @op(name="mean", node="MeanBackward1", tangent="linear")
-def mean_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def mean_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
 
 @mean_dims.derivative("input", formula="grad / n, repeated over dim")
-def mean_dims_input(grad, input_shape, dim, ops):
+def mean_dims_input(grad: Array, input_shape: Shape, dim: tuple | None, ops):
     return ops.spread(grad / reduced_count(input_shape, dim), input_shape, reduced_dims(dim, len(input_shape)))
 
 
@@ -213,27 +214,27 @@ def products_of_others(input, dim: int, ops):
 
 
 @op(name="prod_all", node="ProdBackward0")
-def prod_all(xp, input):
+def prod_all(xp, input: Array):
     """The product of all elements."""
     return multiply_up(xp, input, None)
 
 
 @prod_all.derivative("input", formula="grad · ∏ of the other elements (= grad · out / input where no element is 0)")
-def prod_all_input(grad, input, out, ops):
+def prod_all_input(grad: Array, input: Array, out: Array, ops):
     if has_zero(input):
         return (grad * products_of_others(input.reshape((-1,)), 0, ops)).reshape(input.shape)
     return grad * out / input
 
 
 @op(name="prod", node="ProdBackward1")
-def prod_dim(xp, input, dim: int, keepdim: bool = False):
+def prod_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The product over `dim`."""
     dim = normalise_dim(dim, input.ndim)
     return multiply_up(xp, input, dim if input.ndim else (), keepdim)
 
 
 @prod_dim.derivative("input", formula="grad · ∏ of the other elements along dim")
-def prod_dim_input(grad, input, out, dim, ops):
+def prod_dim_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     kept = kept_shape(input.shape, dim)
@@ -257,13 +258,13 @@ def truth(reduce, input, dim, keepdim):
 
 
 @op(name="all")
-def all_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def all_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether no element is 0, of all elements or over `dim`."""
     return truth(xp.logical_and.reduce, input, dim, keepdim)
 
 
 @op(name="any")
-def any_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def any_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether some element is not 0, of all elements or over `dim`."""
     return truth(xp.logical_or.reduce, input, dim, keepdim)
 
@@ -273,13 +274,13 @@ any = with_numpy_names(any_true)
 
 
 @op
-def count_nonzero(xp, input, dim: tuple | None = None):
+def count_nonzero(xp, input: Array, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
 
 @op(name="logsumexp", promote="float")
-def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
+def logsumexp_dims(xp, input: Array, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)
     values = widened(input)
@@ -290,13 +291,13 @@ def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
 
 
 @logsumexp_dims.derivative("input", formula="grad · exp(input − out)")
-def logsumexp_input(grad, input, out, dim, ops):
+def logsumexp_input(grad: Array, input: Array, out: Array, dim: tuple, ops):
     kept = kept_shape(input.shape, dim)
     return grad.reshape(kept) * ops.exp(input - out.reshape(kept))
 
 
 @logsumexp_dims.tangent("input")
-def logsumexp_tangent(tangent, input, out, dim, keepdim, ops):
+def logsumexp_tangent(tangent: Array, input: Array, out: Array, dim: tuple, keepdim: bool, ops):
     return ops.sum(tangent * ops.exp(input - out.reshape(kept_shape(input.shape, dim))), dim, keepdim)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from ml_dtypes import finfo
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -47,7 +47,7 @@ def scan(accumulate, input, dim, reverse: bool = False):
 
 
 @op(name="cumsum", node="CumsumBackward0", tangent="linear")
-def running_sum(xp, input, dim: int):
+def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
 
@@ -56,7 +56,7 @@ running_sum.derivative("input", formula="Σ_{i≥k} grad_i")(lambda grad, dim, o
 
 
 @op(node="FlipBackward0", tangent="linear")
-def reverse_cumsum(xp, input, dim: int):
+def reverse_cumsum(xp, input: Array, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
     return scan(slices.running_sum, input, dim, True)
 
@@ -72,7 +72,7 @@ def cumsum(input, dim, *, dtype=None):
 
 
 @op(tangent="linear", tangent_with={"fill": 0.0})
-def shift(xp, input, dim: int, by: int, fill: float = 0.0):
+def shift(xp, input: Array, dim: int, by: int, fill: float = 0.0):
     """Move the elements `by` places along `dim`; what falls off the end is lost, the gap is filled."""
     if input.ndim == 0:
         return xp.full_like(input, fill)
@@ -87,7 +87,7 @@ shift.derivative("input", formula="grad, moved back")(lambda grad, dim, by, ops:
 
 
 @op
-def linear_recurrence(xp, factors, terms, *, dim: int, reverse: bool = False):
+def linear_recurrence(xp, factors: Array, terms: Array, *, dim: int, reverse: bool = False):
     """Solve out_k = terms_k + factors_k · out_{k−1} (out_{k+1} with `reverse`) along `dim`.
 
     Two steps are again a step of that form, so that log₂ n passes over whole arrays are enough.
@@ -109,7 +109,7 @@ def adjoint(grad, factors, dim, reverse, ops):
 
 
 @linear_recurrence.derivative("factors", formula="λ_k · out_{k−1}, with λ_k = grad_k + factors_{k+1} · λ_{k+1}")
-def linear_recurrence_factors(grad, factors, out, dim, reverse, ops):
+def linear_recurrence_factors(grad: Array, factors: Array, out: Array, dim: int, reverse: bool, ops):
     return adjoint(grad, factors, dim, reverse, ops) * ops.shift(out, dim, -1 if reverse else 1)
 
 
@@ -119,13 +119,13 @@ linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · 
 
 
 @op(name="cumprod", node="CumprodBackward0")
-def running_product(xp, input, dim: int):
+def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)
 
 
 @running_product.derivative("input", formula="Σ_{i≥k} grad_i · ∏_{j≤i, j≠k} input_j")
-def running_product_input(grad, input, out, dim, ops):
+def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     if has_zero(input):
@@ -146,7 +146,7 @@ def _check_scanned(name: str, dtype) -> None:
 
 
 @op(name="logcumsumexp", promote="float", refuse=no_integers("logcumsumexp_out_cpu"))
-def running_logsumexp(xp, input, dim: int):
+def running_logsumexp(xp, input: Array, dim: int):
     """Running log Σ exp along `dim`."""
     return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)
 
@@ -154,7 +154,7 @@ def running_logsumexp(xp, input, dim: int):
 @running_logsumexp.derivative(
     "input", formula="λ_k · exp(input_k − out_k), with λ_k = grad_k + exp(out_k − out_{k+1}) · λ_{k+1}"
 )
-def running_logsumexp_input(grad, input, out, dim, ops):
+def running_logsumexp_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     reached = ops.clamp_to_numbers(out, lowest(out.dtype), None)  # finite: -inf − -inf would be NaN
@@ -187,7 +187,7 @@ def running_extreme(input, dim, largest: bool):
     keeps=("indices",),
     returns=return_types.cummax,
 )
-def running_max(xp, input, dim: int):
+def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
     return (values, indices), xp.array(indices)
@@ -207,7 +207,7 @@ running_max.derivative("input", formula="Σ grad_i over the i whose extreme is t
     keeps=("indices",),
     returns=return_types.cummin,
 )
-def running_min(xp, input, dim: int):
+def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)
     return (values, indices), xp.array(indices)
@@ -220,7 +220,7 @@ running_min.derivative("input", formula="Σ grad_i over the i whose extreme is t
 
 
 @op(node="ScatterAddBackward0", tangent="linear")
-def cummaxmin_backward(xp, grad_output, indices, dim: int):
+def cummaxmin_backward(xp, grad_output: Array, indices: Array, dim: int):
     """Add each gradient at the place where its running extreme was found."""
     if grad_output.ndim == 0:
         return grad_output

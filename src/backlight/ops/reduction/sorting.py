@@ -53,7 +53,7 @@ def picked(values, indices, dim: int):
 
 
 @op(name="sort", node="SortBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.sort)
-def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool = False):
+def sort_dim(xp, input: Array, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """The elements in order along `dim`, and where each was; sorting is always stable."""
     dim = normalise_dim(dim, input.ndim)
     if input.ndim == 0:
@@ -89,7 +89,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 
 
 @op(name="topk", node="TopkBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.topk)
-def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
+def topk_dim(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """The k largest (or smallest) elements along `dim` in order, and where they are."""
     if input.dtype.kind == "b":
         raise ShapeError("topk does not support bool dtypes on CPU; convert the input with .long()")
@@ -125,7 +125,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     returns=return_types.kthvalue,
     refuse=no_bools("kthvalue_cpu"),
 )
-def kthvalue_dim(xp, input, k: int, dim: int = -1, keepdim: bool = False):
+def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)
     length = input.shape[dim] if input.ndim else 1
@@ -157,7 +157,7 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 
 
 @op(name="unique", outputs=3)
-def distinct(xp, input, dim: int | None = None):
+def distinct(xp, input: Array, dim: int | None = None):
     """The distinct values in order; for each element, which one it is; how often each occurs."""
     if dim is None:
         values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
@@ -169,7 +169,7 @@ def distinct(xp, input, dim: int | None = None):
 
 
 @op(name="unique_consecutive", outputs=3)
-def distinct_runs(xp, input, dim: int | None = None):
+def distinct_runs(xp, input: Array, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
     dim = None if dim is None else _dim_of_rows(input, dim)
     rows = input.reshape(-1) if dim is None else xp.moveaxis(input, dim, 0)
@@ -211,7 +211,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 
 @op(name="isin")
-def is_member(xp, elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
+def is_member(xp, elements: Array, test_elements: Array, *, assume_unique: bool = False, invert: bool = False):
     """Whether each element is among `test_elements`."""
     for array in (elements, test_elements):
         if array.dtype.kind == "b":
@@ -285,7 +285,7 @@ def _as_tensor_like(value, other):
 
 
 @op
-def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
+def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
     """Count the elements in equal bins from `min` to `max`, or from the least to the greatest if both are 0."""
     if not is_float(input.dtype):
         raise UnsupportedError(
@@ -317,7 +317,7 @@ def _counts_in_bins(input, bins: int, low, high):
 
 
 @op
-def bincount(xp, input, weights: Array | None = None, minlength: int = 0):
+def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0):
     """Count how often each number from 0 up occurs, or add up `weights` there."""
     input = owned(input)
     if input.ndim != 1 or is_float(input.dtype) or (input.size and input.min() < 0):

@@ -1,8 +1,9 @@
 """Statistics: variances, standard deviations, covariances."""
 
 import math
+from collections.abc import Sequence
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
@@ -47,7 +48,7 @@ def variance_gradient(grad, input, dim, correction, ops):
 
 
 @op(name="var", node="VarBackward0")
-def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def var_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
     return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
 
@@ -58,38 +59,40 @@ var_dims.derivative("input", formula="2 / (n − correction) · grad · (input �
 
 
 @op(name="std", node="StdBackward0")
-def std_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def std_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
     return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
 
 
 @std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
-def std_input(grad, input, out, dim, correction, ops):
+def std_input(grad: Array, input: Array, out: Array, dim: tuple | None, correction: float, ops):
     return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
 
 
 @op(name="var_mean", node="VarMeanBackward0", outputs=2)
-def var_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def var_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
     return rounded(found, input.dtype), rounded(mean, input.dtype)
 
 
 @var_mean_dims.derivative("input", formula="that of the variance plus that of the mean")
-def var_mean_input(grad, input, dim, correction, ops):
+def var_mean_input(grad: Sequence[Array | None], input: Array, dim: tuple | None, correction: float, ops):
     found = None if grad[0] is None else variance_gradient(grad[0], input, dim, correction, ops)
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
 @op(name="std_mean", node="StdMeanBackward0", outputs=2)
-def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def std_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
     return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
 
 
 @std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
-def std_mean_input(grad, input, out, dim, correction, ops):
+def std_mean_input(
+    grad: Sequence[Array | None], input: Array, out: Sequence[Array], dim: tuple | None, correction: float, ops
+):
     grad_input = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
     found = None if grad_input is None else variance_gradient(grad_input, input, dim, correction, ops)
     return with_mean_gradient(found, grad[1], input, dim, ops)

@@ -4,7 +4,7 @@ from operator import index
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
@@ -13,7 +13,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.index_selection import index_select, owned
 from backlight.ops.shape.reshaping import flatten, reshape, unsqueeze
-from backlight.sizes import Size, broadcast, check_storage, sizes_given, storage_errors
+from backlight.sizes import Shape, Size, broadcast, check_storage, sizes_given, storage_errors
 
 __all__ = ["broadcast_shapes", "broadcast_tensors", "broadcast_to", "repeat_interleave", "tile"]
 
@@ -21,7 +21,7 @@ ndarray = np.ndarray
 
 
 @op(view=True)
-def expand(xp, input, size: tuple):
+def expand(xp, input: Array, size: tuple):
     """Repeat dims of size 1, and add dims in front, without copying; -1 keeps a size."""
     return repeated_view(xp, input, size)
 
@@ -100,7 +100,7 @@ def broadcast_to(input, *sizes, size=None):
 
 
 @op(name="sum_to_size", node="SumBackward1", tangent="linear")
-def summed_to_size(xp, input, size: tuple):
+def summed_to_size(xp, input: Array, size: tuple):
     """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
     return sum_to_shape(input, size)
 
@@ -157,13 +157,13 @@ def broadcast_tensors(*tensors) -> tuple:
 
 
 @op(tangent="linear")
-def repeat(xp, input, repeats: tuple):
+def repeat(xp, input: Array, repeats: tuple):
     """The tensor laid `repeats` times side by side, in a copy."""
     return xp.tile(input, repeats)
 
 
 @repeat.derivative("input", formula="grad, summed over the copies")
-def repeat_input(grad, input_shape, repeats, ops):
+def repeat_input(grad: Array, input_shape: Shape, repeats: tuple, ops):
     added = len(repeats) - len(input_shape)
     sizes = (1,) * added + tuple(input_shape)
     apart = tuple(part for pair in zip(repeats, sizes) for part in pair)

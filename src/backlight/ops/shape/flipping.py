@@ -1,6 +1,6 @@
 """Other orders of the slices: flip, roll, rot90. All copy."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
@@ -10,7 +10,7 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
 @op(name="flip", tangent="linear")
-def flipped(xp, input, dims: tuple):
+def flipped(xp, input: Array, dims: tuple):
     """The slices along some dims in reverse order."""
     wanted = normalise_dims(dims, input.ndim)
     if not input.ndim:
@@ -51,7 +51,7 @@ def flipud(input):
 
 
 @op(name="roll", tangent="linear")
-def rolled(xp, input, shifts: tuple, dims: tuple):
+def rolled(xp, input: Array, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
 
@@ -80,7 +80,7 @@ def roll(input, shifts, dims=()):
 
 
 @op(name="rot90", tangent="linear")
-def turned(xp, input, k: int, dims: tuple):
+def turned(xp, input: Array, k: int, dims: tuple):
     """The plane of two dims turned by k quarters, from the first towards the second."""
     return xp.array(xp.rot90(input, k, dims), order="C")
 

@@ -1,12 +1,13 @@
 """Join tensors: cat, stack and functions that use them."""
 
+from collections.abc import Sequence
 from itertools import combinations as chosen
 from itertools import combinations_with_replacement as chosen_again
 from math import comb
 
 import numpy as np
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.dims import normalise_dim
@@ -15,7 +16,7 @@ from backlight.ops.indexing.index_selection import take
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
 from backlight.ops.type_promotion import promote_types
-from backlight.sizes import check_work, sizes_given, storage_errors
+from backlight.sizes import Shape, check_work, sizes_given, storage_errors
 from backlight.system.user_warnings import warn_once
 
 __all__ = [
@@ -92,7 +93,7 @@ def _check_joined(arrays, dim: int) -> int:
 
 
 @joined.derivative("tensors", formula="for each tensor its part of grad")
-def joined_tensors(grad, tensors_shape, dim, needs, ops):
+def joined_tensors(grad: Array, tensors_shape: Sequence[Shape], dim: int, needs: tuple[bool, ...], ops):
     dim, start, grads = dim % grad.ndim, 0, []
     for shape, needed in zip(tensors_shape, needs):
         if shape == (0,):
@@ -143,7 +144,7 @@ def stacked(xp, tensors: Arrays, dim: int):
 
 
 @stacked.derivative("tensors", formula="for each tensor its slice of grad")
-def stacked_tensors(grad, dim, needs, ops):
+def stacked_tensors(grad: Array, dim: int, needs: tuple[bool, ...], ops):
     return [ops.select(grad, dim, place) if needed else None for place, needed in enumerate(needs)]
 
 
@@ -211,7 +212,7 @@ def block_shape(shape) -> tuple:
 
 
 @blocks.derivative("tensors", formula="for each tensor its block of grad")
-def blocks_tensors(grad, tensors_shape, needs, ops):
+def blocks_tensors(grad: Array, tensors_shape: Sequence[Shape], needs: tuple[bool, ...], ops):
     grads, row, column = [], 0, 0
     for shape, needed in zip(tensors_shape, needs):
         rows, columns = block_shape(shape)

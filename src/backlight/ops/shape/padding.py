@@ -4,17 +4,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.number_operands import no_bools
 from backlight.ops.scalars import element, is_plain
+from backlight.sizes import Shape
 
 __all__ = ["constant_pad_nd"]
 
 
 @op(tangent="linear", tangent_with={"value": 0})
-def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
+def constant_pad_nd(xp, input: Array, pad: tuple, value: float = 0):
     """`input` with slices of one value at the ends of its last dims; a negative count takes slices away.
 
     Args:
@@ -73,7 +74,7 @@ def _repeated(xp, input, pad, mode: str):
 
 
 @op(tangent="linear")
-def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode: str):
+def repeating_pad_backward(xp, grad_output: Array, input_sizes: tuple, pad: tuple, mode: str):
     """The gradients of repeated slices, added at the slices that they repeat."""
     for dim, (size, (before, behind)) in enumerate(zip(input_sizes, _pairs(pad, len(input_sizes)))):
         if before or behind:
@@ -100,12 +101,12 @@ def _declare(name: str, node: str):
         resting=() if circular else ("input",),
         refuse=None if circular else no_bools(name),
     )
-    def repeating_pad(xp, input, pad: tuple, mode: str):
+    def repeating_pad(xp, input: Array, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)
 
     @repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
-    def repeating_pad_input(grad, input_shape, pad, mode, ops):
+    def repeating_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
         return ops.repeating_pad_backward(grad, input_shape, pad, mode)
 
     return repeating_pad

@@ -5,14 +5,14 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import writable
 from backlight.errors import ArgumentError, ShapeError
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
-from backlight.sizes import sizes_given
+from backlight.sizes import Shape, sizes_given
 
 __all__ = [
     "atleast_1d",
@@ -30,7 +30,7 @@ ndarray = np.ndarray
 
 
 @op(view=True)
-def alias(xp, input):
+def alias(xp, input: Array):
     """The same tensor again, as a view."""
     return input[...]
 
@@ -41,7 +41,7 @@ alias.derivative("input", formula="grad")(lambda grad: grad)
 def _reshaping(name: str, meaning: str):
     """Declare one of the ops that give the same memory another shape; they differ by their names only."""
 
-    def forward(xp, input, size: tuple):
+    def forward(xp, input: Array, size: tuple):
         try:
             return input.reshape(size, copy=False)
         except (ValueError, TypeError):
@@ -51,7 +51,7 @@ def _reshaping(name: str, meaning: str):
     made = op(forward, name=name, view=True)
 
     @made.derivative("input", formula="grad in the shape of input")
-    def reshaped_input(grad, input_shape):
+    def reshaped_input(grad: Array, input_shape: Shape):
         return grad.reshape(input_shape)
 
     return made
@@ -62,7 +62,7 @@ reshape_alias = _reshaping("reshape_alias", "The same as `view`, of memory with 
 
 
 @op(view=True, node="ViewBackward1")
-def view_as_dtype(xp, input, kind: np.dtype):
+def view_as_dtype(xp, input: Array, kind: np.dtype):
     """The same bytes, read as elements of another dtype."""
     return input.view(kind)
 
@@ -92,7 +92,7 @@ def _check_bytes(data, kind: np.dtype) -> None:
 
 
 @op(node="UnsafeViewBackward0", tangent="linear")
-def unsafe_view(xp, input, size: tuple):
+def unsafe_view(xp, input: Array, size: tuple):
     """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)
 
@@ -205,7 +205,7 @@ def ravel(input):
 
 
 @op(name="squeeze_all", node="SqueezeBackward0", view=True)
-def squeezed(xp, input):
+def squeezed(xp, input: Array):
     """Drop all dims of size 1."""
     return input.squeeze()
 
@@ -214,7 +214,7 @@ squeezed.derivative("input", formula="grad in the shape of input")(lambda grad, 
 
 
 @op(name="squeeze", node="SqueezeBackward1", view=True)
-def squeezed_dim(xp, input, dim: int):
+def squeezed_dim(xp, input: Array, dim: int):
     """Drop one dim if its size is 1."""
     dim = normalise_dim(dim, input.ndim)
     return input.squeeze(dim) if input.ndim and input.shape[dim] == 1 else input[...]
@@ -226,7 +226,7 @@ squeezed_dim.derivative("input", formula="grad in the shape of input")(
 
 
 @op(name="squeeze_dims", node="SqueezeBackward2", view=True)
-def squeezed_dims(xp, input, dim: tuple):
+def squeezed_dims(xp, input: Array, dim: tuple):
     """Drop those of the named dims whose size is 1."""
     dims = normalise_dims(dim, input.ndim)
     return input.squeeze(tuple(one for one in dims if input.ndim and input.shape[one] == 1))
@@ -247,7 +247,7 @@ def squeeze(input, dim=None, *dims):
 
 
 @op(view=True)
-def unsqueeze(xp, input, dim: int):
+def unsqueeze(xp, input: Array, dim: int):
     """Add a dim of size 1 before `dim`; -1 adds it at the end."""
     dim = normalise_dim(dim, input.ndim + 1)
     return input.reshape((*input.shape[:dim], 1, *input.shape[dim:]))

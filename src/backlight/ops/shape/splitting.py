@@ -1,12 +1,15 @@
 """One tensor made several views: split, chunk, unbind, tensor_split."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ShapeError, StorageError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.indexing.slicing import at, sliced
+from backlight.sizes import Shape
 
 __all__ = [
     "chunk",
@@ -68,18 +71,18 @@ def joined_gradients(grads, sizes, input_shape, dim: int, ops):
 
 
 @op(name="split", outputs="many", view=True)
-def split_evenly(xp, input, split_size: int, dim: int):
+def split_evenly(xp, input: Array, split_size: int, dim: int):
     """Views of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return _parts(input, equal_sizes(input.shape[dim], split_size), dim)
 
 
 @split_evenly.derivative("input", formula="the gradients of the parts, joined")
-def split_evenly_input(grad, split_size, dim, input_shape, ops):
+def split_evenly_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
     return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
 
 
 @op(name="split_with_sizes", outputs="many", view=True)
-def split_by_sizes(xp, input, split_sizes: tuple, dim: int):
+def split_by_sizes(xp, input: Array, split_sizes: tuple, dim: int):
     """Views of as many slices along `dim` as each of `split_sizes` says."""
     return _parts(input, split_sizes, dim)
 
@@ -90,13 +93,13 @@ split_by_sizes.derivative("input", formula="the gradients of the parts, joined")
 
 
 @op(name="unsafe_split", outputs="many", tangent="linear")
-def split_off(xp, input, split_size: int, dim: int):
+def split_off(xp, input: Array, split_size: int, dim: int):
     """Copies of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return [xp.array(part) for part in _parts(input, equal_sizes(input.shape[dim], split_size), dim)]
 
 
 @split_off.derivative("input", formula="the gradients of the parts, joined")
-def split_off_input(grad, split_size, dim, input_shape, ops):
+def split_off_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
     return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
 
 
@@ -190,13 +193,13 @@ def unsafe_chunk(input, chunks, dim=0):
 
 
 @op(name="unbind", outputs="many", view=True)
-def unbound(xp, input, dim: int):
+def unbound(xp, input: Array, dim: int):
     """All slices along `dim`, as views without that dim."""
     return [input[at(dim, place)] for place in range(input.shape[dim])]
 
 
 @unbound.derivative("input", formula="the gradients of the slices, stacked")
-def unbound_input(grad, dim, input_shape, ops):
+def unbound_input(grad: Sequence[Array | None], dim: int, input_shape: Shape, ops):
     present = next(one for one in grad if one is not None)
     shape = (*input_shape[:dim], *input_shape[dim + 1 :])
     return ops.stack([ops.new_zeros(present, shape) if one is None else one for one in grad], dim)

@@ -5,20 +5,20 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
-from backlight.sizes import storage_errors
+from backlight.sizes import Shape, storage_errors
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
 
 @op(view=True)
-def unfold(xp, input, dimension: int, size: int, step: int):
+def unfold(xp, input: Array, dimension: int, size: int, step: int):
     """All windows of `size` slices along a dim, each `step` further, the window's slices as a new last dim."""
     dim = normalise_dim(dimension, input.ndim)
     length = input.shape[dim] if input.ndim else 1
@@ -44,7 +44,7 @@ unfold.derivative("input", formula="grad, summed over the windows that hold an e
 
 
 @op(node="UnfoldBackwardBackward0", tangent="linear")
-def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: int):
+def unfold_backward(xp, grad_in: Array, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)
     dim = normalise_dim(dim, out.ndim)
@@ -61,7 +61,7 @@ unfold_backward.derivative("grad_in", formula="the windows of grad")(
 
 
 @op(node="UnfoldBackward0_copy", tangent="linear")
-def unfold_copy(xp, input, dimension: int, size: int, step: int):
+def unfold_copy(xp, input: Array, dimension: int, size: int, step: int):
     """The same as `unfold`, copied."""
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
 
@@ -72,13 +72,13 @@ unfold_copy.derivative("input", formula="grad, summed over the windows that hold
 
 
 @op(name="as_strided", view=True)
-def strided_view(xp, input, positions: np.ndarray, data: np.ndarray):
+def strided_view(xp, input: Array, positions: np.ndarray, data: np.ndarray):
     """A view of memory that the tensor shares: `data`, whose elements lie at `positions` of it, counted row by row."""
     return data
 
 
 @strided_view.derivative("input", formula="grad, added at the places that the view shows; lost beyond the input")
-def strided_view_input(grad, input_shape, positions, ops):
+def strided_view_input(grad: Array, input_shape: Shape, positions: np.ndarray, ops):
     size = math.prod(input_shape)
     if not (positions == size).any():
         return ops.add_positions(grad, shape=input_shape, positions=positions)
@@ -87,7 +87,7 @@ def strided_view_input(grad, input_shape, positions, ops):
 
 
 @strided_view.tangent("input")
-def strided_view_tangent(tangent, input, positions, data, ops):
+def strided_view_tangent(tangent: Array, input: Array, positions: np.ndarray, data: np.ndarray, ops):
     return ops.as_strided(tangent, positions, same_part(writable(tangent), writable(input), data))
 
 
@@ -152,7 +152,7 @@ def storage_offset_of(tensor) -> int:
 
 
 @op(name="as_strided_scatter", tangent="linear")
-def strided_scatter(xp, input, src, positions: np.ndarray):
+def strided_scatter(xp, input: Array, src: Array, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")
     out.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)

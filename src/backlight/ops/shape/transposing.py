@@ -1,6 +1,6 @@
 """Other orders of the dims: transpose, permute and their relatives. All are views."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
@@ -10,7 +10,7 @@ __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", 
 
 
 @op(view=True)
-def transpose(xp, input, dim0: int, dim1: int):
+def transpose(xp, input: Array, dim0: int, dim1: int):
     """Swap two dims."""
     try:
         return input.swapaxes(dim0, dim1)
@@ -26,7 +26,7 @@ transpose.derivative("input", formula="grad with the same dims swapped")(
 
 
 @op(view=True)
-def t(xp, input):
+def t(xp, input: Array):
     """Swap the dims of a matrix; leave fewer dims as they are."""
     if input.ndim > 2:
         raise ShapeError(
@@ -39,7 +39,7 @@ t.derivative("input", formula="gradᵀ")(lambda grad, ops: ops.t(grad))
 
 
 @op(name="permute", view=True)
-def permuted(xp, input, dims: tuple):
+def permuted(xp, input: Array, dims: tuple):
     """The dims in another order."""
     try:
         return input.transpose(dims)

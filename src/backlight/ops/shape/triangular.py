@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
 from backlight.dtypes import int64, to_numpy_dtype
 from backlight.engine.tensor_state import wrap
@@ -30,7 +30,7 @@ def _check_matrix(name: str, input) -> None:
 
 
 @op(tangent="linear")
-def tril(xp, input, diagonal: int = 0):
+def tril(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
     return triangle_kept(input, diagonal, False)
@@ -40,7 +40,7 @@ tril.derivative("input", formula="grad on and below the diagonal")(lambda grad, 
 
 
 @op(tangent="linear")
-def triu(xp, input, diagonal: int = 0):
+def triu(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)
     return triangle_kept(input, diagonal, True)
@@ -88,7 +88,7 @@ def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
 
 
 @op(tangent="linear")
-def diag_embed(xp, input, offset: int = 0, dim1: int = -2, dim2: int = -1):
+def diag_embed(xp, input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices, in two new dims, with the last dim of `input` on a diagonal."""
     ndim = input.ndim + 1
     first, second = normalise_dim(dim1, ndim), normalise_dim(dim2, ndim)
@@ -109,7 +109,7 @@ diag_embed.derivative("input", formula="the diagonal of grad")(
 
 
 @op(node="DiagonalBackward0_copy", tangent="linear")
-def diagonal_copy(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal_copy(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The same as `diagonal`, copied."""
     return xp.array(diagonal.op.forward(xp, input, offset, dim1, dim2), order="C")
 
@@ -139,7 +139,7 @@ def diagflat(input, offset=0):
 
 
 @op(tangent="linear", refuse=no_bools("trace"))
-def trace(xp, input):
+def trace(xp, input: Array):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:
         raise ShapeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")

@@ -1,6 +1,6 @@
 """Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import HALVES
 from backlight.kernels.special import orthogonal_polynomials
@@ -30,7 +30,7 @@ def _no_halves(kernel: str):
 def _wave(name: str, meaning: str):
     kernel = function_later("backlight.kernels.special.bessel", name)
 
-    def forward(xp, input):
+    def forward(xp, input: Array):
         if input.dtype in HALVES:
             raise UnsupportedError(refuse(input.dtype))
         return kernel(input)
@@ -56,7 +56,7 @@ def _by_other_only(declared, name: str) -> None:
     """Declare that an op has no derivative by `input`: computing one raises PyTorch's error."""
 
     @declared.derivative("input", formula="not known: an error, as in PyTorch")
-    def by_input(grad):
+    def by_input(grad: Array):
         raise UnsupportedError(f"the derivative for '{name}' is not implemented.\n  Only `other` has one: detach input")
 
 
@@ -64,7 +64,7 @@ def _share(name: str, kernel, sign: int, meaning: str):
     """Declare the share of Γ's integral on one side of `other`; the two sides' slopes differ by their sign."""
     refuse = no_integers(f"{name}_cpu")
 
-    def forward(xp, input, other):
+    def forward(xp, input: Array, other: Array):
         problem = refuse(input.dtype)
         if problem:
             raise UnsupportedError(problem)
@@ -75,7 +75,7 @@ def _share(name: str, kernel, sign: int, meaning: str):
     _by_other_only(made, f"{name}: input")
 
     @made.derivative("other", formula="± grad times the density of the gamma distribution of shape input at other")
-    def by_other(grad, input, other, ops):
+    def by_other(grad: Array, input: Array, other: Array, ops):
         return sign * grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
 
     return made
@@ -86,7 +86,7 @@ igammac = _share("igammac", gammaincc, -1, "1 − igamma(input, other), exact wh
 
 
 @op(name="special_zeta", promote="float", tangent="symmetric")
-def zeta(xp, input, other):
+def zeta(xp, input: Array, other: Array):
     """Hurwitz's zeta Σ 1 / (other + k)^input over k ≥ 0."""
     for one in (input, other):
         if one.dtype in HALVES:
@@ -105,7 +105,7 @@ zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")(
 def _polynomial(name: str):
     refuse = _no_halves(f"{name}_cpu")
 
-    def forward(xp, x, n):
+    def forward(xp, x: Array, n: Array):
         if x.dtype in HALVES:
             raise UnsupportedError(refuse(x.dtype))
         return orthogonal_polynomials.polynomial(name, x, n)

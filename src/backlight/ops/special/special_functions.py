@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
@@ -37,7 +37,7 @@ SQRT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 @op(promote="float", tangent="symmetric")
-def erf(xp, input):
+def erf(xp, input: Array):
     """Error function: 2/√π · ∫ exp(−t²) dt from 0 to the input."""
     return erf_kernels.erf(input) if input.flags.c_contiguous else over_memory(input, erf_kernels.erf)
 
@@ -46,7 +46,7 @@ erf.derivative("input", formula="grad · 2/√π · exp(−input²)")(lambda gra
 
 
 @op(node="MulBackward0", tangent="symmetric")
-def erf_backward(xp, arrived, input):
+def erf_backward(xp, arrived: Array, input: Array):
     """arrived · 2/√π · exp(−input²)."""
     return erf_kernels.erf_gradient(arrived, input)
 
@@ -60,7 +60,7 @@ erf_backward.derivative("input", formula="−2 · grad · arrived · input · 2/
 
 
 @op(promote="float", tangent="symmetric")
-def erfc(xp, input):
+def erfc(xp, input: Array):
     """1 − erf(input), exact where it is small."""
     return erf_kernels.erfc(input)
 
@@ -71,7 +71,7 @@ erfc.derivative("input", formula="−grad · 2/√π · exp(−input²)")(
 
 
 @op(promote="float", name="special_erfcx", tangent="symmetric", refuse=floats_of_four_bytes("erfcx_cpu"))
-def erfcx(xp, input):
+def erfcx(xp, input: Array):
     """exp(input²) · erfc(input)."""
     return erf_kernels.erfcx(input)
 
@@ -82,7 +82,7 @@ erfcx.derivative("input", formula="grad · (2 · input · out − 2/√π)")(
 
 
 @op(promote="float", tangent="symmetric")
-def erfinv(xp, input):
+def erfinv(xp, input: Array):
     """The inverse of the error function."""
     return erf_kernels.erfinv(input)
 
@@ -93,7 +93,7 @@ erfinv.derivative("input", formula="grad · √π/2 · exp(out²)")(
 
 
 @op(promote="float", name="special_ndtr", node="MulBackward0", tangent="symmetric")
-def ndtr(xp, input):
+def ndtr(xp, input: Array):
     """The probability that a standard normal variable stays below the input."""
     return erf_kernels.ndtr(input)
 
@@ -104,7 +104,7 @@ ndtr.derivative("input", formula="grad · exp(−input²/2) / √(2π)")(
 
 
 @op(promote="float", name="special_log_ndtr", tangent="symmetric", refuse=floats_of_four_bytes("log_ndtr_cpu"))
-def log_ndtr(xp, input):
+def log_ndtr(xp, input: Array):
     """The logarithm of `ndtr`, exact far below zero."""
     return erf_kernels.log_ndtr(input)
 
@@ -115,7 +115,7 @@ log_ndtr.derivative("input", formula="grad · √(2/π) / erfcx(−input / √2)
 
 
 @op(promote="float", name="special_ndtri", tangent="symmetric", refuse=floats_of_four_bytes("ndtri_cpu"))
-def ndtri(xp, input):
+def ndtri(xp, input: Array):
     """The number below which a standard normal variable stays with probability `input`."""
     return erf_kernels.ndtri(input)
 
@@ -126,7 +126,7 @@ ndtri.derivative("input", formula="grad · √(2π) · exp(out²/2)")(
 
 
 @op(promote="float", tangent="symmetric")
-def lgamma(xp, input):
+def lgamma(xp, input: Array):
     """The logarithm of |Γ(input)|."""
     return gamma_kernels.lgamma(input)
 
@@ -135,7 +135,7 @@ lgamma.derivative("input", formula="grad · ψ(input)")(lambda grad, input, ops:
 
 
 @op(promote="float", tangent="symmetric")
-def digamma(xp, input):
+def digamma(xp, input: Array):
     """ψ, the derivative of lgamma."""
     return gamma_kernels.digamma(input)
 
@@ -144,7 +144,7 @@ digamma.derivative("input", formula="grad · ψ′(input)")(lambda grad, input, 
 
 
 @op(name="polygamma", promote="float", tangent="symmetric")
-def polygamma_of(xp, input, n: int):
+def polygamma_of(xp, input: Array, n: int):
     """The n-th derivative of digamma."""
     return gamma_kernels.polygamma(n, input)
 
@@ -174,7 +174,7 @@ def _refuse_bools(kind):
 
 
 @op(name="mvlgamma", refuse=_refuse_bools, promote="float", tangent="symmetric")
-def mvlgamma_of(xp, input, p: int):
+def mvlgamma_of(xp, input: Array, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)
     require_memory((*x.shape, p), x.dtype)
@@ -188,7 +188,7 @@ def mvlgamma_of(xp, input, p: int):
 
 
 @mvlgamma_of.derivative("input", formula="grad · Σ ψ(input − j/2) over j < p")
-def mvlgamma_of_input(grad, input, p, ops):
+def mvlgamma_of_input(grad: Array, input: Array, p: int, ops):
     total = ops.digamma(input)
     for j in range(1, p):
         total = total + ops.digamma(input - j / 2)
@@ -207,7 +207,7 @@ def mvlgamma(input, p: int):
 
 
 @op(promote="float", tangent="symmetric")
-def i0(xp, input):
+def i0(xp, input: Array):
     """The modified Bessel function of the first kind, of order 0."""
     return bessel_kernels.i0(input)
 
@@ -216,7 +216,7 @@ i0.derivative("input", formula="grad · i1(input)")(lambda grad, input, ops: gra
 
 
 @op(promote="float", name="special_i0e", node="SpecialI0EBackward0", tangent="symmetric")
-def i0e(xp, input):
+def i0e(xp, input: Array):
     """exp(−|input|) · i0(input)."""
     return bessel_kernels.i0e(input)
 
@@ -227,25 +227,25 @@ i0e.derivative("input", formula="grad · (i1e(input) − sign(input) · out)")(
 
 
 @op(promote="float", name="special_i1", tangent="symmetric")
-def i1(xp, input):
+def i1(xp, input: Array):
     """The modified Bessel function of the first kind, of order 1."""
     return bessel_kernels.i1(input)
 
 
 @i1.derivative("input", formula="grad · (i0(input) − out / input), ½ · grad at 0")
-def i1_input(grad, input, out, ops):
+def i1_input(grad: Array, input: Array, out: Array, ops):
     zero = input == 0
     return grad * (ops.i0(input) - (out + zero) / (input + zero * 2))
 
 
 @op(promote="float", name="special_i1e", node="SpecialI1EBackward0", tangent="symmetric")
-def i1e(xp, input):
+def i1e(xp, input: Array):
     """exp(−|input|) · i1(input)."""
     return bessel_kernels.i1e(input)
 
 
 @i1e.derivative("input", formula="grad · (i0e(input) − out · (sign(input) + 1 / input)), ½ · grad at 0")
-def i1e_input(grad, input, out, ops):
+def i1e_input(grad: Array, input: Array, out: Array, ops):
     zero = input == 0
     return grad * (ops.special_i0e(input) - out * ops.sgn(input) - (out + zero) / (input + zero * 2))
 
@@ -257,7 +257,7 @@ def _product(xp, input, other, logarithm):
 
 
 @op(name="xlogy", promote="float", tangent="symmetric")
-def xlogy_tensors(xp, input, other):
+def xlogy_tensors(xp, input: Array, other: Array):
     """input · log(other), and 0 where `input` is 0."""
     return _product(xp, input, other, xp.log)
 
@@ -269,7 +269,7 @@ xlogy_tensors.derivative("other", formula="grad · input / other")(lambda grad, 
 
 
 @op(promote="float", node="XlogyBackward1", tangent="symmetric")
-def xlogy_of_number(xp, other, input):
+def xlogy_of_number(xp, other: Array, input: Array):
     """input · log(other), where `input` is a number."""
     return _product(xp, input, other, xp.log)
 
@@ -278,7 +278,7 @@ xlogy_of_number.derivative("other", formula="grad · input / other")(lambda grad
 
 
 @op(promote="float", node="XlogyBackward2", tangent="symmetric")
-def xlogy_to_number(xp, input, other):
+def xlogy_to_number(xp, input: Array, other: Array):
     """input · log(other), where `other` is a number."""
     return _product(xp, input, other, xp.log)
 
@@ -298,7 +298,7 @@ def xlogy(input, other):
 
 
 @op(name="special_xlog1py", promote="float", node="SpecialXlog1PyBackward0", tangent="symmetric")
-def xlog1py_tensors(xp, input, other):
+def xlog1py_tensors(xp, input: Array, other: Array):
     """input · log(1 + other), and 0 where `input` is 0."""
     return _product(xp, input, other, xp.log1p)
 
@@ -312,7 +312,7 @@ xlog1py_tensors.derivative("other", formula="grad · input / (1 + other)")(
 
 
 @op(promote="float", node="SpecialXlog1PyBackward1", tangent="symmetric")
-def xlog1py_of_number(xp, other, input):
+def xlog1py_of_number(xp, other: Array, input: Array):
     """input · log(1 + other), where `input` is a number."""
     return _product(xp, input, other, xp.log1p)
 
@@ -323,7 +323,7 @@ xlog1py_of_number.derivative("other", formula="grad · input / (1 + other)")(
 
 
 @op(promote="float", node="SpecialXlog1PyBackward2", tangent="symmetric")
-def xlog1py_to_number(xp, input, other):
+def xlog1py_to_number(xp, input: Array, other: Array):
     """input · log(1 + other), where `other` is a number."""
     return _product(xp, input, other, xp.log1p)
 
@@ -343,7 +343,7 @@ def xlog1py(input, other):
 
 
 @op(promote="float", name="special_entr", tangent="symmetric")
-def entr(xp, input):
+def entr(xp, input: Array):
     """−input · log(input): 0 at 0, −∞ below."""
     return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, input, xp.log))[()]
 
@@ -352,14 +352,14 @@ entr.derivative("input", formula="−grad · (1 + log(input))")(lambda grad, inp
 
 
 @op(name="logit", promote="float", tangent="symmetric")
-def logit_between(xp, input, eps: float | None):
+def logit_between(xp, input: Array, eps: float | None):
     """log(p / (1 − p)) of the input, which is brought into [eps, 1 − eps] first if eps is given."""
     p = widened(input) if eps is None else xp.clip(widened(input), eps, 1 - eps)
     return rounded(xp.log(p / (1 - p)), input.dtype)
 
 
 @logit_between.derivative("input", formula="grad / (input · (1 − input)), 0 outside [eps, 1 − eps]")
-def logit_between_input(grad, input, eps, ops):
+def logit_between_input(grad: Array, input: Array, eps: float | None, ops):
     gradient = grad / (input * (1 - input))
     if eps is None:
         return ops.where((input >= 0) & (input <= 1), gradient, math.nan)
