@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import category, check_scalar, common_dtype, is_float, promote_types
@@ -13,7 +14,7 @@ from backlight.ops.type_promotion import category, check_scalar, common_dtype, i
 ndarray = np.ndarray
 
 
-def promoted_with(input, *numbers):
+def promoted_with(input: TensorState, *numbers):
     """Return a tensor in the dtype that it is promoted to by Python numbers (None promotes to nothing)."""
     data = input._data
     if data.dtype.kind == "f":
@@ -21,7 +22,7 @@ def promoted_with(input, *numbers):
     return cast(input, common_dtype([data], [number for number in numbers if number is not None]))
 
 
-def like(array, number):
+def like(array: np.ndarray, number: float):
     """Return a number in the dtype of an array: as a 0-d array for an array, else as a NumPy scalar.
 
     Integers too large for the dtype wrap round, as in PyTorch.
@@ -83,7 +84,7 @@ def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
             raise no_kernel(kernel, kind, "convert it with .float()")
 
 
-def require_no_bools(kernel: str, tensor) -> None:
+def require_no_bools(kernel: str, tensor: np.ndarray) -> None:
     """Raise PyTorch's error, in the name of its kernel, for a tensor of bools."""
     kind = getattr(tensor, "_data", tensor).dtype
     if kind.kind == "b":

@@ -2,6 +2,7 @@
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import finfo
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise import unary
 from backlight.kernels.elementwise.masked_choice import chosen
@@ -105,7 +106,7 @@ prelu_weighted.derivative("weight", formula="Σ input · grad where input ≤ 0"
 )
 
 
-def prelu(input, weight):
+def prelu(input: TensorState, weight: TensorState):
     """Return the input where it is positive, else weight · input.
 
     Shapes: input (batch, channels, …), weight () or (1,) or (channels,)
@@ -154,7 +155,7 @@ hardtanh_backward.derivative("arrived", formula="grad where min_val < input < ma
 )
 
 
-def relu6(input):
+def relu6(input: TensorState):
     """Return the input brought between 0 and 6."""
     return hardtanh(input, 0, 6)
 
@@ -209,7 +210,7 @@ for _name in ("softshrink_backward", "hardshrink_backward"):
     _declare_shrunk(_name)
 
 
-def softshrink(input, lambd: float = 0.5):
+def softshrink(input: TensorState, lambd: float = 0.5):
     """Return the input moved towards 0 by lambd, and 0 within lambd of it.
 
     Raises:
@@ -273,12 +274,12 @@ def elu_backward_input(grad: Array, arrived: Array, input: Array, alpha: float, 
     return ops.kept(bent, input <= 0)
 
 
-def elu(input, alpha: float = 1.0):
+def elu(input: TensorState, alpha: float = 1.0):
     """Return the input where it is positive, else alpha · (exp(input) − 1)."""
     return elu_scaled(input, alpha, 1.0, 1.0)
 
 
-def selu(input):
+def selu(input: TensorState):
     """Return ELU with the constants that keep mean and variance.
 
     Source: G. Klambauer et al., "Self-Normalizing Neural Networks", 2017, arXiv:1706.02515.
@@ -299,7 +300,7 @@ def celu_of_input(grad: Array, input: Array, alpha: float, ops):
     return ops.where(input <= 0, grad * slope, grad)
 
 
-def celu(input, alpha: float = 1.0):
+def celu(input: TensorState, alpha: float = 1.0):
     """Return the input where it is positive, else alpha · (exp(input / alpha) − 1).
 
     Raises:
@@ -367,12 +368,12 @@ def log_sigmoid_backward_input(grad: Array, arrived: Array, input: Array, ops):
     return -(grad * arrived) * (opened * (1 - opened))
 
 
-def softsign(input):
+def softsign(input: TensorState):
     """Return input / (1 + |input|)."""
     require_no_bools("abs_cpu", input)
     return input / (input.abs() + 1)
 
 
-def tanhshrink(input):
+def tanhshrink(input: TensorState):
     """Return the input less its hyperbolic tangent."""
     return input - tanh(input)

@@ -34,7 +34,7 @@ def scale(xp, input: Array, factor: float):
 scale.derivative("input", formula="factor · grad")(lambda grad, factor, ops: ops.scale(grad, factor))
 
 
-def _scaled(array, factor):
+def _scaled(array: Array, factor: float):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
     if factor is ONE:
         return array
@@ -43,7 +43,7 @@ def _scaled(array, factor):
     return array * element_like(array, factor)
 
 
-def _check_factor(array, factor) -> None:
+def _check_factor(array: Array, factor: float) -> None:
     if isinstance(factor, bool) and array.dtype.kind != "b":
         raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
     if isinstance(factor, float) and category(array.dtype) < 2:
@@ -114,7 +114,7 @@ rsub_number.derivative("input", formula="−alpha · grad")(
 )
 
 
-def rsub(input, other, *, alpha=1):
+def rsub(input: TensorState, other: TensorState | float, *, alpha: float = 1):
     """Return other − alpha · input.
 
     Raises:
@@ -213,7 +213,7 @@ lerp_number.derivative("input", formula="(1 − weight) · grad")(lambda grad, w
 lerp_number.derivative("end", formula="weight · grad")(lambda grad, weight, ops: ops.scale(grad, weight))
 
 
-def lerp(input, end, weight):
+def lerp(input: TensorState, end: TensorState, weight: TensorState | float):
     """Return input + weight · (end − input); the weight is a tensor or a number.
 
     Raises:
@@ -227,7 +227,7 @@ def lerp(input, end, weight):
     return lerp_number(input, end, weight)
 
 
-def _require_dtype_of(input, other, name: str) -> None:
+def _require_dtype_of(input: TensorState, other: TensorState, name: str) -> None:
     wanted, found = [getattr(tensor, "_data", tensor) for tensor in (input, other)]
     if hasattr(found, "dtype") and hasattr(wanted, "dtype") and found.dtype != wanted.dtype:
         names = [small_name(array.dtype) for array in (wanted, found)]

@@ -1,5 +1,7 @@
 """Comparisons, logic and bits: results without a gradient."""
 
+import numpy as np
+
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
@@ -196,7 +198,7 @@ def signbit(xp, input: Array):
     return xp.signbit(input)
 
 
-def _refuse_different(first, second) -> str | None:
+def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     if first != second:
         names = [from_numpy_dtype(kind).old_name for kind in (first, second)]
         return f"{names[0]} did not match {names[1]}; convert one with .to(…)"
@@ -216,7 +218,7 @@ def close(xp, input: Array, other: Array, rtol: float, atol: float, equal_nan: b
     return found | ((input != input) & (other != other)) if equal_nan else found
 
 
-def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
+def isclose(input: TensorState, other: TensorState, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
     """Tell where |input − other| ≤ atol + rtol · |other|; with `equal_nan`, NaN is close to NaN.
 
     Raises:
@@ -228,12 +230,14 @@ def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: b
     return close(input, other, rtol, atol, equal_nan)
 
 
-def allclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: TensorState, other: TensorState, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Tell whether `isclose` holds for all elements."""
     return bool(isclose(input, other, rtol, atol, equal_nan)._data.all())
 
 
-def equal(input, other) -> bool:
+def equal(input: TensorState, other: TensorState) -> bool:
     """Tell whether two tensors have the same shape and the same elements."""
     for place, (name, value) in enumerate((("input", input), ("other", other)), start=1):
         if not isinstance(value, TensorState):

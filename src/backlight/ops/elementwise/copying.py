@@ -1,5 +1,7 @@
 """Copies: clone, casts, and writing one tensor into another."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import dtypes
@@ -28,7 +30,7 @@ def clone(xp, input: Array, *, memory_format: memory_format = preserve_format):
 clone.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def contiguous(input, memory_format=contiguous_format):
+def contiguous(input: TensorState, memory_format=contiguous_format):
     """Return the tensor with its elements row by row in memory: itself, if they lie so already."""
     data = input._data
     if data.__class__ is not ndarray or data.flags.c_contiguous:
@@ -53,7 +55,7 @@ def to_discrete(xp, input: Array, kind: np.dtype):
     return input.astype(kind)
 
 
-def cast(input, kind: np.dtype):
+def cast(input: TensorState, kind: np.dtype):
     """Return the tensor in a NumPy dtype: itself, if it has it."""
     if input._data.dtype == kind:
         return input
@@ -113,7 +115,7 @@ def type_as(input, other):
     return cast(input, other._data.dtype)
 
 
-def broadcast_into(shape, target) -> None:
+def broadcast_into(shape: Sequence[int], target: Sequence[int]) -> None:
     """Raise PyTorch's error unless an array of `shape` broadcasts to the shape of the target."""
     if broadcast(target, shape) != target:
         raise ShapeError(
@@ -138,7 +140,7 @@ def copied_src(grad: Array, src_shape: Shape, src_dtype: np.dtype, ops):
     return ops.to_copy(grad if grad.shape == src_shape else ops.sum_to_size(grad, src_shape), src_dtype)
 
 
-def copy_into(self, src, non_blocking=False):
+def copy_into(self, src: TensorState, non_blocking: bool = False):
     """Write the elements of `src`, broadcast and cast, into this tensor, and return it.
 
     Raises:

@@ -22,18 +22,18 @@ true_divide.derivative("other", formula="−grad · input / other²")(
 )
 
 
-def _refuse_zeros(xp, other) -> None:
+def _refuse_zeros(xp, other: Array) -> None:
     if other.dtype.kind in "iu" and not xp.all(other):
         raise ShapeError("ZeroDivisionError: integers cannot be divided by zero; divide floats, or replace the zeros")
 
 
-def _floored(xp, input, other):
+def _floored(xp, input: Array, other: Array):
     require_no_bools("div_floor_cpu", input)
     _refuse_zeros(xp, other)
     return xp.floor_divide(input, other)
 
 
-def _truncated(xp, input, other):
+def _truncated(xp, input: Array, other: Array):
     require_no_bools("div_trunc_cpu", input)
     _refuse_zeros(xp, other)
     if category(input.dtype) == 2:
@@ -52,7 +52,7 @@ div_rounded.derivative("input", "other", formula="0")(
 )
 
 
-def div(input, other, *, rounding_mode: str | None = None):
+def div(input: TensorState, other: TensorState, *, rounding_mode: str | None = None):
     """Divide; `rounding_mode` "trunc" rounds towards zero, "floor" down.
 
     Raises:
@@ -114,7 +114,7 @@ def remainder_number(xp, input: Array, other: float):
 remainder_number.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def remainder(input, other):
+def remainder(input: TensorState | float, other: TensorState | float):
     """Return the remainder of a division rounded down: it has the sign of `other`.
 
     Raises:
@@ -149,7 +149,7 @@ def fmod_number(xp, input: Array, other: float):
 fmod_number.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def fmod(input, other):
+def fmod(input: TensorState, other: TensorState | float):
     """Return the remainder of a division rounded towards zero: it has the sign of `input`.
 
     Raises:

@@ -61,19 +61,19 @@ def filled_value(grad: Array, value_dtype: np.dtype, ops):
     return ops.to_copy(grad.sum(), value_dtype)
 
 
-def _check_single(value) -> None:
+def _check_single(value: Array) -> None:
     if value.ndim:
         raise ShapeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.; see copy_"
         )
 
 
-def fill(input, value):
+def fill(input: TensorState, value: TensorState | float):
     """Return a tensor like `input`, filled with a number or the value of a 0-d tensor."""
     return fill_tensor(input, value) if isinstance(value, TensorState) else fill_number(input, value)
 
 
-def fill_into(self, value):
+def fill_into(self, value: TensorState | float):
     """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
     if isinstance(value, TensorState):
         _check_single(value._data)

@@ -1,6 +1,7 @@
 """Activations that let an input through a gate: gelu, silu, mish, hardswish, glu."""
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise import gated_activations, unary
 from backlight.kernels.half_precision import rounded, widened
@@ -51,7 +52,7 @@ def _tanh_form_bend(x, ops):
     return opened * (1 - opened) * (slope * 2 + x * bend + x * slope * slope * (1 - opened * 2))
 
 
-def gelu(input, approximate: str = "none"):
+def gelu(input: TensorState, approximate: str = "none"):
     """Return x · Φ(x), Φ the distribution function of the standard normal; "tanh" approximates it.
 
     Raises:
@@ -145,7 +146,7 @@ def gated_input(grad: Array, input: Array, dim: int, ops):
     return ops.cat((grad * opened, grad * first * (opened * (1 - opened))), dim)
 
 
-def glu(input, dim: int = -1):
+def glu(input: TensorState, dim: int = -1):
     """Return the first half of the input along `dim`, times the sigmoid of the second.
 
     Raises:

@@ -47,7 +47,7 @@ def pow_number(xp, input: Array, exponent: float):
     return rounded(_float_to_number(xp, widened(input), exponent), input.dtype)
 
 
-def _float_to_number(xp, x, exponent):
+def _float_to_number(xp, x: Array, exponent: float):
     """Raise floats to a number: roots, inverses and the third power as PyTorch takes them, without `power`."""
     if exponent == 3:
         return x * x * x
@@ -69,7 +69,7 @@ def pow_number_input(grad: Array, input: Array, exponent: float, ops):
     return ops.scale(grad * ops.pow_number(input, exponent - 1), exponent)
 
 
-def _power(xp, base, exponent):
+def _power(xp, base: Array, exponent: Array):
     """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
     if category(base.dtype) == 2:
         return xp.power(base, exponent)
@@ -104,7 +104,7 @@ pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 
 )
 
 
-def pow(input, exponent):
+def pow(input: TensorState, exponent: TensorState | float):
     """Raise `input` to the power of `exponent`; one of them may be a number.
 
     Raises:
@@ -122,7 +122,7 @@ def pow(input, exponent):
     )
 
 
-def float_power(input, exponent):
+def float_power(input: TensorState | float, exponent: TensorState | float):
     """Raise to a power in float64."""
     if isinstance(input, TensorState):
         input = cast(input, FLOAT64)
@@ -131,7 +131,7 @@ def float_power(input, exponent):
     return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
 
 
-def square(input):
+def square(input: TensorState):
     """Return the input times itself."""
     return pow_number(promoted_with(input, 2), 2)
 

@@ -41,7 +41,7 @@ __all__ = [
 FLOATS = "fV"  # NumPy's kinds of floats: its own, and bfloat16
 
 
-def _refuse_bool(kind) -> str | None:
+def _refuse_bool(kind: np.dtype) -> str | None:
     if kind.kind == "b":
         return (
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
@@ -93,7 +93,7 @@ abs.derivative("input", formula="grad · sign(input)")(lambda grad, input, ops: 
 absolute = abs
 
 
-def _sign(xp, input):
+def _sign(xp, input: Array):
     """Return −1, 0 or 1; 0 for NaN, as in PyTorch."""
     return input.copy() if input.dtype.kind == "b" else xp.subtract(input > 0, input < 0, dtype=input.dtype)
 
@@ -194,7 +194,7 @@ def round_decimals(xp, input: Array, decimals: int):
 round_decimals.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-def round(input, *, decimals: int | None = None):
+def round(input: TensorState, *, decimals: int | None = None):
     """Return the nearest whole number (of two, the even one), or the nearest number of so many decimals."""
     if decimals is None:
         return round_whole(input)
@@ -227,14 +227,14 @@ copysign_number.derivative("input", formula="grad · out / input, 0 at 0")(
 )
 
 
-def copysign(input, other):
+def copysign(input: TensorState, other: TensorState | float):
     """Return the size of `input` with the sign of `other`, a tensor or a number."""
     if isinstance(other, TensorState):
         return copysign_tensor(input, other)
     return copysign_number(input, other)
 
 
-def _refuse_different(first, second) -> str | None:
+def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     if first != second:
         return "heaviside is not yet implemented for tensors with different dtypes."
     return None
@@ -281,7 +281,7 @@ finite.derivative("input", formula="grad where input is finite, else 0")(
 )
 
 
-def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
+def nan_to_num(input: TensorState, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
     """Replace NaN and the infinities, by default by 0 and the dtype's largest and smallest number."""
     nan, posinf, neginf = [float(one) if one.__class__ is int else one for one in (nan, posinf, neginf)]
     return finite(input, 0.0 if nan is None else nan, posinf, neginf)

@@ -41,7 +41,7 @@ def kept(xp, input: Array, mask: Array):
 kept.derivative("input", formula="grad where the mask is true, else 0")(lambda grad, mask, ops: ops.kept(grad, mask))
 
 
-def where(condition, input=None, other=None):
+def where(condition: TensorState, input: TensorState | float | None = None, other: TensorState | float | None = None):
     """Return `input` where the condition holds and `other` elsewhere; with the condition alone, where it holds.
 
     Shapes: condition, input and other broadcast. With the condition alone: one int64 vector of places a dim.
@@ -62,7 +62,7 @@ def where(condition, input=None, other=None):
     return chosen(condition, input, other)
 
 
-def _as_branch(value, other):
+def _as_branch(value: TensorState | float, other: TensorState | float):
     """Return a number as a 0-d tensor of the dtype that it has as an operand of `other`, if that can hold it."""
     if isinstance(value, TensorState) or not isinstance(other, TensorState) or not is_number(value):
         return value
@@ -244,7 +244,7 @@ def clamp_to_tensors_gradients(
     return tuple([ops.kept(grad, place) if needed else None for place, needed in zip(places, needs)])
 
 
-def clamp(input, min=None, max=None):
+def clamp(input: TensorState, min: TensorState | float | None = None, max: TensorState | float | None = None):
     """Bring each element between `min` and `max`, numbers or tensors; either may be None.
 
     Raises:
@@ -261,7 +261,7 @@ def clamp(input, min=None, max=None):
     return clamp_to_numbers(input, min, max)
 
 
-def _taken(input, min, max):
+def _taken(input: TensorState, min: float | None, max: float | None):
     """Return the input in the dtype that it takes on with its bounds, which that dtype must hold.
 
     Floats hold every number up to float16's end, 65504: callers check larger ones only.
@@ -276,7 +276,7 @@ def _taken(input, min, max):
     return found
 
 
-def _as_bound(input, bound):
+def _as_bound(input: TensorState, bound: TensorState | None):
     if bound is None or isinstance(bound, TensorState):
         return bound
     return wrap(like(promoted_with(input, bound)._data, bound))
@@ -285,7 +285,7 @@ def _as_bound(input, bound):
 clip = clamp
 
 
-def clamp_min(input, min):
+def clamp_min(input: TensorState, min: TensorState | float):
     """Raise each element to at least `min`, a number or a tensor."""
     if isinstance(min, TensorState):
         return clamp_min_tensor(input, min)
@@ -294,7 +294,7 @@ def clamp_min(input, min):
     return clamp_min_number(input, min)
 
 
-def clamp_max(input, max):
+def clamp_max(input: TensorState, max: TensorState | float):
     """Lower each element to at most `max`, a number or a tensor."""
     if isinstance(max, TensorState):
         return clamp_max_tensor(input, max)

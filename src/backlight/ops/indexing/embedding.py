@@ -78,7 +78,7 @@ def weighted_rows_weight(
     return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-def check_indices(weight, indices) -> None:
+def check_indices(weight: Array, indices: Array) -> None:
     """Raise PyTorch's error unless `indices` are integers that number rows of the 2-D `weight`.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import is_half
 from backlight.ops.elementwise.copying import cast
@@ -15,17 +15,17 @@ __all__ = []
 
 
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
+    input: TensorState,
+    weight: TensorState,
+    offsets: TensorState | None = None,
     max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: TensorState | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
 ):
     """Return the sum, mean or maximum of the rows of `weight` that each bag of numbers names.
 
@@ -89,7 +89,7 @@ def bags_of(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool)
     return indices[: int(sizes.sum())], np.repeat(np.arange(len(sizes)), sizes), len(sizes)
 
 
-def _maxima(rows, bag: np.ndarray, count: int):
+def _maxima(rows: TensorState, bag: np.ndarray, count: int):
     """Return the largest row elements in each bag; 0 where a bag is empty."""
     data = rows._data
     if not len(bag):

@@ -6,6 +6,8 @@ the input: the index replaces the d-th coordinate. `places` writes that as NumPy
 positions counted row by row.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
@@ -25,7 +27,7 @@ __all__ = ["gather", "index_reduce", "scatter", "scatter_add", "scatter_reduce",
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def places(index, dim: int) -> tuple:
+def places(index: Array, dim: int) -> tuple:
     """Return index arrays for NumPy (NOTE [Places of gather and scatter])."""
     ndim = index.ndim
     return tuple(
@@ -34,7 +36,7 @@ def places(index, dim: int) -> tuple:
     )
 
 
-def flat_places(index, dim: int, shape) -> np.ndarray:
+def flat_places(index: Array, dim: int, shape: Sequence[int]) -> np.ndarray:
     """Return positions in an array of `shape`, counted row by row (NOTE [Places of gather and scatter])."""
     total, step = 0, 1
     for d in reversed(range(len(shape))):
@@ -43,14 +45,14 @@ def flat_places(index, dim: int, shape) -> np.ndarray:
     return np.broadcast_to(total, index.shape)
 
 
-def places_along(index, d: int, dim: int):
+def places_along(index: Array, d: int, dim: int):
     """Return one of the arrays of `places`."""
     if d == dim:
         return index.astype(np.int64)
     return np.arange(index.shape[d]).reshape((1,) * d + (-1,) + (1,) * (index.ndim - d - 1))
 
 
-def _checked(name: str, input, dim: int, index, source=None) -> int:
+def _checked(name: str, input: Array, dim: int, index: Array, source: Array | None = None) -> int:
     """Return the dim counted from the start, or raise PyTorch's error for an index or a source that does not fit."""
     dim = normalise_dim(dim, input.ndim)
     if index.size == 0:
@@ -83,7 +85,7 @@ def _checked(name: str, input, dim: int, index, source=None) -> int:
     return dim
 
 
-def corner(source, shape):
+def corner(source: Array, shape: Sequence[int]):
     """Return the part of `source` that an index of this shape reads."""
     if source.shape == shape:
         return source
@@ -172,7 +174,7 @@ scatter_number.derivative("input", formula="grad, 0 at the places replaced")(
 )
 
 
-def _written(xp, input, dim, index, values):
+def _written(xp, input: Array, dim: int, index: Array, values: Array):
     out = xp.array(input, order="C")
     if index.size:
         if not input.ndim or not index.ndim:
@@ -240,7 +242,7 @@ def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce:
     return out
 
 
-def _neutral(reduce: str, kind):
+def _neutral(reduce: str, kind: np.dtype):
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -252,7 +254,7 @@ def _neutral(reduce: str, kind):
     return -np.inf if reduce == "amax" else np.inf
 
 
-def _mean_at(xp, flat, where, values, include_self) -> None:
+def _mean_at(xp, flat: Array, where: Array, values: Array, include_self: bool) -> None:
     xp.add.at(flat, where, values)
     counts = xp.bincount(where, minlength=flat.size) + (1 if include_self else 0)
     counts = xp.maximum(counts, 1)
@@ -283,13 +285,13 @@ def scatter_reduce_gradients(
     return (own if include_self else ops.scatter_number(own, dim, index, 0)), other
 
 
-def _mean_counts(grad, src, dim, index, include_self, ops):
+def _mean_counts(grad: Array, src: Array, dim: int, index: Array, include_self: bool, ops):
     start = ops.new_zeros(grad, grad.shape) + (1 if include_self else 0)
     counts = ops.scatter_add(start, dim, index, ops.new_zeros(grad, src.shape) + 1)
     return ops.masked_fill(counts, counts == 0, 1)
 
 
-def _extreme_gradients(grad, input, src, out, dim, index, ops):
+def _extreme_gradients(grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, ops):
     zero, other_zero = ops.new_zeros(grad, grad.shape), ops.new_zeros(grad, src.shape)
     own_best = ops.masked_fill(zero, input == out, 1)
     other_best = ops.masked_fill(other_zero, src == ops.gathered_as(out, dim, index, src.shape), 1)
@@ -298,7 +300,9 @@ def _extreme_gradients(grad, input, src, out, dim, index, ops):
     return own_best * share, other_best * ops.gathered_as(share, dim, index, src.shape)
 
 
-def _product_gradients(grad, input, src, out, dim, index, include_self, ops):
+def _product_gradients(
+    grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, include_self: bool, ops
+):
     without_zero_inputs = ops.masked_fill(input, input == 0, 1)
     without_zeros = ops.scatter_reduce(without_zero_inputs, dim, index, src, "prod", include_self=include_self)
     own = grad * without_zeros / without_zero_inputs
@@ -330,7 +334,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     return scatter_reduce(input, dim, spread, source, reduce, include_self=include_self)
 
 
-def take_along_dim(input, indices, dim=None):
+def take_along_dim(input: TensorState, indices: TensorState, dim: int | None = None):
     """Return the elements that indices along `dim` name, other dims broadcast; without `dim`, of the flattened input.
 
     Raises:
@@ -354,7 +358,7 @@ def take_along_dim(input, indices, dim=None):
     return gather(input, dim, expand(indices, rest[:dim] + wanted[dim : dim + 1] + rest[dim + 1 :]))
 
 
-def counted_from_start(indices, size: int):
+def counted_from_start(indices: TensorState, size: int):
     """Return indices with negative ones counted from the start."""
     data = indices._data
     return wrap(np.where(data < 0, data + size, data)) if data.size and data.min() < 0 else indices

@@ -26,19 +26,19 @@ __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take
 INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32))
 
 
-def owned(index):
+def owned(index: Array):
     """Return a copy of indices or of a mask: see NOTE [Indices that another thread writes]."""
     return index.copy()
 
 
-def check_range(index, size: int, message: str, error=DimError, lowest: int = 0) -> None:
+def check_range(index: Array, size: int, message: str, error: type = DimError, lowest: int = 0) -> None:
     """Raise unless all indices lie in [lowest, size); the message names the first that does not."""
     if index.size and (index.min() < lowest or index.max() >= size):
         wrong = index[(index < lowest) | (index >= size)].reshape(-1)[0]
         raise error(message.format(index=int(wrong), size=size))
 
 
-def check_vector(name: str, index) -> None:
+def check_vector(name: str, index: Array) -> None:
     """Raise unless `index` may name slices: a vector (or one number) of integers."""
     if index.ndim > 1:
         raise DimError(f"{name}(): Index is supposed to be a vector; got one of shape {list(index.shape)}")
@@ -46,11 +46,11 @@ def check_vector(name: str, index) -> None:
         raise ShapeError(f"{name}(): Expected dtype int32 or int64 for index; convert it with .long()")
 
 
-def _at(dim: int, index) -> tuple:
+def _at(dim: int, index: Array) -> tuple:
     return (slice(None),) * dim + (index,)
 
 
-def check_same_dtype(message: str, input, source) -> None:
+def check_same_dtype(message: str, input: Array, source: Array) -> None:
     """Raise PyTorch's error, in which {0} and {1} are the old names of the dtypes, if they differ."""
     if input.dtype != source.dtype:
         names = [from_numpy_dtype(array.dtype).old_name for array in (input, source)]
@@ -138,7 +138,7 @@ def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     return out
 
 
-def _check_copied_slices(shape, source_shape, dim: int, rows) -> None:
+def _check_copied_slices(shape: Sequence[int], source_shape: Sequence[int], dim: int, rows: Array) -> None:
     wanted = shape[:dim] + shape[dim + 1 :]
     found = source_shape[:dim] + source_shape[dim + 1 :]
     if wanted != found:
@@ -189,7 +189,7 @@ index_fill_tensor.derivative("value", formula="Σ grad at the indices, each coun
 )
 
 
-def _filled(xp, input, dim, index, value):
+def _filled(xp, input: Array, dim: int, index: Array, value: Array):
     dim = normalise_dim(dim, input.ndim)
     if index.dtype != INDEX_KINDS[0]:
         raise DimError("index_fill_(): Expected dtype int64 for index.; convert it with .long()")
@@ -201,14 +201,14 @@ def _filled(xp, input, dim, index, value):
     return out.reshape(input.shape) if not input.ndim else out
 
 
-def index_fill(input, dim, index, value):
+def index_fill(input: TensorState, dim: int, index: TensorState, value: TensorState | float):
     """Fill the slices at the indices along `dim` with one value, a number or a 0-d tensor."""
     if isinstance(value, TensorState):
         return index_fill_tensor(input, dim, index, value)
     return index_fill_number(input, dim, index, value)
 
 
-def _check_places(input, index, name: str) -> None:
+def _check_places(input: Array, index: Array, name: str) -> None:
     if index.dtype != INDEX_KINDS[0]:
         kind = from_numpy_dtype(index.dtype).old_name
         raise ShapeError(f"{name}(): Expected a long tensor for index, but got {kind}; convert it with .long()")
@@ -259,7 +259,7 @@ put.derivative("source", formula="grad at the places")(
 
 
 @storage_errors
-def one_hot(tensor, num_classes=-1):
+def one_hot(tensor: TensorState, num_classes: int = -1):
     """Return, for each class number, a row of zeros with a one at that place.
 
     Args:
@@ -282,7 +282,7 @@ def one_hot(tensor, num_classes=-1):
     return wrap((data[..., None] == np.arange(count)).astype(np.int64))
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: TensorState, shape: Sequence[int]):
     """Return, for places counted row by row, the index along each dim of an array of the given shape.
 
     A place outside the array counts on from its beginning, as in PyTorch.

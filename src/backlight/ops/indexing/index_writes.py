@@ -8,7 +8,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, Arrays, op
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.reduction.slices import add_slices
 from backlight.ops.indexing.index_selection import owned
@@ -21,7 +21,7 @@ __all__: list[str] = []
 WHOLE = slice(None)
 
 
-def numpy_key(indices, places, ndim: int) -> tuple:
+def numpy_key(indices: Sequence[Array], places: Sequence[int], ndim: int) -> tuple:
     """Return index arrays as an index for NumPy."""
     key = [WHOLE] * ndim
     for place, index in zip(places, indices):
@@ -65,7 +65,7 @@ index_backward.derivative("grad_output", formula="grad at the places")(
 )
 
 
-def _added(xp, out, values, indices, places):
+def _added(xp, out: Array, values: Array, indices: Sequence[Array], places: Sequence[int]):
     """Add values at index tensors, in place: the dims indexed are brought to the front, where they count as rows."""
     shape = out.shape
     named = np.broadcast_arrays(*indices)
@@ -97,7 +97,7 @@ def put_at(xp, input: Array, values: Array, indices: Arrays, places: tuple, accu
     return out
 
 
-def _key_and_values(input, values, indices, places):
+def _key_and_values(input: Array, values: Array, indices: Sequence[Array], places: Sequence[int]):
     """Return NumPy's index, and the values in the shape of what it names, or raise PyTorch's error."""
     if input.dtype != values.dtype:
         names = [from_numpy_dtype(array.dtype).old_name for array in (input, values)]
@@ -137,7 +137,7 @@ def put_at_values(grad: Array, values_shape: Shape, indices: Sequence[Array], pl
 _put_recorded = inplace(put_at, "index_put_")
 
 
-def put_into(self, values, indices, places) -> None:
+def put_into(self, values: TensorState, indices: Sequence[TensorState], places: Sequence[int]) -> None:
     """Write values at the places that index tensors name together."""
     if will_record(self, values):
         _put_recorded(self, values, indices, places)

@@ -13,7 +13,7 @@ from backlight.sizes import Shape, broadcast
 __all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero", "nonzero_static"]
 
 
-def _check_mask(message: str, mask) -> None:
+def _check_mask(message: str, mask: Array) -> None:
     if mask.dtype.kind != "b":
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
@@ -53,13 +53,13 @@ masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")
 )
 
 
-def _check_fill(input, mask) -> None:
+def _check_fill(input: Array, mask: Array) -> None:
     if mask.shape != input.shape:
         broadcast(mask.shape, input.shape)
     _check_mask("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
 
 
-def masked_fill(input, mask, value):
+def masked_fill(input: TensorState, mask: TensorState, value: TensorState | float):
     """Fill with one value, a number or a 0-d tensor, where the mask is true; input and mask broadcast."""
     if isinstance(value, TensorState):
         return masked_fill_tensor(input, mask, value)
@@ -147,7 +147,7 @@ first_elements.derivative("input", formula="grad, then 0")(
 )
 
 
-def nonzero(input, *, as_tuple: bool = False):
+def nonzero(input: TensorState, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
     if not isinstance(as_tuple, bool):
         raise ArgumentError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
@@ -167,6 +167,6 @@ def nonzero_static(input, *, size, fill_value=-1):
     return wrap(out)
 
 
-def argwhere(input):
+def argwhere(input: TensorState):
     """Return the places of the elements that are not zero, one row each."""
     return nonzero(input)

@@ -1,5 +1,7 @@
 """Parts of a tensor along a dim, as views: select, slice, narrow, diagonal; and copies in which a part is replaced."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
@@ -20,7 +22,7 @@ __all__ = [
 ]
 
 
-def at(dim: int, index) -> tuple:
+def at(dim: int, index: int | slice) -> tuple:
     """Return NumPy's index for `index` along `dim` and everything along the others (always a view, never a scalar)."""
     return (slice(None),) * dim + (index, Ellipsis)
 
@@ -85,7 +87,7 @@ slice_backward.derivative("grad_output", formula="grad at the slices")(
 )
 
 
-def narrow(input, dim, start, length):
+def narrow(input: TensorState, dim: int, start: TensorState | int, length: int):
     """Return a view of `length` slices along `dim`, from `start` on.
 
     Raises:
@@ -96,7 +98,7 @@ def narrow(input, dim, start, length):
     return sliced(input, dim, start, start + length)
 
 
-def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
+def _checked_narrow(input: TensorState, dim: int, start: float, length: int) -> tuple[int, int]:
     shape = input._data.shape
     if not shape:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.; give it a dim with unsqueeze(0)")
@@ -127,7 +129,7 @@ slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")(
 )
 
 
-def narrow_copy(input, dim, start, length):
+def narrow_copy(input: TensorState, dim: int, start: TensorState | int, length: int):
     """Return a copy of `length` slices along `dim`, from `start` on."""
     dim, start = _checked_narrow(input, dim, start, length)
     return slice_copy(input, dim, start, start + length)
@@ -147,7 +149,7 @@ def _diagonal_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
     return first, second
 
 
-def _diagonal_view(data, offset: int, first: int, second: int):
+def _diagonal_view(data: Array, offset: int, first: int, second: int):
     """Return a writable view of a diagonal (NumPy's own is read-only)."""
     data = np.moveaxis(data, (first, second), (-2, -1))
     data = data[..., max(-offset, 0) :, max(offset, 0) :]
@@ -174,7 +176,7 @@ diagonal_backward.derivative("grad_output", formula="the diagonal of grad")(
 )
 
 
-def check_slice(source_shape, slice_shape) -> None:
+def check_slice(source_shape: Sequence[int], slice_shape: Sequence[int]) -> None:
     if tuple(source_shape) != tuple(slice_shape):
         raise ShapeError(
             "expected src to have a size equal to the slice of self. "
@@ -182,7 +184,7 @@ def check_slice(source_shape, slice_shape) -> None:
         )
 
 
-def _with_part(xp, input, src, part_of):
+def _with_part(xp, input: Array, src: Array, part_of: Callable):
     """Return a copy of `input` in which a part, a view that `part_of` makes, holds `src`."""
     out = xp.array(input, order="C")
     part = part_of(out)

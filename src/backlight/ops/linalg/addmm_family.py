@@ -3,10 +3,13 @@
 All compute beta · input + alpha · product. With beta = 0 the input is not even read, so that its NaN do not spread.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.linalg.matrix_products import (
@@ -25,7 +28,7 @@ from backlight.sizes import Shape
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm"]
 
 
-def weighted_sum(xp, input, product, beta, alpha):
+def weighted_sum(xp, input: Array, product: Array, beta: float, alpha: float):
     """Return beta · input + alpha · product in the product's shape and dtype; `input` may broadcast to it."""
     kind = product.dtype
     if kind.kind in "iu":
@@ -36,7 +39,7 @@ def weighted_sum(xp, input, product, beta, alpha):
     return (scaled + (input if beta == 1 else input * beta)).astype(kind, copy=False)
 
 
-def check_added(name: str, input, shape, dtype) -> None:
+def check_added(name: str, input: Array, shape: Sequence[int], dtype: np.dtype) -> None:
     """Raise PyTorch's error unless `input` has the product's dtype and expands to its shape.
 
     Raises:
@@ -63,7 +66,7 @@ def check_added(name: str, input, shape, dtype) -> None:
             )
 
 
-def check_dims(name: str, array, dims: int, kind: str) -> None:
+def check_dims(name: str, array: Array, dims: int, kind: str) -> None:
     """Raise PyTorch's error unless an array has so many dims."""
     if array.ndim != dims:
         raise ShapeError(f"{name} must be a {kind}, got {array.ndim}-D tensor; its shape is {list(array.shape)}")
@@ -126,7 +129,7 @@ addmv.derivative("vec", formula="alpha · matᵀ · grad")(
 )
 
 
-def addr(input, vec1, vec2, *, beta=1, alpha=1):
+def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · vec1 · vec2ᵀ, in the common dtype of the three.
 
     Shapes: vec1 (n,), vec2 (m,), input broadcasts to (n, m) -> (n, m)
@@ -201,7 +204,7 @@ addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
 )
 
 
-def check_batch_pair(batch1, batch2) -> None:
+def check_batch_pair(batch1: Array, batch2: Array) -> None:
     """Raise PyTorch's error unless two 3-D batches can be multiplied pair by pair."""
     for name, batch in (("batch1", batch1), ("batch2", batch2)):
         if batch.ndim != 3:

@@ -2,6 +2,7 @@
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
 from backlight.kernels.linalg.triangular import solve_triangular
@@ -25,13 +26,13 @@ NOT_POSITIVE = (
 )
 
 
-def factor_and_info(xp, input, upper: bool):
+def factor_and_info(xp, input: Array, upper: bool):
     """Return (L, info), or (Lᵀ, info) with `upper`, which reads the upper triangle."""
     lower, info = factors.cholesky(input.mT if upper else input)
     return (xp.ascontiguousarray(lower.mT) if upper else lower), info
 
 
-def gradient_of_factor(grad, factor, upper: bool, ops):
+def gradient_of_factor(grad: Array, factor: Array, upper: bool, ops):
     """Return L⁻ᵀ · sym(Φ(Lᵀ · grad)) · L⁻¹, where Φ keeps the lower triangle and sym(X) averages X and Xᵀ below it."""
     lower, grad = (factor.mT, grad.mT) if upper else (factor, grad)
     inner = ops.tril(lower.mT @ grad)
@@ -65,7 +66,7 @@ cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) 
 )
 
 
-def linalg_cholesky(input, *, upper=False):
+def linalg_cholesky(input: TensorState, *, upper: bool = False):
     """Return the lower triangular L with L · Lᵀ = input, or with `upper` U with Uᵀ · U = input.
 
     Shapes: input (…, n, n) -> (…, n, n)
@@ -76,7 +77,7 @@ def linalg_cholesky(input, *, upper=False):
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky").L
 
 
-def linalg_cholesky_ex(input, *, upper=False, check_errors=False):
+def linalg_cholesky_ex(input: TensorState, *, upper: bool = False, check_errors: bool = False):
     """Return (L, info): where info is not 0, so many leading rows and columns were not positive-definite."""
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
@@ -96,7 +97,7 @@ old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · 
 )
 
 
-def cholesky(input, upper=False):
+def cholesky(input: TensorState, upper: bool = False):
     """Return the Cholesky factor of positive-definite matrices; the old name of `linalg.cholesky`."""
     warn_once(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
@@ -108,13 +109,13 @@ def cholesky(input, upper=False):
     return old_cholesky(input, upper)
 
 
-def solved_by_factor(factor, b, upper: bool):
+def solved_by_factor(factor: Array, b: Array, upper: bool):
     """Return x with L · Lᵀ · x = b, as an array."""
     lower = factor.mT if upper else factor
     return solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
 
 
-def gradient_of_product(product, factor, upper: bool):
+def gradient_of_product(product: Array, factor: Array, upper: bool):
     """Return the gradient of L · Lᵀ brought to one of a triangular L.
 
     As PyTorch's it is full: a tril around L takes away the gradient of the triangle that is not read.

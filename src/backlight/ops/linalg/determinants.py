@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.linalg.matrix_checks import check_float, check_square
 from backlight.ops.linalg.singular_values import decomposed
@@ -24,7 +25,7 @@ def linalg_det(xp, A: Array):
     return determinant(xp, A)
 
 
-def determinant(xp, matrices):
+def determinant(xp, matrices: Array):
     """Return NumPy's determinants, which may overflow without a warning."""
     with xp.errstate(all="ignore"):
         return xp.linalg.det(matrices)
@@ -54,14 +55,14 @@ def cofactors(xp, input: Array):
     return found
 
 
-def _cofactors_by_values(xp, matrices):
+def _cofactors_by_values(xp, matrices: Array):
     """Return the cofactors by singular values."""
     left, sizes, right = decomposed(xp, matrices, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
 
 
-def products_without(xp, values):
+def products_without(xp, values: Array):
     """Return, for each value, the product of all the others along the last dim, without dividing."""
     ones = xp.ones_like(values[..., :1])
     before = xp.concatenate([ones, xp.cumprod(values, -1)[..., :-1]], -1)
@@ -121,12 +122,12 @@ def traces(matrices, ops):
     return ops.sum(ops.diagonal(matrices, 0, -2, -1), (-1,), True)[..., None]
 
 
-def inverse_transposed(input, ops):
+def inverse_transposed(input: Array, ops):
     """Return A⁻ᵀ; infinities and NaN where A is singular."""
     return ops.linalg_inv_ex(input)[0].mT
 
 
-def det(input):
+def det(input: TensorState):
     """Return the determinants of square matrices.
 
     Shapes: input (…, n, n) -> (…)
@@ -147,7 +148,7 @@ def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
     return None if grad[1] is None else grad[1][..., None, None] * inverse_transposed(A, ops)
 
 
-def linalg_slogdet(A):
+def linalg_slogdet(A: TensorState):
     """Return (sign, logarithm of the size) of the determinants of square matrices.
 
     Shapes: A (…, n, n) -> (…), (…)
@@ -155,12 +156,12 @@ def linalg_slogdet(A):
     return sign_and_logarithm(A)
 
 
-def slogdet(input):
+def slogdet(input: TensorState):
     """Return (sign, logarithm of the size) of the determinants of square matrices."""
     return return_types.slogdet(*sign_and_logarithm(input))
 
 
-def logdet(input):
+def logdet(input: TensorState):
     """Return the logarithms of the determinants of square matrices: NaN where the determinant is negative."""
     check_square("logdet", input._data)
     check_float("logdet", input._data)

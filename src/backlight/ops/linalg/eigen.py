@@ -1,17 +1,18 @@
 """Eigenvalues of symmetric matrices: A = V · diag(λ) · Vᵀ."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_square, identity, is_differentiated, plain
 from backlight.ops.linalg.matrix_products import big_name
 
 
-def check_symmetric(array, triangle: str) -> None:
+def check_symmetric(array: Array, triangle: str) -> None:
     """Raise PyTorch's error for what has no eigenvalues, or a word that names no triangle."""
     check_square("linalg.eigh", array)
     if triangle not in ("L", "U", "l", "u"):
@@ -22,7 +23,7 @@ def check_symmetric(array, triangle: str) -> None:
         )
 
 
-def or_not_converged(function, *given):
+def or_not_converged(function: Callable, *given):
     """Call one of NumPy's functions; PyTorch's error where it does not converge."""
     try:
         return function(*given)
@@ -53,7 +54,7 @@ def symmetric_eigen_input(grad: Sequence[Array | None], out: Sequence[Array], op
     return None if inner is None else vectors @ inner @ vectors.mT
 
 
-def linalg_eigh(input, UPLO="L"):
+def linalg_eigh(input: TensorState, UPLO: str = "L"):
     """Return (eigenvalues, eigenvectors) of symmetric matrices, from the smallest eigenvalue up.
 
     The gradient of the vectors divides by the gaps between eigenvalues, and depends on a choice of sign that is not
@@ -67,7 +68,7 @@ def linalg_eigh(input, UPLO="L"):
     return symmetric_eigen(input, UPLO)
 
 
-def linalg_eigvalsh(input, UPLO="L"):
+def linalg_eigvalsh(input: TensorState, UPLO: str = "L"):
     """Return the eigenvalues of symmetric matrices, from the smallest up.
 
     Shapes: input (…, n, n) -> (…, n)

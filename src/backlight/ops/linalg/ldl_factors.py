@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.linalg import ldl_factors
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, check_square, raise_failure, times
@@ -47,7 +48,7 @@ def symmetric_factor_input(grad: Array):
     )
 
 
-def linalg_ldl_factor_ex(input, *, hermitian=False, check_errors=False):
+def linalg_ldl_factor_ex(input: TensorState, *, hermitian: bool = False, check_errors: bool = False):
     """Return (LD, pivots, info) of symmetric matrices; where info is not 0, D has a zero there. It has no gradient.
 
     Shapes: input (…, n, n) -> (…, n, n), (…, n), (…)
@@ -55,7 +56,7 @@ def linalg_ldl_factor_ex(input, *, hermitian=False, check_errors=False):
     return symmetric_factor(input, hermitian=hermitian, raising="torch.linalg.ldl_factor_ex" if check_errors else "")
 
 
-def linalg_ldl_factor(input, *, hermitian=False):
+def linalg_ldl_factor(input: TensorState, *, hermitian: bool = False):
     """Return (LD, pivots) of symmetric matrices, of which the lower triangle is read. It has no gradient.
 
     Raises:
@@ -82,7 +83,7 @@ def linalg_ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool 
     return xp.array([ldl_factors.ldl_solve(*one) for one in zip(*stacked)], B.dtype).reshape(shapes[2])
 
 
-def check_factored(factor, pivots, b) -> None:
+def check_factored(factor: Array, pivots: Array, b: Array) -> None:
     """Raise PyTorch's error for factors and a right side that do not belong together."""
     name = "torch.linalg.ldl_solve"
     check_square(name, factor)

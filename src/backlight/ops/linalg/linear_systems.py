@@ -1,7 +1,10 @@
 """Linear equations: solve, inverses, triangular matrices."""
 
+from collections.abc import Sequence
+
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
 from backlight.kernels.linalg.triangular import solve_triangular
@@ -27,7 +30,7 @@ NO_INVERSE = (
 )
 
 
-def is_vector(a_shape, b_shape) -> bool:
+def is_vector(a_shape: Sequence[int], b_shape: Sequence[int]) -> bool:
     """Tell whether `b` holds one vector for each matrix, and not a matrix."""
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
 
@@ -70,7 +73,7 @@ def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):
     return grad_A, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
 
 
-def linalg_solve(A, B, *, left=True):
+def linalg_solve(A: TensorState, B: TensorState, *, left: bool = True):
     """Solve A · X = B, or X · A = B with left=False; `B` holds matrices, or one vector for each matrix of `A`.
 
     Shapes: A (…, n, n), B (…, n, k) or (…, n) -> that of B; batch dims broadcast
@@ -81,7 +84,7 @@ def linalg_solve(A, B, *, left=True):
     return solution(A, B, left=left, raising="torch.linalg.solve").result
 
 
-def linalg_solve_ex(A, B, *, left=True, check_errors=False):
+def linalg_solve_ex(A: TensorState, B: TensorState, *, left: bool = True, check_errors: bool = False):
     """Return (result, info): where info is not 0, the matrix is singular and the result holds infinities or NaN."""
     return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
 
@@ -105,7 +108,7 @@ def inversion(xp, A: Array, *, raising: str = ""):
 inversion.derivative("A", formula="−outᵀ · grad · outᵀ")(lambda grad, out: -(out[0].mT @ grad @ out[0].mT))
 
 
-def linalg_inv(A):
+def linalg_inv(A: TensorState):
     """Return the inverses of square matrices.
 
     Shapes: A (…, n, n) -> (…, n, n)
@@ -116,12 +119,12 @@ def linalg_inv(A):
     return inversion(A, raising="linalg.inv").inverse
 
 
-def inverse(input):
+def inverse(input: TensorState):
     """Return the inverses of square matrices; the old name of `linalg.inv`."""
     return inversion(input, raising="linalg.inv").inverse
 
 
-def linalg_inv_ex(A, *, check_errors=False):
+def linalg_inv_ex(A: TensorState, *, check_errors: bool = False):
     """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
 
@@ -154,7 +157,7 @@ def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular,
     return grad_A, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def triangle_read(grad, upper: bool, unit: bool, ops):
+def triangle_read(grad: Array, upper: bool, unit: bool, ops):
     """Return a gradient with zeros where a triangular matrix is not read."""
     return ops.triu(grad, int(unit)) if upper else ops.tril(grad, -int(unit))
 
@@ -199,7 +202,9 @@ def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_s
     return solved, None if grad_A is None or not needs[1] else ops.sum_to_size(grad_A, A_shape)
 
 
-def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
+def triangular_solve(
+    input: TensorState, A: TensorState, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+):
     """Return (solution, copy of A) for A · X = input with a triangular A; the old form of `linalg.solve_triangular`."""
     found = old_triangular(input, A, upper, transpose, unitriangular)
     warn_once(

@@ -7,6 +7,7 @@ import numpy as np
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.arguments.parsing import kind_of
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
 from backlight.ops.linalg.matrix_checks import check_equation, check_float, dtype_of, identity, raise_failure, zeros
@@ -22,7 +23,7 @@ ZERO_PIVOT = (
 )
 
 
-def check_factored(name: str, array, pivot: bool) -> None:
+def check_factored(name: str, array: Array, pivot: bool) -> None:
     """Raise PyTorch's error for what cannot be factored."""
     if array.ndim < 2:
         raise ShapeError(
@@ -34,7 +35,7 @@ def check_factored(name: str, array, pivot: bool) -> None:
         raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 
-def unpacked(packed, ops):
+def unpacked(packed: Array, ops):
     """Return (L, U) of a packed factor, L with its diagonal of ones.
 
     Shapes: packed (…, m, n) -> (…, m, k), (…, k, n) with k = min(m, n)
@@ -45,14 +46,14 @@ def unpacked(packed, ops):
     return ops.tril(packed[..., :count], -1) + ones, ops.triu(packed[..., :count, :])
 
 
-def packed_gradient(grad_l, grad_u, shape, ops):
+def packed_gradient(grad_l: Array | None, grad_u: Array | None, shape: Sequence[int], ops):
     """Return the gradient of a packed factor of this shape from those of L and U; either may be missing."""
     lower = None if grad_l is None else filled_up(ops.tril(grad_l, -1), shape, -1, ops)
     upper = None if grad_u is None else filled_up(ops.triu(grad_u), shape, -2, ops)
     return upper if lower is None else lower if upper is None else lower + upper
 
 
-def filled_up(part, shape, dim: int, ops):
+def filled_up(part: Array, shape: Sequence[int], dim: int, ops):
     """Return a part of a matrix with zeros behind it, up to the whole matrix's size in `dim`."""
     missing = shape[dim] - part.shape[dim]
     if not missing:
@@ -68,7 +69,7 @@ def permutation_matrix(xp, pivots: Array, size: int, kind: np.dtype):
     return factors.permutation_matrix(pivots, size, kind)
 
 
-def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
+def gradient_of_factors(grad_l: Array | None, grad_u: Array | None, order: Array, lower: Array, upper: Array, ops):
     """Return the gradient of A = P · L · U from those of L and U; either may be missing.
 
     For square A it is P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ. Of another A the square part is factored;
@@ -119,7 +120,7 @@ def packed_factor_input(grad: Array, out: Sequence[Array], ops):
     )
 
 
-def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
+def linalg_lu_factor_ex(A: TensorState, *, pivot: bool = True, check_errors: bool = False):
     """Return (LU, pivots, info): both factors in one matrix; where info is not 0, U has a zero there.
 
     Shapes: A (…, m, n) -> (…, m, n), (…, min(m, n)), (…)
@@ -127,7 +128,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     return packed_factor(A, pivot=pivot, raising="torch.linalg.lu_factor_ex" if check_errors else "")
 
 
-def linalg_lu_factor(A, *, pivot=True):
+def linalg_lu_factor(A: TensorState, *, pivot: bool = True):
     """Return (LU, pivots): both factors in one matrix, for `linalg.lu_solve` and `lu_unpack`.
 
     Raises:
@@ -137,7 +138,7 @@ def linalg_lu_factor(A, *, pivot=True):
     return return_types.linalg_lu_factor(packed, pivots)
 
 
-def lu(A, pivot=True, get_infos=False):
+def lu(A: TensorState, pivot: bool = True, get_infos: bool = False):
     """Return (LU, pivots), and info on request; the old form of `linalg.lu_factor`."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
@@ -161,7 +162,7 @@ def three_factors(xp, A: Array, *, pivot: bool = True):
     return factors.permutation_matrix(pivots, A.shape[-2], A.dtype), *unpacked_arrays(xp, packed)
 
 
-def unpacked_arrays(xp, packed):
+def unpacked_arrays(xp, packed: Array):
     """Return (L, U) of a packed factor, as arrays."""
     rows, columns = packed.shape[-2:]
     count = min(rows, columns)
@@ -173,7 +174,7 @@ three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1)
 )
 
 
-def linalg_lu(A, *, pivot=True):
+def linalg_lu(A: TensorState, *, pivot: bool = True):
     """Return (P, L, U): a permutation, a lower triangular matrix with ones on its diagonal, an upper one.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
@@ -206,7 +207,7 @@ def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, un
     return order, *(unpacked_arrays(xp, LU_data) if unpack_data else (nothing, nothing.copy()))
 
 
-def _order(xp, packed, pivots):
+def _order(xp, packed: Array, pivots: Array):
     """Return P; of matrices without elements it exchanges nothing."""
     rows = packed.shape[-2]
     if packed.size:
@@ -214,7 +215,7 @@ def _order(xp, packed, pivots):
     return xp.array(xp.broadcast_to(xp.eye(rows, dtype=packed.dtype), (*packed.shape[:-1], rows)))
 
 
-def _are_rows(pivots, count: int) -> bool:
+def _are_rows(pivots: Array, count: int) -> bool:
     return pivots.shape[-1] <= count and (not pivots.size or 1 <= pivots.min() <= pivots.max() <= count)
 
 
@@ -259,7 +260,7 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
     return grad_lu, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def _check_pivots(LU, pivots) -> None:
+def _check_pivots(LU: Array, pivots: Array) -> None:
     """Raise PyTorch's error for pivots that are no row swaps of these factors."""
     if LU.shape[:-1] != pivots.shape:
         raise ShapeError(
@@ -280,7 +281,7 @@ def _check_pivots(LU, pivots) -> None:
     )
 
 
-def lu_solve(input, LU_data, LU_pivots):
+def lu_solve(input: TensorState, LU_data: TensorState, LU_pivots: TensorState):
     """Solve A · X = b given A's factors; the old form of `linalg.lu_solve`."""
     warn_once(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "

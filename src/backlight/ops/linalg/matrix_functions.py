@@ -1,10 +1,12 @@
 """Functions of matrices: exponential, powers; equations between tensors of more dims; Vandermonde matrices."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
 from backlight.kernels.linalg import matrix_exponential
@@ -40,12 +42,12 @@ def linalg_matrix_exp_input(grad: Array, input: Array, ops):
     return ops.linalg_matrix_exp(ops.cat([upper, lower], -2))[..., :size, size:]
 
 
-def matrix_exp(input):
+def matrix_exp(input: TensorState):
     """Return the exponentials of square matrices; the same as `linalg.matrix_exp`."""
     return linalg_matrix_exp(input)
 
 
-def linalg_matrix_power(input, n):
+def linalg_matrix_power(input: TensorState, n: int):
     """Multiply square matrices with themselves, n times; their inverses where n is negative.
 
     Shapes: input (…, k, k) -> (…, k, k)
@@ -63,7 +65,7 @@ def linalg_matrix_power(input, n):
     return positive_power(linalg_inv(input) if n < 0 else input, abs(n))
 
 
-def positive_power(matrices, n: int):
+def positive_power(matrices: TensorState, n: int):
     """Return a power by squaring: about log₂(n) products."""
     if n <= 3:
         return matrices if n == 1 else matrices @ matrices if n == 2 else (matrices @ matrices) @ matrices
@@ -77,12 +79,12 @@ def positive_power(matrices, n: int):
     return found
 
 
-def matrix_power(input, n):
+def matrix_power(input: TensorState, n: int):
     """Multiply square matrices with themselves, n times; the same as `linalg.matrix_power`."""
     return linalg_matrix_power(input, n)
 
 
-def linalg_tensorinv(input, ind=2):
+def linalg_tensorinv(input: TensorState, ind: int = 2):
     """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
 
     Shapes: input (a, …, b, …) with as many elements in the first dims as in the others -> (b, …, a, …)
@@ -99,7 +101,7 @@ def linalg_tensorinv(input, ind=2):
     return inversion(matrix, raising="inv").inverse.reshape((*rest, *first))
 
 
-def linalg_tensorsolve(input, other, dims=None):
+def linalg_tensorsolve(input: TensorState, other: TensorState, dims: Sequence[int] | None = None):
     """Solve tensordot(input, X, X.ndim) = other.
 
     Args:
@@ -118,7 +120,7 @@ def linalg_tensorsolve(input, other, dims=None):
     return linalg_solve(input.reshape((size, size)), other.flatten()).reshape(tuple(shape))
 
 
-def linalg_vander(x, *, N=None):
+def linalg_vander(x: TensorState, *, N: int | None = None):
     """Return matrices with the powers 0, 1, …, N − 1 of each number in a row.
 
     Shapes: x (…, n) -> (…, n, N)
@@ -137,7 +139,7 @@ def linalg_vander(x, *, N=None):
     return cat([plain(np.ones((*x.shape, 1), powers._data.dtype)), powers], -1)
 
 
-def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+def linalg_diagonal(A: TensorState, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Return the diagonals of matrices, as a view."""
     return diagonal(A, offset, dim1, dim2)
 

@@ -12,6 +12,7 @@ until they are added up. A stack on the right is transposed, and the result copi
 rules, so that the graph has its nodes; only broadcasting is our bmm's own affair, where PyTorch's has nodes before it.
 """
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -29,7 +30,7 @@ ndarray = np.ndarray
 __all__ = ["bmm", "dot", "matmul", "mm", "mv", "vdot"]
 
 
-def careful_product(xp, a, b, check):
+def careful_product(xp, a: Array, b: Array, check: Callable):
     """Return a @ b in the operands' dtype; halves are multiplied as float32.
 
     Args:
@@ -61,7 +62,7 @@ def times(shape) -> str:
     return "x".join(map(str, shape))
 
 
-def mm(input, mat2):
+def mm(input: TensorState, mat2: TensorState):
     """Multiply two matrices.
 
     Shapes: input (n, k), mat2 (k, m) -> (n, m)
@@ -72,7 +73,7 @@ def mm(input, mat2):
     return matrix_product(input, mat2)
 
 
-def check_matrices(a, b) -> None:
+def check_matrices(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied.
 
     Raises:
@@ -86,7 +87,7 @@ def check_matrices(a, b) -> None:
         )
 
 
-def check_inner_sizes(a, b) -> None:
+def check_inner_sizes(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless matrices of these shapes can be multiplied."""
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
@@ -95,7 +96,7 @@ def check_inner_sizes(a, b) -> None:
         )
 
 
-def check_sum_dtypes(added, mat1, mat2) -> None:
+def check_sum_dtypes(added: Array, mat1: Array, mat2: Array) -> None:
     """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype.
 
     Raises:
@@ -137,7 +138,7 @@ def matrix_product_mat2(grad: Array, input: Array, ops):
     )
 
 
-def bmm(input, mat2):
+def bmm(input: TensorState, mat2: TensorState):
     """Multiply two batches of matrices, pair by pair.
 
     Shapes: input (b, n, k), mat2 (b, k, m) -> (b, n, m)
@@ -150,7 +151,7 @@ def bmm(input, mat2):
     return batch_product(input, mat2)
 
 
-def check_batches(a, b) -> None:
+def check_batches(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (b, n, k) and b (b, k, m) can be multiplied."""
     expected = [a.shape[0], a.shape[2]]
     if list(b.shape[:2]) != expected:
@@ -160,7 +161,7 @@ def check_batches(a, b) -> None:
         )
 
 
-def check_stacks(a, b) -> None:
+def check_stacks(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless stacks of matrices can be multiplied and their batch dims broadcast."""
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -201,7 +202,7 @@ batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcas
 )
 
 
-def mv(input, vec):
+def mv(input: TensorState, vec: TensorState):
     """Multiply a matrix with a vector.
 
     Shapes: input (n, k), vec (k,) -> (n,)
@@ -223,7 +224,7 @@ matrix_vector_product.derivative("input", formula="grad · vecᵀ")(lambda grad,
 matrix_vector_product.derivative("vec", formula="inputᵀ · grad")(lambda grad, input, ops: ops.mv(input.T, grad))
 
 
-def check_matrix_and_vector(a, b) -> None:
+def check_matrix_and_vector(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (n, k) and b (k,) can be multiplied."""
     rows, count = a.shape
     if count != b.shape[0]:
@@ -238,7 +239,7 @@ def check_matrix_and_vector(a, b) -> None:
         )
 
 
-def check_vector_and_matrix(a, b) -> None:
+def check_vector_and_matrix(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (k,) and b (k, m) can be multiplied."""
     check_matrices(a[None], b)
 
@@ -276,7 +277,7 @@ vdot.derivative("input", formula="grad · other")(lambda grad, other: grad * oth
 vdot.derivative("other", formula="grad · input")(lambda grad, input: grad * input)
 
 
-def check_vectors(a, b) -> None:
+def check_vectors(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a and b are vectors of one size and dtype."""
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors; see torch.matmul")
@@ -292,7 +293,7 @@ def check_vectors(a, b) -> None:
         )
 
 
-def matmul(input, other):
+def matmul(input: TensorState, other: TensorState):
     """Multiply vectors, matrices or stacks of matrices.
 
     A vector counts as a row on the left and as a column on the right. Dims before the last two broadcast.
@@ -326,24 +327,24 @@ def product_of_dims(input: TensorState, other):
     return dot(input, other) if left == 1 else matrix_vector_product(input, other)
 
 
-def folds(stack, one) -> bool:
+def folds(stack: TensorState, one: TensorState) -> bool:
     """Tell whether a stack times one matrix or vector is to be one product (see NOTE [Folding])."""
     return one._edge is not None or rows_follow(stack._data)
 
 
-def folds_from_left(one, stack) -> bool:
+def folds_from_left(one: TensorState, stack: TensorState) -> bool:
     """Tell the same of one matrix or vector times a stack."""
     return one._edge is not None or (one._data.ndim == 1 and rows_follow(stack._data.mT))
 
 
-def rows_follow(data) -> bool:
+def rows_follow(data: Array) -> bool:
     """Tell whether the rows of a stack lie in memory with one distance between all of them."""
     if data.__class__ is not ndarray or data.flags.c_contiguous:
         return True
     return all(data.strides[dim] == data.strides[dim + 1] * data.shape[dim + 1] for dim in range(data.ndim - 2))
 
 
-def folded(stack, one):
+def folded(stack: TensorState, one: TensorState):
     """Multiply all rows of a stack by one matrix or vector."""
     shape = stack._data.shape
     rows = stack.reshape((prod(shape[:-1]), shape[-1]))
@@ -352,14 +353,14 @@ def folded(stack, one):
     return unsafe_view(matrix_product(rows, one), shape[:-1] + one._data.shape[1:])
 
 
-def folded_from_left(one, stack):
+def folded_from_left(one: TensorState, stack: TensorState):
     """Multiply one matrix or vector by a stack: as the transposed stack's product by the transposed one."""
     if one._data.ndim == 1:
         return folded(stack.mT, one)
     return folded(stack.mT, one.t()).mT.contiguous()
 
 
-def folded_stack(input, other):
+def folded_stack(input: TensorState, other: TensorState):
     """Multiply stacks of one batch dim; one that holds a single matrix, whose gradient is wanted, is that matrix."""
     left, right = len(input._data), len(other._data)
     if left == 1 != right and input._edge is not None:
@@ -369,7 +370,7 @@ def folded_stack(input, other):
     return stacked(input, other)
 
 
-def stacked(input, other):
+def stacked(input: TensorState, other: TensorState):
     """Multiply pair by pair; a matrix or vector is one for each of the other's matrices."""
     if other._data.ndim == 1:
         product = batch_product(input, other.unsqueeze(1)).squeeze(-1)

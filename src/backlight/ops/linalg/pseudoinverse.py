@@ -19,7 +19,7 @@ from backlight.sizes import Shape
 __all__ = ["pinverse"]
 
 
-def tolerance(largest, shape, atol, rtol):
+def tolerance(largest: Array, shape: Sequence[int], atol, rtol: Array | float | None):
     """Return below which size a singular value counts as 0: max(atol, rtol · the largest).
 
     Args:
@@ -31,12 +31,12 @@ def tolerance(largest, shape, atol, rtol):
     return np.maximum(0 if atol is None else atol, rtol * largest)[..., None]
 
 
-def largest_of(sizes):
+def largest_of(sizes: Array):
     """Return the largest along the last dim; 0 where there is none."""
     return sizes.max(-1, initial=0)
 
 
-def bound(value):
+def bound(value: TensorState | float | None):
     """Return a tolerance, where there is one, as a tensor."""
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
@@ -57,7 +57,7 @@ def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | Non
     return (right.mT * inverse[..., None, :]) @ left.mT
 
 
-def check_pinv(array) -> None:
+def check_pinv(array: Array) -> None:
     """Raise PyTorch's error for what has no pseudoinverse."""
     if array.ndim < 2 or array.dtype.char not in "fd":
         name = from_numpy_dtype(array.dtype).old_name
@@ -72,7 +72,7 @@ pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what le
 )
 
 
-def pseudoinverse_gradient(grad, matrix, inverse):
+def pseudoinverse_gradient(grad: Array, matrix: Array, inverse: Array):
     """Return the gradient of a matrix A from that of its pseudoinverse P.
 
     Source: Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems, 1973.
@@ -89,7 +89,9 @@ def pseudoinverse_gradient(grad, matrix, inverse):
     return found + outer - (outer @ inverse) @ matrix
 
 
-def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
+def linalg_pinv(
+    input: TensorState, rcond: float | None = None, hermitian: bool = False, *, atol=None, rtol: float | None = None
+):
     """Return the pseudoinverses of matrices.
 
     Shapes: input (…, m, n) -> (…, n, m)
@@ -104,7 +106,7 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return pseudoinverse(input, bound(atol), bound(rtol), hermitian)
 
 
-def pinverse(input, rcond=1e-15):
+def pinverse(input: TensorState, rcond: float = 1e-15):
     """Return the pseudoinverses of matrices; the old form of `linalg.pinv`."""
     return linalg_pinv(input, rcond)
 
@@ -124,7 +126,7 @@ def count_of_values(xp, input: Array, atol: Array | None = None, rtol: Array | N
     return xp.add.reduce(over, -1, xp.int64)
 
 
-def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
+def linalg_matrix_rank(input: TensorState, tol=None, hermitian: bool = False, *, atol=None, rtol: float | None = None):
     """Return how many singular values are not 0, as int64.
 
     Shapes: input (…, m, n) -> (…)
@@ -170,7 +172,7 @@ def least_squares(xp, input: Array, b: Array, rcond: float | None = None, driver
     return (found[..., 0] if vector else found), left_over, ranks, values
 
 
-def check_least_squares(a, b, driver: str) -> None:
+def check_least_squares(a: Array, b: Array, driver: str) -> None:
     """Raise PyTorch's error for equations of which no least squares can be found."""
     name = "torch.linalg.lstsq"
     if a.ndim < 2:
@@ -214,7 +216,7 @@ def least_squares_inputs(
     return ops.sum_to_size(grad_a, input_shape), grad_b.reshape(b_shape)
 
 
-def equation_gradients(grad_solution, grad_rest, input, b, found, ops):
+def equation_gradients(grad_solution: Array | None, grad_rest: Array | None, input: Array, b: Array, found: Array, ops):
     """Return the gradients of A and B from those of the solution and of the squares that are left."""
     grad_a = grad_b = None
     if grad_solution is not None:
@@ -228,7 +230,7 @@ def equation_gradients(grad_solution, grad_rest, input, b, found, ops):
     return grad_a, grad_b
 
 
-def linalg_lstsq(input, b, rcond=None, *, driver=None):
+def linalg_lstsq(input: TensorState, b: TensorState, rcond=None, *, driver: str | None = None):
     """Return (solution, residuals, rank, singular_values) of the least squares problem min ‖input · X − b‖.
 
     Of all best solutions it is the one of least norm.

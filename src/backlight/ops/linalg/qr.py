@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, zeros
 from backlight.system.user_warnings import warn_once
@@ -43,7 +44,7 @@ def orthogonal_factor_input(grad: Sequence[Array | None], out: Sequence[Array], 
     return left if columns == count else ops.cat([left, vectors @ grad_rest], -1)
 
 
-def check_differentiable(mode: str, rows, columns: int) -> None:
+def check_differentiable(mode: str, rows: int, columns: int) -> None:
     """Raise PyTorch's error for factors of which the gradient is not defined."""
     if mode == "r":
         raise GraphError(
@@ -57,7 +58,7 @@ def check_differentiable(mode: str, rows, columns: int) -> None:
         )
 
 
-def linalg_qr(A, mode="reduced"):
+def linalg_qr(A: TensorState, mode: str = "reduced"):
     """Return (Q, R): orthonormal columns and an upper triangular matrix, with Q · R = A.
 
     Shapes: A (…, m, n) -> (…, m, k), (…, k, n) with k = min(m, n); "complete": (…, m, m), (…, m, n)
@@ -65,7 +66,7 @@ def linalg_qr(A, mode="reduced"):
     return orthogonal_factor(A, mode)
 
 
-def qr(input, some=True):
+def qr(input: TensorState, some: bool = True):
     """Return (Q, R) with Q · R = input; the old form of `linalg.qr`."""
     warn_once(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"

@@ -6,13 +6,14 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import LinAlgError, ShapeError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
 
 __all__ = ["svd"]
 
 
-def decomposed(xp, input, full_matrices: bool, compute_uv: bool = True):
+def decomposed(xp, input: Array, full_matrices: bool, compute_uv: bool = True):
     """Return NumPy's singular value decomposition, or raise PyTorch's error where it does not converge."""
     if xp.isinf(input).any():
         return around_infinities(xp, input, full_matrices, compute_uv)  # LAPACK's loop may never end
@@ -107,12 +108,12 @@ def svd_gradient(grad_left, grad_sizes, grad_right, left, sizes, right, ops):
     return found
 
 
-def added(total, part):
+def added(total: Array | None, part: Array):
     """Return a sum of which the first part may be missing."""
     return part if total is None else total + part
 
 
-def linalg_svd(A, full_matrices=True, *, driver=None):
+def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver=None):
     """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, k), (…, n, n) with k = min(m, n); with full_matrices=False (…, m, k), (…, k),
@@ -125,7 +126,7 @@ def linalg_svd(A, full_matrices=True, *, driver=None):
     return decomposition(A, full_matrices)
 
 
-def linalg_svdvals(A, *, driver=None):
+def linalg_svdvals(A: TensorState, *, driver=None):
     """Return the singular values, from the largest down.
 
     Shapes: A (…, m, n) -> (…, min(m, n))
@@ -137,7 +138,7 @@ def linalg_svdvals(A, *, driver=None):
     return plain(decomposed(np, A._data, False, False))
 
 
-def svd(input, some=True, compute_uv=True):
+def svd(input: TensorState, some: bool = True, compute_uv: bool = True):
     """Return (U, S, V) with input = U · diag(S) · Vᵀ; the old form of `linalg.svd`.
 
     Args:

@@ -1,6 +1,7 @@
 """Losses for classes: cross-entropy and negative log-likelihood."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,14 +32,14 @@ __all__ = []
 
 
 def cross_entropy(
-    input,
-    target,
-    weight=None,
+    input: TensorState,
+    target: TensorState,
+    weight: TensorState | None = None,
     size_average=None,
-    ignore_index=-100,
+    ignore_index: int = -100,
     reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ):
     """Return −log softmax(input) at the target classes.
 
@@ -127,7 +128,7 @@ def linear_cross_entropy(
     ).to(kind)
 
 
-def _reduced(losses, weights, reduction, shape):
+def _reduced(losses: Array, weights: Array | None, reduction: str, shape: Sequence[int]):
     """Return the loss, and the factors that turn its gradient into that of each position."""
     one = losses.dtype.type(1)
     if weights is not None:
@@ -142,7 +143,9 @@ def _reduced(losses, weights, reduction, shape):
     return mean, share if weights is None else weights * share
 
 
-def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing):
+def _cross_entropy_forward(
+    input: Array, target: Array, weight: Array, reduction: str, ignore_index: int, smoothing: float
+):
     """−weight · log softmax at the target; maxima, sums of exponentials and shares in the loss for backward."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
     check_target(input, target, weight)
@@ -155,7 +158,9 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
     return rounded(out.reshape(target.shape) if reduction == "none" else out, input.dtype), scales, factors
 
 
-def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
+def _cross_entropy_gradient(
+    grad: Array, input: Array, target: Array, weight: Array, scales: Array, factors: Array, smoothing: float
+):
     """grad · factor · (softmax − 1 at the target)."""
     flat = class_rows(widened(input))
     found = class_losses.class_gradients(
@@ -246,7 +251,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return by_class(input, target, weight, reduction, ignore_index)
 
 
-def _nll_forward(xp, input, target, weight, reduction, ignore_index):
+def _nll_forward(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     target = owned(target)
     check_classes(input, target, weight, ignore_index)
     flat = class_rows(widened(input))
@@ -322,12 +327,14 @@ def take_of_classes_input(grad: Array, target: Array, factors: Array, input_shap
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-def _class_factor(weight, input):
+def _class_factor(weight: TensorState, input: TensorState):
     """Return the weights in a shape that multiplies the input's class dim."""
     return weight.reshape((-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
 
 
-def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing):
+def _cross_entropy_of_probabilities(
+    input: TensorState, target: TensorState, weight: TensorState, reduction: str, label_smoothing: float
+):
     """−Σ target · log softmax(input), averaged over positions (the weights do not count in the mean)."""
     if not is_float(target._data.dtype):
         name = from_numpy_dtype(target._data.dtype).old_name

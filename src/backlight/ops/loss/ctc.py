@@ -54,7 +54,7 @@ def alignment_loss_decomposition(log_probs: TensorState, alignment: Alignment, z
     return where(losses > -FAR / 2, 0.0, losses) if zero_infinity else losses
 
 
-def _constant(array):
+def _constant(array: Array):
     return wrap(np.array(array))
 
 
@@ -103,7 +103,7 @@ def _numbers(*lengths) -> list[np.ndarray]:
 _WHERE = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
-def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
+def _checked(log_probs: Array, targets: Array, frames: Array, lengths: Array, blank: int) -> Alignment:
     """Return what is aligned, or raise PyTorch's error."""
     if not log_probs.size:
         raise ShapeError("log_probs tensor must not be empty")
@@ -135,7 +135,7 @@ def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
     return ctc.states_of(texts, frames, lengths, blank)
 
 
-def _label_sequences(targets, lengths) -> np.ndarray:
+def _label_sequences(targets: Array, lengths: Array) -> np.ndarray:
     """Return the texts as (batch, longest)."""
     if targets.ndim not in (1, 2):
         raise ShapeError(

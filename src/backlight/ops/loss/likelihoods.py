@@ -145,7 +145,7 @@ def logistic_entropy_decomposition(
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean"):
     """Return log(1 + exp(−target · input)) for targets of 1 and −1.
 
     Raises:

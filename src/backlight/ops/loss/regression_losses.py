@@ -6,6 +6,9 @@ runs on arrays, and create_graph differentiates the decomposition next to it.
 
 import math
 import warnings
+from collections.abc import Sequence
+
+import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
@@ -46,19 +49,19 @@ def _old_names(size_average, reduce) -> str:
     return "sum" if size_average is False else "mean"
 
 
-def reduced(losses, reduction: str):
+def reduced(losses: Array, reduction: str):
     """Return the mean or the sum of losses, or the losses themselves: arrays or tensors."""
     if reduction == "mean":
         return losses.mean()
     return losses.sum() if reduction == "sum" else losses
 
 
-def share(grad, reduction: str, shape):
+def share(grad: Array, reduction: str, shape: Sequence[int]):
     """Return the gradient that each element's loss gets."""
     return grad / math.prod(shape) if reduction == "mean" and math.prod(shape) else grad
 
 
-def same_size(input, target):
+def same_size(input: TensorState, target: TensorState):
     """Return both, expanded to one shape, after PyTorch's warning if they had two."""
     if input._data.shape == target._data.shape:
         return input, target
@@ -72,24 +75,24 @@ def same_size(input, target):
     return broadcast_tensors(input, target)
 
 
-def both_signs(grad_both, needs, kind, other_kind):
+def both_signs(grad_both: Array, needs: Sequence[bool], kind: np.dtype, other_kind: np.dtype):
     """Return the gradient of the first input and its negative for the second, where they are needed."""
     return rounded(grad_both, kind) if needs[0] else None, rounded(-grad_both, other_kind) if needs[1] else None
 
 
-def reduced_and_rounded(losses, reduction: str, kind):
+def reduced_and_rounded(losses: Array, reduction: str, kind: np.dtype):
     """Reduce an array of losses and round it to its dtype."""
     return rounded(reduced(losses, reduction), kind)
 
 
-def _check_weight(weight, input) -> None:
+def _check_weight(weight: TensorState, input: TensorState) -> None:
     if weight._data.shape != input._data.shape:
         raise ValueProblem(
             f"Weights and input must have the same size. Got {list(weight._data.shape)} and {list(input._data.shape)}"
         )
 
 
-def _weighted(losses, weight, reduction: str):
+def _weighted(losses: TensorState, weight: TensorState, reduction: str):
     """Reduce losses times weights; the mean divides by the sum of the weights."""
     losses = losses * weight
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
@@ -131,7 +134,9 @@ squared_error.derivative("target", formula="2 · (target − input) · grad, / n
 )
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", weight=None
+):
     """Return |input − target|, by default its mean; arguments as `mse_loss`."""
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = same_size(input, target)
@@ -141,7 +146,9 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, reduction)
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
+):
     """Return d² / (2 · beta) where d = |input − target| is below beta, else d − beta / 2."""
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = same_size(input, target)
@@ -173,7 +180,7 @@ def smooth_absolute_error_decomposition(input: TensorState, target: TensorState,
     return reduced(near * (distance - near * 0.5) / beta, reduction)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(input: TensorState, target: TensorState, reduction: str = "mean", delta: float = 1.0, weight=None):
     """Return d² / 2 where d = |input − target| is at most delta, else delta · (d − delta / 2)."""
     reduction = reduction_of(reduction)
     input, target = same_size(input, target)

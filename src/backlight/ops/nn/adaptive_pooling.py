@@ -5,9 +5,11 @@ Window i of n over a dim of size s runs from ⌊i · s / n⌋ to ⌈(i + 1) · s
 in turn, so adaptive means are one small matrix product a dim.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
@@ -19,7 +21,9 @@ from backlight.sizes import Shape, check_storage
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
 
 
-def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
+def _wanted_sizes(
+    name: str, output_size: int | Sequence[int | None], shape: Sequence[int], dims: int
+) -> tuple[int, ...]:
     """Return the size of each dim pooled over; None keeps a size."""
     if output_size is None:
         return tuple(shape[-dims:])
@@ -65,7 +69,7 @@ def _declare_mean(dims: int):
 _MEAN = {2: _declare_mean(2), 3: _declare_mean(3)}
 
 
-def _mean(dims: int, input, output_size):
+def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]):
     name = f"adaptive_avg_pool{dims}d"
     shape, kind = input._data.shape, input._data.dtype
     if kind.kind in "iub":
@@ -91,12 +95,12 @@ def adaptive_avg_pool1d(input, output_size):
     return _mean(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: TensorState, output_size: int | Sequence[int | None]):
     """Return the means of windows over the last two dims, as many as `output_size` says; None keeps a size."""
     return _mean(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: TensorState, output_size: int | Sequence[int | None]):
     """Return the means of windows over the last three dims, as many as `output_size` says; None keeps a size."""
     return _mean(3, input, output_size)
 
@@ -126,7 +130,7 @@ def _declare_max(dims: int):
 _MAX = {2: _declare_max(2), 3: _declare_max(3)}
 
 
-def _largest(dims: int, input, output_size):
+def _largest(dims: int, input: TensorState, output_size: int | Sequence[int]):
     """Return the largest elements of adaptive windows and where they are."""
     name = f"adaptive_max_pool{dims}d"
     shape, kind = input._data.shape, input._data.dtype
@@ -141,7 +145,7 @@ def _largest(dims: int, input, output_size):
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-def adaptive_max_pool1d(input, output_size):
+def adaptive_max_pool1d(input: TensorState, output_size: int | Sequence[int]):
     """Return the largest elements of `output_size` windows over the last dim, and where along it they lie.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size), twice
@@ -152,13 +156,13 @@ def adaptive_max_pool1d(input, output_size):
     return _largest(1, input, output_size)
 
 
-def adaptive_max_pool2d(input, output_size, return_indices=False):
+def adaptive_max_pool2d(input: TensorState, output_size: int | Sequence[int | None], return_indices: bool = False):
     """Return the largest elements of windows over the last two dims, as many as `output_size` says."""
     both = _largest(2, input, output_size)
     return both if return_indices else both[0]
 
 
-def adaptive_max_pool3d(input, output_size, return_indices=False):
+def adaptive_max_pool3d(input: TensorState, output_size: int | Sequence[int | None], return_indices: bool = False):
     """Return the largest elements of windows over the last three dims, as many as `output_size` says."""
     both = _largest(3, input, output_size)
     return both if return_indices else both[0]
@@ -210,7 +214,9 @@ def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size
     return _UNPOOL[2](input.unsqueeze(-2), indices.unsqueeze(-2), (1, *wanted)).squeeze(-2)
 
 
-def _checked_output(output_size, plain, stride, dims: int) -> tuple[int, ...]:
+def _checked_output(
+    output_size: Sequence[int], plain: Sequence[int], stride: Sequence[int], dims: int
+) -> tuple[int, ...]:
     found = tuple(output_size)
     found = found[2:] if len(found) == dims + 2 else found
     if len(found) != dims:
@@ -239,13 +245,17 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool2d(
+    input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
+):
     """Put the results of `max_pool2d` back where they came from; see `max_unpool1d`."""
     require_floats("max_unpool2d", input)
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool3d(
+    input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
+):
     """Put the results of `max_pool3d` back where they came from; see `max_unpool1d`."""
     require_floats("max_unpool3d", input)
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

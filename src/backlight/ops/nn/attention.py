@@ -64,7 +64,7 @@ def _dropout_factors(query, key, p: float):
     return wrap(found / (1 - p) if p < 1 else found)
 
 
-def _check(query, key, value, attn_mask, is_causal) -> None:
+def _check(query: TensorState, key: TensorState, value: TensorState, attn_mask, is_causal: bool) -> None:
     try:
         q, k, v = query._data, key._data, value._data
     except AttributeError:
@@ -101,7 +101,7 @@ def _check(query, key, value, attn_mask, is_causal) -> None:
         )
 
 
-def _repeated_heads(query, tensor):
+def _repeated_heads(query: TensorState, tensor: TensorState):
     """Return key or value with each head repeated so that there are as many as the query has."""
     wanted, found = query._data.shape[-3], tensor._data.shape[-3]
     if wanted == found:
@@ -130,7 +130,7 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
     return rounded(matmul(weights, wide_value), query.dtype), probabilities
 
 
-def check_rows(key, value) -> None:
+def check_rows(key: Array, value: Array) -> None:
     """Raise PyTorch's error unless there is one value for each key."""
     if key.shape[-2] != value.shape[-2]:
         count = math.prod(value.shape[:-2])
@@ -170,7 +170,7 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
     return g_query, g_key, g_value, g_mask
 
 
-def _fitting(grad, like):
+def _fitting(grad: Array, like: Array):
     """Sum a gradient over broadcast dims, and round it to the dtype of its input."""
     return rounded(sum_to_shape(grad, like.shape) if grad.shape != like.shape else grad, like.dtype)
 
@@ -205,7 +205,7 @@ def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     return rounded(out, qkv.dtype), logs
 
 
-def _scale(qkv, heads: int) -> float:
+def _scale(qkv: Array, heads: int) -> float:
     return 1 / math.sqrt(qkv.shape[1] // (3 * heads) or math.inf)
 
 

@@ -1,6 +1,7 @@
 """Layers that normalise channels: batch norm, instance norm, group norm."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -56,7 +57,9 @@ def native_group_norm_all(
     return _gradients(grad, input, weight, mean, inverse, False, needs)
 
 
-def _gradients(grad, input, weight, mean, inverse, fixed, needs):
+def _gradients(
+    grad: Array, input: Array, weight: Array | None, mean: Array, inverse: Array, fixed: bool, needs: Sequence[bool]
+):
     """Return the gradients of input, weight and bias that are needed, in the dtype of grad."""
     wide, x = np.ascontiguousarray(widened(grad)), np.ascontiguousarray(widened(input))
     found = channels.channels_gradients(wide, x, mean, inverse, widened(weight), fixed, needs)
@@ -81,7 +84,7 @@ def _scaled_and_shifted(normal, weight, bias):
     return normal if bias is None else normal + bias.reshape(shape)
 
 
-def check_groups(input, weight, bias, num_groups: int) -> None:
+def check_groups(input: Array, weight: Array | None, bias: Array | None, num_groups: int) -> None:
     """Raise PyTorch's error unless the channels fall into groups, and weight and bias have one number for each."""
     if input.ndim < 2:
         raise ShapeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
@@ -214,7 +217,7 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
     check_parameter_dtypes(input._data, tuple(one if one is None else one._data for one in parameters))
 
 
-def check_several(shape, what: str, shown=None) -> None:
+def check_several(shape: Sequence[int], what: str, shown: Sequence[int] | None = None) -> None:
     """Raise PyTorch's error if statistics would be taken of a single number."""
     if shape[0] * math.prod(shape[2:]) == 1:
         size = Size(shown or shape)
@@ -222,15 +225,15 @@ def check_several(shape, what: str, shown=None) -> None:
 
 
 def instance_norm(
-    input,
+    input: TensorState,
     running_mean=None,
     running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-5,
-    cudnn_enabled=True,
+    weight: TensorState | None = None,
+    bias: TensorState | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
 ):
     """Normalise each channel of each example over space, then scale and shift the channel.
 
@@ -241,7 +244,7 @@ def instance_norm(
     shape = input._data.shape
     batch, channels = shape[:2]
 
-    def for_each(vector):
+    def for_each(vector: TensorState | None):
         return None if vector is None else vector.repeat(batch)
 
     means, variances = for_each(running_mean), for_each(running_var)

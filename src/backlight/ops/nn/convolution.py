@@ -6,6 +6,7 @@ gradient for w is `convolution_weight(grad, x)`, linear in both. A transposed co
 exchanged. So all orders of derivative are these ops again.
 """
 
+from collections.abc import Sequence
 from numbers import Integral
 
 from backlight.codegen.declaration import Array, op
@@ -123,7 +124,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return convolve(input, weight, bias, stride, padding, dilation, bool(transposed), output_padding, groups)
 
 
-def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
+def as_tuple(name: str, value: int | Sequence[int], dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
     if isinstance(value, Integral):
         return (int(value),) * dims
@@ -142,7 +143,7 @@ def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
     return found
 
 
-def _batched(name: str, dims: int, input, weight):
+def _batched(name: str, dims: int, input: TensorState, weight: TensorState):
     """Return the input with a batch dim, and whether one was added."""
     if not isinstance(input, TensorState) or not isinstance(weight, TensorState):
         raise not_a_tensor(name, input=input, weight=weight)
@@ -167,7 +168,7 @@ def _plain(dims: int, input, weight, bias, stride, padding, dilation, groups):
     return out.squeeze(0) if added else out
 
 
-def _named_padding(input, kernel, stride, padding: str, dilation):
+def _named_padding(input: TensorState, kernel: Sequence[int], stride: int, padding: str, dilation: int):
     """Return the input, padded where one side needs more, and the padding that both sides need."""
     if padding == "valid":
         return input, 0

@@ -1,5 +1,6 @@
 """Sampling at the places of a grid, and grids of affine maps (see NOTE [Samples])."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from backlight.kernels.nn.grid_samples import Sampling
 __all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
 
-def _planes(array) -> np.ndarray:
+def _planes(array: Array) -> np.ndarray:
     """Return an array (batch, channels, *sizes) as (batch, channels, positions)."""
     return np.ascontiguousarray(array).reshape((*array.shape[:2], prod(array.shape[2:])))
 
@@ -75,7 +76,9 @@ def _fractions(taps, change, dims: int) -> list:
 _OPS = {2: _declare(2), 3: _declare(3)}
 
 
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(
+    input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
+):
     """Return the input's values at the places of a grid.
 
     Shapes: input (batch, channels, *sizes), grid (batch, *new sizes, dims) -> (batch, channels, *new sizes)
@@ -105,13 +108,13 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def _check_mode(name: str, value, known: str) -> None:
+def _check_mode(name: str, value: float, known: str) -> None:
     """Refuse a number that stands for no mode: PyTorch does not look at it, and returns what the memory held."""
     if value not in (0, 1, 2):
         raise ShapeError(f"grid_sampler(): {name} must be {known}, got {value}")
 
 
-def _check(input, grid, mode: int) -> None:
+def _check(input: Array, grid: Array, mode: int) -> None:
     shapes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.shape[:1] != grid.shape[:1]:
         raise ShapeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
@@ -142,7 +145,7 @@ def _check(input, grid, mode: int) -> None:
         )
 
 
-def _base(size, align_corners: bool, kind) -> np.ndarray:
+def _base(size: Sequence[int], align_corners: bool, kind: np.dtype) -> np.ndarray:
     """Return the coordinates of each element, the last dim's first, and a 1: (elements, dims + 1)."""
     axes = []
     for count in size[2:]:

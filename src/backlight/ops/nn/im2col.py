@@ -1,8 +1,12 @@
 """Patches as columns and back (unfold, fold), and channels laid out as pixels."""
 
+from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import patches
@@ -14,7 +18,7 @@ from backlight.sizes import Shape
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 
 
-def _refuse_whole_numbers(kind):
+def _refuse_whole_numbers(kind: np.dtype):
     return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
 
 
@@ -62,7 +66,9 @@ def _pairs(name: str, **options) -> list[tuple[int, int]]:
     return list(found.values())
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: TensorState, kernel_size: Sequence[int], dilation: Sequence[int] = 1, padding: int = 0, stride: int = 1
+):
     """Return what a kernel sees at each place of a picture, a column a place.
 
     Shapes: input (batch, channels, height, width) or without batch -> (batch, channels · kernel, places)
@@ -166,7 +172,7 @@ pixel_unshuffle.derivative("input", formula="grad's channels, laid back as squar
 )
 
 
-def _checked_factor(name: str, option: str, factor: int, input) -> int:
+def _checked_factor(name: str, option: str, factor: int, input: Array) -> int:
     if input.ndim < 3:
         raise ShapeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"

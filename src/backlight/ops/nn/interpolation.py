@@ -3,6 +3,8 @@
 The ops differ by their names and by how many dims they resize; kernels/nn/resampling.py computes all of them.
 """
 
+from collections.abc import Sequence
+
 from backlight.codegen.declaration import Array, op
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
@@ -89,14 +91,16 @@ def upsample_to(input, mode: str, sizes, scales, align_corners: bool, antialias:
     return _OPS[mode, dims](input, resizes)
 
 
-def _resize(mode: str, dims, old: int, new: int, scale, align_corners: bool, antialias: bool) -> Resize:
+def _resize(
+    mode: str, dims: int | str, old: int, new: int, scale: float | None, align_corners: bool, antialias: bool
+) -> Resize:
     """Return how one dim is resized; as in PyTorch, some kinds leave a dim that keeps its size as it is."""
     if old == new and (mode == "linear" or antialias or (mode, dims) == ("nearest", 2)):
         return Resize("same", old, new)
     return Resize(mode, old, new, align_corners, scale, antialias)
 
 
-def _check(name: str, array, mode: str, old, sizes) -> None:
+def _check(name: str, array: Array, mode: str, old: Sequence[int], sizes: Sequence[int]) -> None:
     if min((*old, *sizes)) <= 0:
         letters = ("D", "H", "W")[-len(old) :]
         given, wanted = (", ".join(f"{a}: {n}" for a, n in zip(letters, part)) for part in (old, sizes))

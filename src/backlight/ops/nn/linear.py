@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg import matrix_products
@@ -32,7 +33,7 @@ __all__ = ["bilinear"]
 ndarray = np.ndarray
 
 
-def linear(input, weight, bias=None):
+def linear(input: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x · weightᵀ + bias to the last dim.
 
     Shapes: input (…, in), weight (out, in) or (in,), bias (out,) or None -> (…, out) or (…)
@@ -54,7 +55,7 @@ def linear(input, weight, bias=None):
     return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
 
 
-def _linear_in_parts(input, weight, bias):
+def _linear_in_parts(input: TensorState, weight: TensorState, bias: TensorState | None):
     """Apply a weight to a vector, a vector as weight, or a bias that broadcasts."""
     sizes = weight._data.shape
     if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
@@ -63,7 +64,7 @@ def _linear_in_parts(input, weight, bias):
     return product if bias is None else product + _expandable(bias, product)
 
 
-def _expandable(bias, product):
+def _expandable(bias: TensorState, product: TensorState):
     """Return the bias, or raise PyTorch's error if it is larger than the product it is added to."""
     wanted, found = list(product._data.shape), list(bias._data.shape)
     for dim, size in enumerate(reversed(found), 1):
@@ -77,7 +78,7 @@ def _expandable(bias, product):
     return bias
 
 
-def rows_of(input):
+def rows_of(input: Array):
     """Return an array with all dims but the last made one."""
     return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
@@ -87,7 +88,7 @@ def check_rows_and_weight(input, weight) -> None:
     check_matrices(rows_of(input), weight.T)
 
 
-def check_rows_weight_and_bias(input, weight, bias) -> None:
+def check_rows_weight_and_bias(input: Array, weight: Array, bias: Array) -> None:
     """Raise PyTorch's error unless weight and bias fit the input."""
     check_inner_sizes(rows_of(input), weight.T)
     check_sum_dtypes(bias, input, weight)
@@ -161,7 +162,7 @@ view_of_rows.derivative("input", formula="grad in the shape of input")(
 )
 
 
-def bilinear(input1, input2, weight, bias=None):
+def bilinear(input1: TensorState, input2: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x1ᵀ · weight · x2 + bias to the last dims, one weight matrix for each output.
 
     Shapes: input1 (…, n), input2 (…, m), weight (out, n, m), bias (out,) or None -> (…, out)

@@ -1,5 +1,6 @@
 """Layers that bring activations to mean 0 and variance 1."""
 
+from collections.abc import Sequence
 from math import prod
 
 from numpy import ascontiguousarray, dtype, zeros
@@ -69,14 +70,14 @@ def _gradients(grad, input, weight, mean, inverse, shape, needs):
     )
 
 
-def _columns(array):
+def _columns(array: Array | None):
     """Return weight or bias as one number a column, in float32 if it holds halves."""
     if array is None or (array.ndim == 1 and array.dtype.itemsize > 2):
         return array
     return _shaped(widened(array), (array.size,))
 
 
-def _shaped(array, shape):
+def _shaped(array: Array, shape: Sequence[int]):
     """Return an array in a shape: itself if it has it, so that its memory stays its own; zeros of no rows."""
     if array.shape == shape:
         return array
@@ -94,7 +95,7 @@ def native_layer_norm_decomposition(
     return out if bias is None else out + bias
 
 
-def check_parameter_dtypes(input, parameters: tuple) -> None:
+def check_parameter_dtypes(input: Array, parameters: tuple) -> None:
     """Raise PyTorch's error unless parameters (arrays or None) are of the input's dtype.
 
     The parameters of halves may be float32, all of them.
@@ -116,7 +117,7 @@ def check_parameter_dtypes(input, parameters: tuple) -> None:
         raise ShapeError(f"mixed dtype (CPU): all inputs must share same datatype. {remedy[0].upper()}{remedy[1:]}")
 
 
-def check_layer_norm(input, weight, bias, normalized_shape) -> None:
+def check_layer_norm(input: Array, weight: Array | None, bias: Array | None, normalized_shape: Sequence[int]) -> None:
     """Raise PyTorch's error for shapes and dtypes that do not fit."""
     check_float(input, "LayerNormKernelImpl")
     shape = list(normalized_shape)
@@ -142,7 +143,7 @@ def check_layer_norm(input, weight, bias, normalized_shape) -> None:
         )
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(input: TensorState, normalized_shape: Sequence[int], weight: TensorState | None = None, eps=None):
     """Divide by the root of the mean square over the last dims, then scale.
 
         x / √(mean(x²) + eps) · weight
@@ -197,7 +198,7 @@ def native_rms_norm_decomposition(input: TensorState, weight: TensorState | None
     return (normal * (weight.float() if weight.dtype.itemsize == 2 else weight)).to(input.dtype)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12):
+def normalize(input: TensorState, p: float = 2.0, dim: int = 1, eps: float = 1e-12):
     """Divide by the p-norm along `dim`, or by eps where that is larger."""
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
 
@@ -211,7 +212,7 @@ def _check_averaged(kind: dtype, dims: int) -> None:
             raise no_kernel("avg_pool3d_out_frame", kind, "convert the input with .float()")
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input: TensorState, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
     """Divide by (k + alpha · the mean square of `size` neighbouring channels) to the power beta.
 
     Shapes: input (batch, channels, …) -> as input

@@ -4,11 +4,13 @@ NOTE [Pooling over one dim]
 As in PyTorch, one dim is pooled as a plane of height 1, by the op for two dims.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
@@ -25,12 +27,12 @@ __all__ = [
 ]
 
 
-def stacked(array, dims: int):
+def stacked(array: Array, dims: int):
     """Return an array with exactly two dims before those pooled over."""
     return array if array.ndim == dims + 2 else array.reshape((1, *array.shape))
 
 
-def largest_as(found, input, dims: int):
+def largest_as(found: Sequence[Array], input: Array, dims: int):
     """Return the largest elements, their indices and their flat places, with the input's dims and dtype."""
     values, indices, places = found
     if input.ndim != dims + 2:
@@ -252,7 +254,7 @@ def avg_pool3d(
     return _mean(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _norm(dims: int, input, norm_type, kernel_size, stride, ceil_mode):
+def _norm(dims: int, input: TensorState, norm_type: float, kernel_size: int, stride, ceil_mode: bool):
     kernel = numbers_of(f"lp_pool{dims}d", "kernel_size", kernel_size, dims)
     mean = _mean(dims, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
     return (mean.sign() * mean.abs().relu()).mul(prod(kernel)).pow(1.0 / norm_type)
@@ -263,7 +265,9 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _norm(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(
+    input: TensorState, norm_type: float, kernel_size: int | Sequence[int], stride=None, ceil_mode: bool = False
+):
     """Return (Σ x^p)^(1/p) of each window over the last two dims, p = `norm_type`."""
     return _norm(2, input, norm_type, kernel_size, stride, ceil_mode)
 

@@ -4,6 +4,7 @@ import warnings
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction import rows
@@ -14,7 +15,7 @@ from backlight.ops.type_promotion import is_float
 __all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
 
 
-def softmax(input, dim, dtype=None):
+def softmax(input: TensorState, dim: int, dtype=None):
     """Return exp(x) / Σ exp(x) along `dim`: positive numbers that add up to 1.
 
     Args:
@@ -55,7 +56,7 @@ def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
 
 
-def _safe_softmax(input, dim, dtype=None):
+def _safe_softmax(input: TensorState, dim: int, dtype=None):
     """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
     return safely_along(input if dtype is None else input.to(dtype), dim)
 
@@ -75,7 +76,7 @@ safely_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 )
 
 
-def log_softmax(input, dim, dtype=None):
+def log_softmax(input: TensorState, dim: int, dtype=None):
     """Return the logarithm of softmax along `dim`, computed without taking the logarithm of small numbers.
 
     Args:
@@ -112,7 +113,7 @@ _log_softmax_backward_data.derivative("output", formula="−grad · exp(output) 
 )
 
 
-def check_float(array, kernel: str) -> None:
+def check_float(array: Array, kernel: str) -> None:
     """Raise PyTorch's error for an array that is not floating point."""
     if not is_float(array.dtype):
         raise UnsupportedError(

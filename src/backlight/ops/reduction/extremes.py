@@ -1,6 +1,6 @@
 """Extremes: max, min, amax, amin, aminmax, argmax, argmin."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from backlight.sizes import Shape
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 
-def check_not_empty(name: str, shape, dim: int) -> None:
+def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:
     """Raise PyTorch's error for an extreme over a dim of size 0."""
     if shape and shape[dim] == 0:
         raise DimError(
@@ -25,7 +25,7 @@ def check_not_empty(name: str, shape, dim: int) -> None:
         )
 
 
-def check_any(name: str, input, kind=ShapeError) -> None:
+def check_any(name: str, input: Array, kind: type = ShapeError) -> None:
     """Raise PyTorch's error for an extreme of no elements at all."""
     if input.size == 0:
         advice = "" if kind is DimError else " Specify the reduction dim with the 'dim' argument."
@@ -132,7 +132,7 @@ min_all.derivative("input", formula="grad, shared equally by the elements that a
 )
 
 
-def extreme_along(name, extreme, find, input, dim, keepdim):
+def extreme_along(name: str, extreme: Callable, find: Callable, input: Array, dim: int, keepdim: bool):
     """Return (values, indices) of an extreme along one dim: the first among equals, NaN before all."""
     dim = normalise_dim(dim, input.ndim)
     check_not_empty(name, input.shape, dim)
@@ -164,7 +164,9 @@ min_dim.tangent("input")(picked_tangent)
 
 
 @with_numpy_names
-def max(input, dim=None, keepdim=False, *, other=None):
+def max(
+    input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other: TensorState | None = None
+):
     """Return the largest element; with `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
     if dim is None and other is None:
         return max_all(input)
@@ -174,7 +176,7 @@ def max(input, dim=None, keepdim=False, *, other=None):
 
 
 @with_numpy_names
-def min(input, dim=None, keepdim=False, *, other=None):
+def min(input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other=None):
     """Return the smallest element; with `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
     if dim is None and other is None:
         return min_all(input)
@@ -183,7 +185,7 @@ def min(input, dim=None, keepdim=False, *, other=None):
     return TENSOR_OPS.minimum(input, dim if other is None else other)
 
 
-def extreme_over(name, extreme, input, dim, keepdim):
+def extreme_over(name: str, extreme: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):
     """Return the extreme over one dim, several or all."""
     dims = reduced_dims(dim, input.ndim)
     if len(dims) == input.ndim and input.ndim != 1:
@@ -244,12 +246,12 @@ def both_extremes_input(grad: Sequence[Array | None], input: Array, out: Sequenc
 aminmax = with_numpy_names(both_extremes)
 
 
-def _refuse_bools(name: str, input) -> None:
+def _refuse_bools(name: str, input: Array) -> None:
     if input.dtype.kind == "b":
         raise ShapeError(f"{name}(): does not support bool input; convert it with .long()")
 
 
-def place_of(name, find, input, dim, keepdim):
+def place_of(name: str, find: Callable, input: Array, dim: int | None, keepdim: bool):
     """Return where an extreme is, counted row by row without `dim`: the first among equals, NaN before all."""
     if dim is None:
         check_any(name, input, DimError)

@@ -2,12 +2,13 @@
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -35,7 +36,7 @@ divide_or_zero.derivative("other", formula="−grad · out / other, 0 where othe
 )
 
 
-def length_of(xp, values, ord, dims, keepdim):
+def length_of(xp, values: Array, ord: float, dims: Sequence[int] | None, keepdim: bool):
     """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
     if ord == 2:
         return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
@@ -51,7 +52,7 @@ def length_of(xp, values, ord, dims, keepdim):
     return xp.add.reduce(sizes**ord, dims, None, None, keepdim) ** (1 / ord)
 
 
-def gradient_of_length(grad, values, length, ord, dim, ops):
+def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, dim: int | Sequence[int] | None, ops):
     """Return the gradient of a norm, `grad` and `length` having the reduced dims with size 1; 0 where the norm is 0.
 
     ∂‖x‖/∂x = sign(x) · |x|^(ord − 1) / ‖x‖^(ord − 1)
@@ -83,7 +84,7 @@ def linalg_vector_norm_input(grad: Array, input: Array, out: Array, ord: float, 
     return gradient_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
 
 
-def _check_kinds(input, ord) -> None:
+def _check_kinds(input: Array, ord: float) -> None:
     """Raise PyTorch's error for an order that is no number, and for vectors of integers."""
     if isinstance(ord, str):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str; got {ord!r}")
@@ -94,7 +95,7 @@ def _check_kinds(input, ord) -> None:
         )
 
 
-def check_norm(input, ord, dims) -> None:
+def check_norm(input: Array, ord: float, dims: Sequence[int]) -> None:
     """Raise PyTorch's error for a norm that does not exist."""
     _check_kinds(input, ord)
     if input.size == 0 and (ord < 0 or ord == math.inf) and (not dims or 0 in [input.shape[dim] for dim in dims]):
@@ -109,7 +110,9 @@ def check_norm(input, ord, dims) -> None:
         )
 
 
-def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
+def vector_norm(
+    input: TensorState, ord: float = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None
+):
     """Return the norm of all elements, or of the vectors over `dim` (an int or several).
 
     Args:
@@ -122,7 +125,7 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     return linalg_vector_norm(in_dtype(input, dtype), ord, dim, keepdim)
 
 
-def check_not_narrower(name: str, x, dtype) -> None:
+def check_not_narrower(name: str, x: TensorState, dtype: dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
     if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
@@ -203,7 +206,7 @@ def pairwise_near_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float
 pairwise_near.decomposition(lambda x1, x2, p: pairwise(x1, x2, p))
 
 
-def _batched(x1, x2):
+def _batched(x1: Array, x2: Array):
     """Return both with one batch dim, the same."""
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     count = math.prod(batch)
@@ -213,7 +216,7 @@ def _batched(x1, x2):
     )
 
 
-def cdist(x1, x2, p=2.0, compute_mode=None):
+def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode=None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
@@ -258,7 +261,7 @@ def renorm_input(grad: Array, input: Array, p: float, dim: int, maxnorm: float, 
     return direct if through is None else direct + through
 
 
-def other_dims(input, p, dim, maxnorm) -> tuple:
+def other_dims(input: Array, p: float, dim: int, maxnorm: float) -> tuple:
     """Return all dims but `dim`, or raise PyTorch's error for arguments that renorm cannot take."""
     if p <= 0:
         raise ShapeError("renorm: non-positive-norm not supported")

@@ -21,7 +21,7 @@ from backlight.ops.type_promotion import is_float
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 
 
-def median_of_all(input, ignore_nan: bool):
+def median_of_all(input: Array, ignore_nan: bool):
     """Return the lower median of all elements; NaN if there are none, or if one is NaN and none may be ignored."""
     _check_median(input)
     order = rounded(np.sort(widened(input.reshape(-1))), input.dtype)  # NaN comes last
@@ -31,7 +31,7 @@ def median_of_all(input, ignore_nan: bool):
     return order[-1] if present == 0 or (present < order.size and not ignore_nan) else order[(present - 1) // 2]
 
 
-def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
+def median_along(name: str, input: Array, dim: int, keepdim: bool, ignore_nan: bool):
     """Return (values, indices) of the lower median along `dim`; the first NaN where one counts."""
     _check_median(input)
     dim = normalise_dim(dim, input.ndim)
@@ -49,7 +49,7 @@ def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _check_median(input) -> None:
+def _check_median(input: Array) -> None:
     if input.dtype == np.bool_:
         raise UnsupportedError("\"median_cpu\" not implemented for 'Bool'\n  Convert it first (.int())")
 
@@ -101,13 +101,13 @@ nanmedian_dim.tangent("input")(picked_tangent)
 
 
 @with_numpy_names
-def median(input, dim=None, keepdim=False):
+def median(input: TensorState, dim: int | None = None, keepdim: bool = False):
     """Return the lower median of all elements; with `dim`, (values, indices) along it. One NaN makes it NaN."""
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
 @with_numpy_names
-def nanmedian(input, dim=None, keepdim=False):
+def nanmedian(input: TensorState, dim: int | None = None, keepdim: bool = False):
     """Return the lower median of all elements that are not NaN; with `dim`, (values, indices) along it."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
@@ -119,7 +119,7 @@ def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
-def most_frequent(xp, input, dim: int, keepdim: bool):
+def most_frequent(xp, input: Array, dim: int, keepdim: bool):
     """Return (values, indices) of the most frequent value along `dim`, the least among equally frequent ones."""
     if input.ndim == 0:
         return np.array(input), np.zeros((), np.int64)
@@ -142,7 +142,7 @@ mode_dim.tangent("input")(picked_tangent)
 
 
 @with_numpy_names
-def mode(input, dim=-1, keepdim=False):
+def mode(input: TensorState, dim: int = -1, keepdim: bool = False):
     """Return the most frequent values along `dim` and where each occurs last, as (values, indices)."""
     return mode_dim(input, dim, keepdim)
 
@@ -161,7 +161,9 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
 
 
 @with_numpy_names
-def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+def nanquantile(
+    input: TensorState, q: float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+):
     """Return the q-th quantiles as `quantile` does, of the elements that are not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -183,7 +185,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     return found.movedim(-1, 0) if q.ndim else found.squeeze(-1)
 
 
-def _between(rows, ranks, interpolation):
+def _between(rows: TensorState, ranks: TensorState, interpolation: str):
     """Return the values of sorted rows at ranks that need not be whole."""
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": ranks.floor, "higher": ranks.ceil, "nearest": ranks.round}[interpolation]()
@@ -194,7 +196,7 @@ def _between(rows, ranks, interpolation):
     return TENSOR_OPS.lerp(lower, upper, weight)
 
 
-def _checked_quantile(name, input, q, interpolation):
+def _checked_quantile(name: str, input: TensorState, q: TensorState | float, interpolation: str):
     """Return q as a tensor, or raise PyTorch's error for wrong arguments."""
     kind = input._data.dtype
     if kind not in (np.float32, np.float64):

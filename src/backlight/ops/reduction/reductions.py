@@ -1,11 +1,13 @@
 """Reductions that add, multiply or count: sums, means, products, all, any, logsumexp."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
@@ -25,7 +27,7 @@ __all__ = ["all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansu
 WIDE_SIZE = 16384  # from here on, a repeated value is a view of stride 0, not an array filled with it
 
 
-def add_up(xp, input, dims=None, keepdim=False):
+def add_up(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool = False):
     """Sum an array as PyTorch does: integers and bool in int64, half precision in float32, cast back."""
     kind = input.dtype
     if kind.char in "fdl":
@@ -35,17 +37,17 @@ def add_up(xp, input, dims=None, keepdim=False):
     return xp.add.reduce(input, dims, FLOAT32, None, keepdim).astype(kind)
 
 
-def in_dtype(input, dtype):
+def in_dtype(input: TensorState, dtype: dtype | None):
     """Return a tensor in the requested dtype, if there is one."""
     return input if dtype is None or input.dtype == dtype else input.to(dtype)
 
 
-def computed_in(dtype, compute, input, *options):
+def computed_in(dtype: dtype | None, compute: Callable, input: TensorState, *options):
     """Return compute(input, …) on the input in a dtype, in that dtype: of integers it is computed in int64."""
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
-def with_numpy_options(numpy_options: dict, dim, keepdim) -> tuple:
+def with_numpy_options(numpy_options: dict, dim, keepdim: bool) -> tuple:
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
@@ -91,7 +93,9 @@ sum_dims.derivative("input", formula="grad, repeated over dim")(
 )
 
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
+def sum(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None, **numpy_options
+):
     """Add the elements, all of them or over `dim` (an int or several).
 
     Args:
@@ -123,12 +127,12 @@ nansum_dims.tangent("input")(
 
 
 @with_numpy_names
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
+def nansum(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
     return computed_in(dtype, nansum_dims, input, dim, keepdim)
 
 
-def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
+def check_mean(kind: np.dtype, what: str = "Input", name: str = "mean") -> None:
     """Raise PyTorch's error for a mean of integers."""
     if not is_float(kind):
         raise ShapeError(
@@ -137,7 +141,7 @@ def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
         )
 
 
-def average(xp, input, dims=None, keepdim=False):
+def average(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool = False):
     """Average an array, half precision in float32."""
     check_mean(input.dtype)
     total = summed(widened(input), dims, keepdim)
@@ -166,7 +170,9 @@ def mean_dims_input(grad: Array, input_shape: Shape, dim: tuple | None, ops):
     return ops.spread(grad / reduced_count(input_shape, dim), input_shape, reduced_dims(dim, len(input_shape)))
 
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
+def mean(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None, **numpy_options
+):
     """Average the elements, all of them or over `dim` (an int or several); `dtype` converts them first."""
     if numpy_options:
         dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
@@ -177,7 +183,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
 
 
 @with_numpy_names
-def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+def nanmean(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
     """Average the elements that are not NaN, all of them or over `dim`."""
     if not input.is_floating_point():
         raise ShapeError(
@@ -190,19 +196,19 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / present
 
 
-def multiply_up(xp, input, dims, keepdim=False):
+def multiply_up(xp, input: Array, dims: int | None, keepdim: bool = False):
     """Multiply an array's elements: integers and bool in int64, half precision in float32, cast back."""
     if not is_float(input.dtype):
         return xp.multiply.reduce(input, dims, INT64, None, keepdim)
     return rounded(xp.multiply.reduce(widened(input), dims, None, None, keepdim), input.dtype)
 
 
-def has_zero(values) -> bool:
+def has_zero(values: Array) -> bool:
     """Tell whether an array or a tensor holds a 0: then a product cannot be divided by its factors."""
     return bool((values == 0).any())
 
 
-def products_of_others(input, dim: int, ops):
+def products_of_others(input: Array, dim: int, ops):
     """Return for each element the product of all others along `dim`, without a division.
 
     out_k = ∏_{j<k} input_j · ∏_{j>k} input_j
@@ -244,14 +250,14 @@ def prod_dim_input(grad: Array, input: Array, out: Array, dim: int, ops):
 
 
 @with_numpy_names
-def prod(input, dim=None, keepdim=False, *, dtype=None):
+def prod(input: TensorState, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None):
     """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""
     if dim is None:
         return computed_in(dtype, prod_all, input)
     return computed_in(dtype, prod_dim, input, dim, keepdim)
 
 
-def truth(reduce, input, dim, keepdim):
+def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):
     """Reduce to bool; uint8, PyTorch's old bool, stays uint8."""
     found = reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
@@ -302,6 +308,6 @@ def logsumexp_tangent(tangent: Array, input: Array, out: Array, dim: tuple, keep
 
 
 @with_numpy_names
-def logsumexp(input, dim, keepdim=False):
+def logsumexp(input: TensorState, dim: int | Sequence[int], keepdim: bool = False):
     """Return log Σ exp(input) over `dim` (an int or several), safe for large values."""
     return logsumexp_dims(input, dim, keepdim)

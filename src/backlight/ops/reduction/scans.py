@@ -6,6 +6,8 @@ from ml_dtypes import finfo
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
+from backlight.dtypes import dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn.pooling import added_at
@@ -30,12 +32,12 @@ __all__ = [
 ]
 
 
-def in_rows(values) -> np.ndarray:
+def in_rows(values: Array) -> np.ndarray:
     """Return an array of at least one dim whose elements lie row by row."""
     return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else np.asarray(values).reshape(1)
 
 
-def scan(accumulate, input, dim, reverse: bool = False):
+def scan(accumulate, input: Array, dim: int, reverse: bool = False):
     """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32.
 
     The result lies row by row, whatever the order of the input.
@@ -65,7 +67,7 @@ reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")(lambda grad, dim
 
 
 @with_numpy_names
-def cumsum(input, dim, *, dtype=None):
+def cumsum(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     _check_scanned("cumsum", dtype)
     return computed_in(dtype, running_sum, input, dim)
@@ -103,7 +105,7 @@ def linear_recurrence(xp, factors: Array, terms: Array, *, dim: int, reverse: bo
     return xp.moveaxis(out[order], 0, dim)
 
 
-def adjoint(grad, factors, dim, reverse, ops):
+def adjoint(grad: Array, factors: Array, dim: int, reverse: bool, ops):
     """Return λ_k = grad_k + factors_{k+1} · λ_{k+1}, the gradient of a recurrence's terms: it runs the other way."""
     return ops.linear_recurrence(ops.shift(factors, dim, 1 if reverse else -1), grad, dim=dim, reverse=not reverse)
 
@@ -134,13 +136,13 @@ def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
 
 
 @with_numpy_names
-def cumprod(input, dim, *, dtype=None):
+def cumprod(input: TensorState, dim: int, *, dtype=None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     _check_scanned("cumprod", dtype)
     return computed_in(dtype, running_product, input, dim)
 
 
-def _check_scanned(name: str, dtype) -> None:
+def _check_scanned(name: str, dtype: dtype | None) -> None:
     if dtype is bool_dtype:
         raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
 
@@ -162,18 +164,18 @@ def running_logsumexp_input(grad: Array, input: Array, out: Array, dim: int, ops
     return ops.exp(input - reached) * ops.linear_recurrence(steps, grad, dim=dim, reverse=True)
 
 
-def lowest(kind) -> float:
+def lowest(kind: np.dtype) -> float:
     """Return the smallest finite number of a floating point dtype, NumPy's or backlight's."""
     return float(finfo(getattr(kind, "numpy", kind)).min)
 
 
 @with_numpy_names
-def logcumsumexp(input, dim):
+def logcumsumexp(input: TensorState, dim: int):
     """Return running log Σ exp(input) along `dim`, safe for large values."""
     return running_logsumexp(input, dim)
 
 
-def running_extreme(input, dim, largest: bool):
+def running_extreme(input: Array, dim: int, largest: bool):
     """Return running extremes along `dim`, and where each was found: the latest place among equals."""
     values, indices = slices.running_extreme(in_rows(input), normalise_dim(dim, input.ndim), largest)
     return values.reshape(input.shape), indices.reshape(input.shape)
@@ -234,19 +236,21 @@ cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extr
 
 
 @with_numpy_names
-def cummax(input, dim):
+def cummax(input: TensorState, dim: int):
     """Return running maxima along `dim` and where each was found, as (values, indices)."""
     return running_max(input, dim)
 
 
 @with_numpy_names
-def cummin(input, dim):
+def cummin(input: TensorState, dim: int):
     """Return running minima along `dim` and where each was found, as (values, indices)."""
     return running_min(input, dim)
 
 
 @with_numpy_names
-def diff(input, n=1, dim=-1, prepend=None, append=None):
+def diff(
+    input: TensorState, n: int = 1, dim: int = -1, prepend: TensorState | None = None, append: TensorState | None = None
+):
     """Return the n-th differences of neighbours along `dim`; `prepend` and `append` are put at the ends first."""
     if input.ndim == 0:
         raise ShapeError("diff expects input to be at least one-dimensional\n  Give it a dim: x.reshape(-1)")
@@ -263,7 +267,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     return values
 
 
-def _checked_samples(name: str, y, x) -> None:
+def _checked_samples(name: str, y: TensorState, x: TensorState | None) -> None:
     """Raise PyTorch's error for values or points that are bools."""
     for which, samples in (("y", y), ("x", x)):
         if samples is not None and samples.dtype is bool_dtype:
@@ -272,7 +276,7 @@ def _checked_samples(name: str, y, x) -> None:
             )
 
 
-def _panels(y, x, dim: int):
+def _panels(y: TensorState, x: TensorState, dim: int):
     """Return twice the area between neighbours along `dim`, for points `x` or steps of 1."""
     length = y.shape[dim]
     panels = max(length - 1, 0)
@@ -291,7 +295,7 @@ def _panels(y, x, dim: int):
     return sums * diff(x, dim=dim - y.ndim)
 
 
-def trapezoid(y, x=None, *, dx=None, dim=-1):
+def trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim` by the trapezoidal rule, at the points `x` or at steps of `dx` (1).
 
     Raises:
@@ -307,12 +311,12 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
 
 
-def trapz(y, x=None, *, dx=None, dim=-1):
+def trapz(y: TensorState, x=None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim`: the old name of `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
-def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx=None, dim: int = -1):
     """Return the running area under `y` along `dim` by the trapezoidal rule."""
     _checked_samples("cumulative_trapezoid", y, x)
     panels = _panels(y, x, normalise_dim(dim, y.ndim))

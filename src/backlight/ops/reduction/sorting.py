@@ -34,19 +34,19 @@ __all__ = [
 ]
 
 
-def order_along(values, dim: int, descending: bool = False):
+def order_along(values: Array, dim: int, descending: bool = False):
     """Return the indices that sort an array along `dim`: equals keep their order, NaN counts as the greatest."""
     return sorting.order_along(widened(values), dim, descending)  # NumPy orders NaN in float32, not in bfloat16
 
 
-def first_along(values, count: int, dim: int, largest: bool):
+def first_along(values: Array, count: int, dim: int, largest: bool):
     """Return the first `count` of the indices that sort an array along `dim`, the largest first or the smallest."""
     last = np.ascontiguousarray(np.moveaxis(widened(values), dim, -1))
     found = sorting.top_places(last.reshape(-1, last.shape[-1]), count, largest)
     return np.moveaxis(found.reshape(*last.shape[:-1], count), -1, dim)
 
 
-def picked(values, indices, dim: int):
+def picked(values: Array, indices: Array, dim: int):
     """Return (values, indices) with the values at `indices` along `dim`; two new arrays."""
     places = flat_places(indices, values.shape, dim)
     return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
@@ -68,7 +68,7 @@ sort_dim.tangent("input")(ordered_tangent)
 
 
 @with_numpy_names
-def sort(input, dim=-1, descending=False, *, stable=False):
+def sort(input: TensorState, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """Return the elements in order along `dim` and where each was, as (values, indices).
 
     Equal elements keep their order with or without `stable`; NaN counts as the greatest.
@@ -76,13 +76,13 @@ def sort(input, dim=-1, descending=False, *, stable=False):
     return sort_dim(input, dim, descending, stable=stable)
 
 
-def msort(input):
+def msort(input: TensorState):
     """Return the elements in order along dim 0."""
     return sort(input, 0).values
 
 
 @with_numpy_names
-def argsort(input, dim=-1, descending=False, stable=False):
+def argsort(input: TensorState, dim: int = -1, descending: bool = False, stable: bool = False):
     """Return the indices that put the elements in order along `dim`."""
     with no_grad():
         return sort(input, dim, descending, stable=stable).indices
@@ -111,7 +111,7 @@ topk_dim.tangent("input")(ordered_tangent)
 
 
 @with_numpy_names
-def topk(input, k, dim=-1, largest=True, sorted=True):
+def topk(input: TensorState, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """Return the k largest (or smallest) elements along `dim`, in order, and where they are, as (values, indices)."""
     return topk_dim(input, k, dim, largest, sorted)
 
@@ -137,7 +137,7 @@ def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False)
     return found, xp.array(found[1])
 
 
-def ranked(input, rank: int, dim: int, keepdim: bool):
+def ranked(input: Array, rank: int, dim: int, keepdim: bool):
     """Return (values, indices) of the elements at a rank, counted from 0, along `dim`."""
     if input.ndim == 0:
         return np.array(input), np.zeros((), np.int64)
@@ -151,7 +151,7 @@ kthvalue_dim.tangent("input")(picked_tangent)
 
 
 @with_numpy_names
-def kthvalue(input, k, dim=-1, keepdim=False):
+def kthvalue(input: TensorState, k: int, dim: int = -1, keepdim: bool = False):
     """Return the k-th smallest elements along `dim` (k counts from 1) and where they are, as (values, indices)."""
     return kthvalue_dim(input, k, dim, keepdim)
 
@@ -182,7 +182,7 @@ def distinct_runs(xp, input: Array, dim: int | None = None):
     return values, inverse.reshape(input.shape) if dim is None else inverse, counts
 
 
-def _dim_of_rows(input, dim: int) -> int:
+def _dim_of_rows(input: Array, dim: int) -> int:
     """Return the dim along which slices are compared, or raise PyTorch's error where there are none to compare."""
     dim = normalise_dim(dim, input.ndim)
     if not input.ndim:
@@ -195,7 +195,9 @@ def _dim_of_rows(input, dim: int) -> int:
     return dim
 
 
-def _with_requested(values, inverse, counts, return_inverse, return_counts):
+def _with_requested(
+    values: TensorState, inverse: TensorState, counts: TensorState, return_inverse: bool, return_counts: bool
+):
     parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(parts) if len(parts) > 1 else values
 
@@ -205,7 +207,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _with_requested(*distinct(input, dim), return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(
+    input: TensorState, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+):
     """Return the values with each run of equals made one, and on request each element's run and the runs' lengths."""
     return _with_requested(*distinct_runs(input, dim), return_inverse, return_counts)
 
@@ -219,13 +223,15 @@ def is_member(xp, elements: Array, test_elements: Array, *, assume_unique: bool 
     return xp.asarray(xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert))
 
 
-def isin(elements, test_elements, *, assume_unique=False, invert=False):
+def isin(
+    elements: TensorState | int, test_elements: TensorState | int, *, assume_unique: bool = False, invert: bool = False
+):
     """Tell for each of `elements` whether it is among `test_elements`; one of the two may be a number."""
     pair = [value if isinstance(value, TensorState) else wrap(np.array(value)) for value in (elements, test_elements)]
     return is_member(*pair, assume_unique=assume_unique, invert=invert)
 
 
-def places_in(boundaries, values, right: bool):
+def places_in(boundaries: Array, values: Array, right: bool):
     """Return where each value belongs in sorted boundaries: one row of them, or a row for each row of values."""
     side = "right" if right else "left"
     if boundaries.ndim == 1:
@@ -272,12 +278,12 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     return search(sorted_sequence, values, sorter, right=right or side == "right", out_int32=out_int32)
 
 
-def bucketize(input, boundaries, *, out_int32=False, right=False):
+def bucketize(input: TensorState, boundaries: TensorState, *, out_int32: bool = False, right: bool = False):
     """Return which interval between sorted `boundaries` each value of `input` is in."""
     return searchsorted(boundaries, _as_tensor_like(input, boundaries), out_int32=out_int32, right=right)
 
 
-def _as_tensor_like(value, other):
+def _as_tensor_like(value: TensorState | float, other: TensorState):
     """Return a number as a tensor to compare with `other`."""
     if isinstance(value, TensorState):
         return value
@@ -307,7 +313,7 @@ def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
     return _counts_in_bins(input, bins, input.dtype.type(low), input.dtype.type(high))
 
 
-def _counts_in_bins(input, bins: int, low, high):
+def _counts_in_bins(input: Array, bins: int, low: Array, high: Array):
     """Return how many elements lie in each of `bins` equal parts of [low, high], rounded as PyTorch rounds."""
     within = input[(input >= low) & (input <= high)]
     with silent_floats():

@@ -1,11 +1,12 @@
 """Statistics: variances, standard deviations, covariances."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
@@ -20,7 +21,7 @@ NO_FREEDOM = (
 )
 
 
-def variance(xp, input, dim, correction, keepdim, name):
+def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int, keepdim: bool, name: str):
     """Return (variance, mean) of an array over `dim`, half precision as float32."""
     if not is_float(input.dtype):
         raise ShapeError(
@@ -40,7 +41,7 @@ def variance(xp, input, dim, correction, keepdim, name):
     return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
 
 
-def variance_gradient(grad, input, dim, correction, ops):
+def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None, correction: int, ops):
     """Return 2 / (n − correction) · grad · (input − mean)."""
     freedom = reduced_count(input.shape, dim) - correction
     grad_input = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
@@ -98,7 +99,7 @@ def std_mean_input(
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
-def with_mean_gradient(found, grad, input, dim, ops):
+def with_mean_gradient(found: Array, grad: Array, input: Array, dim: int | Sequence[int] | None, ops):
     """Return `found` plus grad / n repeated over `dim`; either may be missing."""
     if grad is None:
         return found
@@ -107,7 +108,7 @@ def with_mean_gradient(found, grad, input, dim, ops):
     return grad_input if found is None else found + grad_input
 
 
-def _with_correction(of_dims, name: str, what: str):
+def _with_correction(of_dims: Callable, name: str, what: str):
     """Return the public form of a variance: `unbiased` is the old way to say a correction of 1 or 0."""
 
     def public(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
@@ -130,7 +131,7 @@ var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
 std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
 
 
-def cov(input, *, correction=1, fweights=None, aweights=None):
+def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: TensorState | None = None):
     """Return the covariances of variables (rows) over observations (columns).
 
     Args:
@@ -162,7 +163,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     return ((apart @ weighted.t()) / freedom).squeeze()
 
 
-def _observation_weights(count: int, fweights, aweights):
+def _observation_weights(count: int, fweights, aweights: TensorState | None):
     """Return the product of both weights of observations; None if neither is given."""
     for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
         if weights is None:
@@ -181,7 +182,7 @@ def _observation_weights(count: int, fweights, aweights):
     return fweights if aweights is None else aweights if fweights is None else fweights * aweights
 
 
-def corrcoef(input):
+def corrcoef(input: TensorState):
     """Return the correlation coefficients of variables (rows) over observations (columns)."""
     if input.ndim > 2:
         raise ShapeError(

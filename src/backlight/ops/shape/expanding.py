@@ -1,5 +1,6 @@
 """Repeated elements: expand, which copies nothing, repeat, tile and repeat_interleave, which copy."""
 
+from collections.abc import Sequence
 from operator import index
 
 import numpy as np
@@ -31,7 +32,7 @@ expand.derivative("input", formula="grad, summed over the repeated dims")(
 )
 
 
-def repeated_view(xp, data, size):
+def repeated_view(xp, data: Array, size: Sequence[int]):
     """Return a view of an array in a larger shape, with stride 0 where it repeats.
 
     `np.broadcast_to` does the same in 2 µs; this takes a fraction where the memory is contiguous.
@@ -60,7 +61,7 @@ def repeated_view(xp, data, size):
     return np.lib.stride_tricks.as_strided(data, new_shape, new_strides)
 
 
-def check_expands(data, size) -> None:
+def check_expands(data: Array, size: Sequence[int]) -> None:
     """Raise PyTorch's error unless an array can be expanded to `size`, which has no -1."""
     shape = data.shape
     if shape != size:
@@ -92,7 +93,7 @@ def _expand_problem(data, size) -> Exception:
     return ShapeError(f"cannot expand {list(shape)} to {list(size)}")
 
 
-def broadcast_to(input, *sizes, size=None):
+def broadcast_to(input: TensorState, *sizes, size=None):
     """Return a view of `input` in a larger shape, as broadcasting would stretch it."""
     if not sizes and size is None:
         raise ArgumentError('broadcast_to() missing 1 required positional arguments: "size"')
@@ -110,7 +111,7 @@ summed_to_size.derivative("input", formula="grad, repeated over the summed dims"
 )
 
 
-def sum_to_size(input, *sizes, size=()):
+def sum_to_size(input: TensorState, *sizes, size: Sequence = ()):
     """Sum over dims so that the result has the given size, from which broadcasting leads back.
 
     Raises:
@@ -171,7 +172,7 @@ def repeat_input(grad: Array, input_shape: Shape, repeats: tuple, ops):
     return summed.reshape(input_shape)
 
 
-def repeated(input, *counts, repeats=None):
+def repeated(input: TensorState, *counts, repeats=None):
     """Lay the tensor side by side: `repeat(2, 3)` twice along dim 0 and three times along dim 1, in a copy.
 
     Raises:
@@ -193,14 +194,16 @@ def repeated(input, *counts, repeats=None):
     return repeat(input, counts)
 
 
-def tile(input, *counts, dims=()):
+def tile(input: TensorState, *counts, dims: Sequence = ()):
     """Lay the tensor side by side; fewer counts than dims stand for the last dims."""
     counts = sizes_given(counts or (dims,))
     return repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts)) if counts else clone(input)
 
 
 @storage_errors
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(
+    input: TensorState, repeats: TensorState | int | None = None, dim: int | None = None, *, output_size=None
+):
     """Repeat each element, or each slice along `dim`, as often as `repeats` says: once for all, or for each.
 
     Without `repeats`, `input` itself says how often each of 0, 1, 2, … is repeated.
@@ -238,7 +241,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return index_select(input, dim, wrap_as(np.repeat(np.arange(length), counts), repeats))
 
 
-def _counts(repeats) -> np.ndarray:
+def _counts(repeats: TensorState) -> np.ndarray:
     data = repeats._data
     if data.dtype.kind != "i":
         raise ArgumentError(f"repeats has to be Long or Int tensor; got {repeats.dtype}")
@@ -250,10 +253,10 @@ def _counts(repeats) -> np.ndarray:
     return data
 
 
-def wrap_as(positions, like):
+def wrap_as(positions: Array, like: TensorState):
     return wrap(positions.astype(like._data.dtype))
 
 
-def _check_output_size(given, found) -> None:
+def _check_output_size(given, found: int) -> None:
     if given is not None and given != found:
         raise ShapeError(f"repeat_interleave: Invalid output_size, expected {found} but got {given}")

@@ -1,6 +1,9 @@
 """Other orders of the slices: flip, roll, rot90. All copy."""
 
+from collections.abc import Sequence
+
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
@@ -23,12 +26,12 @@ def flipped(xp, input: Array, dims: tuple):
 flipped.derivative("input", formula="grad, flipped back")(lambda grad, dims, ops: ops.flip(grad, dims))
 
 
-def flip(input, *order, dims=()):
+def flip(input: TensorState, *order, dims: Sequence = ()):
     """Reverse the order of the slices along each of some dims."""
     return flipped(input, sizes_given(order) if order else one_or_several(dims))
 
 
-def fliplr(input):
+def fliplr(input: TensorState):
     """Reverse the order of the columns.
 
     Raises:
@@ -39,7 +42,7 @@ def fliplr(input):
     return flipped(input, (1,))
 
 
-def flipud(input):
+def flipud(input: TensorState):
     """Reverse the order of the rows.
 
     Raises:
@@ -61,7 +64,7 @@ rolled.derivative("input", formula="grad, rolled back")(
 )
 
 
-def roll(input, shifts, dims=()):
+def roll(input: TensorState, shifts: int | Sequence[int], dims: int | Sequence[int] = ()):
     """Move the slices along some dims on by some places, those that fall off the end to the start.
 
     Without dims the elements are rolled row by row.
@@ -88,7 +91,7 @@ def turned(xp, input: Array, k: int, dims: tuple):
 turned.derivative("input", formula="grad, turned back")(lambda grad, k, dims, ops: ops.rot90(grad, -k, dims))
 
 
-def rot90(input, k=1, dims=(0, 1)):
+def rot90(input: TensorState, k: int = 1, dims: Sequence[int] = (0, 1)):
     """Turn the plane of two dims by k quarters, from the first towards the second.
 
     Raises:

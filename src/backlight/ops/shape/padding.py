@@ -1,10 +1,12 @@
 """Padding: more slices at both ends of dims, constant, reflected, repeated or from the other end."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.number_operands import no_bools
@@ -41,7 +43,7 @@ constant_pad_nd.derivative("input", formula="grad without the padding")(
 )
 
 
-def _pairs(pad, ndim: int) -> list[tuple[int, int]]:
+def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
     """Return (before, behind) for each dim, the first dim first."""
     if len(pad) % 2:
         raise ShapeError(f"Padding length must be divisible by 2; got {len(pad)}")
@@ -66,7 +68,7 @@ def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
     return (size - 1) - np.abs((size - 1) - np.abs(places))
 
 
-def _repeated(xp, input, pad, mode: str):
+def _repeated(xp, input: Array, pad: Sequence[int], mode: str):
     for dim, (size, (before, behind)) in enumerate(zip(input.shape, _pairs(pad, input.ndim))):
         if before or behind:
             input = slices_taken(input, _sources(mode, size, before, behind), dim)
@@ -124,7 +126,7 @@ _PUBLIC = {
 }
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: TensorState, pad: Sequence[int], mode: str = "constant", value: float | None = None):
     """Add slices at the ends of the last dims.
 
     Args:
@@ -146,7 +148,7 @@ def pad(input, pad, mode="constant", value=None):
     return _PUBLIC[_OPS[mode][len(pad) // 2 - 1]](input, pad, mode)
 
 
-def _check_repeating(shape, pad, mode: str) -> None:
+def _check_repeating(shape: Sequence[int], pad: Sequence[int], mode: str) -> None:
     count = len(pad) // 2
     if len(pad) % 2 or not 1 <= count <= 3 or len(shape) not in (count + 1, count + 2):
         raise UnsupportedError(

@@ -1,13 +1,14 @@
 """Other shapes for the same elements: view, reshape, flatten, squeeze, and functions that use them."""
 
 import operator
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, ShapeError
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
@@ -67,7 +68,7 @@ def view_as_dtype(xp, input: Array, kind: np.dtype):
     return input.view(kind)
 
 
-def view_bytes(input, kind: np.dtype):
+def view_bytes(input: TensorState, kind: np.dtype):
     """Return the same memory read as elements of another dtype; the last dim grows or shrinks with their size.
 
     Raises:
@@ -102,7 +103,7 @@ unsafe_view.derivative("input", formula="grad in the shape of input")(
 )
 
 
-def reshape(input, *sizes, shape=()):
+def reshape(input: TensorState, *sizes, shape: Sequence = ()):
     """Return the elements in another shape, row by row; one size may be -1. A view where the memory allows it."""
     size = sizes_given(sizes or (shape,))
     try:
@@ -112,7 +113,7 @@ def reshape(input, *sizes, shape=()):
         return unsafe_view(clone(input, memory_format=contiguous_format), checked)
 
 
-def check_size(data, size, name: str) -> tuple:
+def check_size(data: Array, size: Sequence[int], name: str) -> tuple:
     """Return `size` with its -1 worked out, or raise PyTorch's error for a size that does not fit."""
     wanted = []
     if size.__class__ is not tuple and not hasattr(type(size), "__iter__"):  # what only has __getitem__ may never end
@@ -151,7 +152,7 @@ def check_size(data, size, name: str) -> tuple:
     )
 
 
-def view_problem(name: str, data, size) -> Exception:
+def view_problem(name: str, data: Array, size: Sequence[int]) -> Exception:
     """Return PyTorch's error for a view that NumPy refused."""
     check_size(data, size, name)
     return ShapeError(
@@ -160,7 +161,7 @@ def view_problem(name: str, data, size) -> Exception:
     )
 
 
-def flatten(input, start_dim: int = 0, end_dim: int = -1):
+def flatten(input: TensorState, start_dim: int = 0, end_dim: int = -1):
     """Return the tensor with the dims from `start_dim` to `end_dim` joined into one."""
     shape = input._data.shape
     start, end = normalise_dim(start_dim, len(shape)), normalise_dim(end_dim, len(shape))
@@ -175,7 +176,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
     return reshape(input, *shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :])
 
 
-def unflatten(input, dim: int, sizes):
+def unflatten(input: TensorState, dim: int, sizes: Sequence[int]):
     """Return the tensor with one dim split into several of the given sizes; one may be -1."""
     shape = input._data.shape
     dim = normalise_dim(dim, len(shape))
@@ -196,7 +197,7 @@ def unflatten(input, dim: int, sizes):
     return view(input, shape[:dim] + sizes + shape[dim + 1 :])
 
 
-def ravel(input):
+def ravel(input: TensorState):
     """Return all elements in one dim, row by row."""
     data = input._data
     if data.__class__ is ndarray and not data.flags.c_contiguous:
@@ -237,7 +238,7 @@ squeezed_dims.derivative("input", formula="grad in the shape of input")(
 )
 
 
-def squeeze(input, dim=None, *dims):
+def squeeze(input: TensorState, dim: int | Sequence[int] | None = None, *dims):
     """Drop the dims of size 1: all of them, or those among `dim`, an int or several."""
     if dims:
         return squeezed_dims(input, (dim, *dims))
@@ -256,7 +257,7 @@ def unsqueeze(xp, input: Array, dim: int):
 unsqueeze.derivative("input", formula="grad without the dim")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
-def _each(function):
+def _each(function: Callable):
     """Let a function of one tensor take several, or a sequence of them, and then return a tuple."""
 
     def on_all(*tensors):
@@ -270,13 +271,13 @@ def _each(function):
 
 
 @_each
-def atleast_1d(input):
+def atleast_1d(input: TensorState):
     """Return the tensor, or each of several, with at least one dim."""
     return input if input._data.ndim else reshape(input, 1)
 
 
 @_each
-def atleast_2d(input):
+def atleast_2d(input: TensorState):
     """Return the tensor, or each of several, with at least two dims, added in front."""
     if input._data.ndim == 0:
         return reshape(input, 1, 1)
@@ -284,7 +285,7 @@ def atleast_2d(input):
 
 
 @_each
-def atleast_3d(input):
+def atleast_3d(input: TensorState):
     """Return the tensor, or each of several, with at least three dims: a vector in the middle, a matrix in front."""
     ndim = input._data.ndim
     if ndim == 0:

@@ -29,7 +29,7 @@ MOST_PARTS = 2**24  # tensors of that many parts take more memory than there is
 MOST_IN_VECTOR = 2**60  # of pointers
 
 
-def _parts(input, sizes, dim: int) -> list:
+def _parts(input: Array, sizes: Sequence[int], dim: int) -> list:
     """Return slices of the given lengths, one behind the other."""
     parts, start = [], 0
     for size in sizes:
@@ -63,7 +63,7 @@ def equal_sizes(length: int, size: int) -> list[int]:
     return [min(size, length - start) for start in range(0, length, size)] or [0]
 
 
-def joined_gradients(grads, sizes, input_shape, dim: int, ops):
+def joined_gradients(grads: Sequence[Array | None], sizes: Sequence[int], input_shape: Sequence[int], dim: int, ops):
     """Return the gradient for a tensor from those of its parts; a part without one counts as zeros."""
     present = next(grad for grad in grads if grad is not None)
     shapes = [(*input_shape[:dim], size, *input_shape[dim + 1 :]) for size in sizes]
@@ -103,7 +103,7 @@ def split_off_input(grad: Sequence[Array | None], split_size: int, dim: int, inp
     return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(tensor: TensorState, split_size_or_sections: int | Sequence[int], dim: int = 0):
     """Split into views along `dim`: of one size each (the last may be smaller), or of the sizes in a list.
 
     Raises:
@@ -115,7 +115,7 @@ def split(tensor, split_size_or_sections, dim=0):
     return split_evenly(tensor, size, _checked_split("split", tensor, size, dim))
 
 
-def _checked_split(name: str, tensor, size: int, dim: int) -> int:
+def _checked_split(name: str, tensor: TensorState, size: int, dim: int) -> int:
     shape = tensor._data.shape
     if not shape:
         raise ShapeError(f"{name} expects at least a 1-dimensional tensor; this one has no dims")
@@ -127,7 +127,7 @@ def _checked_split(name: str, tensor, size: int, dim: int) -> int:
     return dim
 
 
-def split_with_sizes(input, split_sizes, dim=0):
+def split_with_sizes(input: TensorState, split_sizes: Sequence[int], dim: int = 0):
     """Split into views along `dim` of the given sizes, which must add up to the tensor's own.
 
     Raises:
@@ -155,7 +155,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     return split_by_sizes(input, sizes, dim)
 
 
-def chunk(input, chunks, dim=0):
+def chunk(input: TensorState, chunks: int, dim: int = 0):
     """Split into at most `chunks` views of equal size along `dim`; the last may be smaller.
 
     Raises:
@@ -168,7 +168,7 @@ def chunk(input, chunks, dim=0):
     return split_evenly(input, size, dim)
 
 
-def _chunk_size(input, chunks: int, dim: int) -> tuple[int, int]:
+def _chunk_size(input: TensorState, chunks: int, dim: int) -> tuple[int, int]:
     shape = input._data.shape
     if not shape:
         raise ShapeError("chunk expects at least a 1-dimensional tensor; this one has no dims")
@@ -178,12 +178,12 @@ def _chunk_size(input, chunks: int, dim: int) -> tuple[int, int]:
     return -(-shape[dim] // chunks), dim
 
 
-def unsafe_split(input, split_size, dim=0):
+def unsafe_split(input: TensorState, split_size: int, dim: int = 0):
     """Split into copies of one size each along `dim`, which may be written to."""
     return split_off(input, split_size, _checked_split("split", input, split_size, dim))
 
 
-def unsafe_chunk(input, chunks, dim=0):
+def unsafe_chunk(input: TensorState, chunks: int, dim: int = 0):
     """Split into at most `chunks` copies of equal size along `dim`, which may be written to."""
     size, dim = _chunk_size(input, chunks, dim)
     if size:
@@ -205,7 +205,7 @@ def unbound_input(grad: Sequence[Array | None], dim: int, input_shape: Shape, op
     return ops.stack([ops.new_zeros(present, shape) if one is None else one for one in grad], dim)
 
 
-def unbind(input, dim=0):
+def unbind(input: TensorState, dim: int = 0):
     """Return all slices along `dim`, as views without that dim.
 
     Raises:
@@ -220,7 +220,7 @@ def unbind(input, dim=0):
     return unbound(input, dim)
 
 
-def tensor_split(input, indices_or_sections, dim=0):
+def tensor_split(input: TensorState, indices_or_sections: TensorState | int | Sequence[int], dim: int = 0):
     """Split into views along `dim`: a number of nearly equal ones, or at the given indices.
 
     Raises:
@@ -265,7 +265,7 @@ def _even_ends(length: int, sections: int) -> list[int]:
     return [(place + 1) * size + min(place + 1, longer) for place in range(sections)]
 
 
-def _split_along(name: str, input, indices_or_sections, dim: int, least: int):
+def _split_along(name: str, input: TensorState, indices_or_sections: int | Sequence[int], dim: int, least: int):
     shape = input._data.shape
     if len(shape) < least:
         raise ShapeError(
@@ -282,17 +282,17 @@ def _split_along(name: str, input, indices_or_sections, dim: int, least: int):
     return tensor_split(input, indices_or_sections, dim)
 
 
-def hsplit(input, indices_or_sections):
+def hsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the second dim, of a vector along its only one: into equal ones, or at indices."""
     return _split_along("hsplit", input, indices_or_sections, 0 if input._data.ndim == 1 else 1, 1)
 
 
-def vsplit(input, indices_or_sections):
+def vsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the first dim: into equal ones, or at indices."""
     return _split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
-def dsplit(input, indices_or_sections):
+def dsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the third dim: into equal ones, or at indices."""
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 

@@ -1,12 +1,13 @@
 """Views by size and stride: windows along a dim, and as_strided."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
-from backlight.engine.tensor_state import memory_of, wrap, writable
+from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
@@ -92,7 +93,7 @@ def strided_view_tangent(tangent: Array, input: Array, positions: np.ndarray, da
 
 
 @storage_errors
-def as_strided(input, size, stride, storage_offset=None):
+def as_strided(input: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None):
     """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
 
     Raises:
@@ -102,7 +103,7 @@ def as_strided(input, size, stride, storage_offset=None):
     return strided_view(input, _places_in(input, data), data)
 
 
-def _places_in(input, data):
+def _places_in(input: TensorState, data: Array):
     """Return for each element of a strided view its place in the input, if a gradient will need it.
 
     The place of what lies in the base's memory but not in the input is the input's size: it gets no gradient.
@@ -118,7 +119,7 @@ def _places_in(input, data):
     return places[positions_in(memory_tensor, wrap(data))]
 
 
-def strided_memory(input, size, stride, storage_offset):
+def strided_memory(input: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None):
     """Return the array that shows the memory of the tensor's base by size and strides."""
     if len(size) != len(stride):
         raise ShapeError(f"mismatch in length of strides and shape; got {list(stride)} and {list(size)}")
@@ -142,7 +143,7 @@ def strided_memory(input, size, stride, storage_offset):
     return shown_by_strides(flat.view(kind)[offset:], size, [step * itemsize for step in stride])
 
 
-def storage_offset_of(tensor) -> int:
+def storage_offset_of(tensor: TensorState) -> int:
     """Return where a tensor's first element lies in the memory that it shares, counted in elements."""
     memory, data = memory_of(tensor), tensor._data
     if memory is data or not data.size:
@@ -167,14 +168,16 @@ strided_scatter.derivative("src", formula="grad at the places replaced")(
 )
 
 
-def as_strided_scatter(input, src, size, stride, storage_offset=None):
+def as_strided_scatter(
+    input: TensorState, src: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+):
     """Return a copy of `input` in which what `as_strided` would show is replaced by `src`."""
     data = strided_memory(input, tuple(size), tuple(stride), storage_offset)
     check_slice(src._data.shape, tuple(size))
     return strided_scatter(input, src, positions_in(input, wrap(data)))
 
 
-def fill_diagonal_(input, fill_value, wrap=False):
+def fill_diagonal_(input: TensorState, fill_value: float, wrap: bool = False):
     """Write one value to the main diagonal, of more than two dims all equal; return the tensor.
 
     Args:

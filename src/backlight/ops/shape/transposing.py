@@ -1,6 +1,9 @@
 """Other orders of the dims: transpose, permute and their relatives. All are views."""
 
+from collections.abc import Sequence
+
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
@@ -53,12 +56,12 @@ permuted.derivative("input", formula="grad with the dims in their former order")
 )
 
 
-def permute(input, *order, dims=()):
+def permute(input: TensorState, *order, dims: Sequence = ()):
     """Put the dims in another order."""
     return permuted(input, sizes_given(order or (dims,)))
 
 
-def inverse_order(dims) -> tuple:
+def inverse_order(dims: Sequence[int]) -> tuple:
     """Return the order that undoes a permutation."""
     count = len(dims)
     places = [0] * count
@@ -77,17 +80,17 @@ def _check_permutation(dims, ndim: int) -> None:
         raise ShapeError(f"permute(): duplicate dims are not allowed; got {tuple(dims)}: name each dim once")
 
 
-def swapaxes(input, axis0: int, axis1: int):
+def swapaxes(input: TensorState, axis0: int, axis1: int):
     """Swap two dims; another name of `transpose`."""
     return transpose(input, axis0, axis1)
 
 
-def swapdims(input, dim0: int, dim1: int):
+def swapdims(input: TensorState, dim0: int, dim1: int):
     """Swap two dims; another name of `transpose`."""
     return transpose(input, dim0, dim1)
 
 
-def movedim(input, source, destination):
+def movedim(input: TensorState, source: int | Sequence[int], destination: int | Sequence[int]):
     """Move dims to other places, leaving the order of the rest.
 
     Raises:
@@ -111,19 +114,19 @@ def movedim(input, source, destination):
     return permuted(input, tuple(order))
 
 
-def _distinct(what: str, dims, ndim: int) -> list[int]:
+def _distinct(what: str, dims: Sequence[int], ndim: int) -> list[int]:
     found = [normalise_dim(dim, ndim) for dim in dims]
     if len(set(found)) != len(found):
         raise ShapeError(f"movedim: repeated dim in `{what}` ({list(dims)})")
     return found
 
 
-def moveaxis(input, source, destination):
+def moveaxis(input: TensorState, source: int | Sequence[int], destination: int | Sequence[int]):
     """Move dims to other places; another name of `movedim`."""
     return movedim(input, source, destination)
 
 
-def reversed_dims(input):
+def reversed_dims(input: TensorState):
     """Return `input.T`: all dims in reverse order."""
     ndim = input._data.ndim
     if ndim not in (0, 2):
@@ -141,7 +144,7 @@ def _same(input, warning: str):
     return transpose(input, 0, 0)
 
 
-def matrix_transpose(input):
+def matrix_transpose(input: TensorState):
     """Return `input.mT`: the last two dims swapped."""
     ndim = input._data.ndim
     if ndim == 0:
@@ -151,7 +154,7 @@ def matrix_transpose(input):
     return transpose(input, -2, -1)
 
 
-def hermitian_transpose(input):
+def hermitian_transpose(input: TensorState):
     """Return `input.H`: the transpose of a matrix (of real numbers)."""
     ndim = input._data.ndim
     if ndim == 0:
@@ -164,7 +167,7 @@ def hermitian_transpose(input):
     return transpose(input, 0, 1)
 
 
-def adjoint(input):
+def adjoint(input: TensorState):
     """Return the conjugate transpose of each matrix: for real numbers the transpose."""
     if input._data.ndim == 1:
         raise ShapeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")

@@ -1,11 +1,13 @@
 """Triangles and diagonals of matrices."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
-from backlight.dtypes import int64, to_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.dtypes import dtype, int64, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.reduction.slices import triangle_kept
 from backlight.layouts import require_strided
@@ -19,12 +21,12 @@ from backlight.sizes import require_memory, storage_errors
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal_copy", "trace", "tril", "tril_indices", "triu", "triu_indices"]
 
 
-def lower_mask(shape, offset: int) -> np.ndarray:
+def lower_mask(shape: Sequence[int], offset: int) -> np.ndarray:
     """Return which places of a matrix lie on or below a diagonal."""
     return np.arange(shape[-1]) <= np.arange(shape[-2])[:, None] + offset
 
 
-def _check_matrix(name: str, input) -> None:
+def _check_matrix(name: str, input: Array) -> None:
     if input.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; this one has {input.ndim}")
 
@@ -49,12 +51,12 @@ def triu(xp, input: Array, diagonal: int = 0):
 triu.derivative("input", formula="grad on and above the diagonal")(lambda grad, diagonal, ops: ops.triu(grad, diagonal))
 
 
-def tril_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device=None, layout=None):
     """Return rows and columns of the places on and below a diagonal, as two rows of one tensor."""
     return _indices(row, col, offset, dtype, device, layout, upper=False)
 
 
-def triu_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device=None, layout=None):
     """Return rows and columns of the places on and above a diagonal, as two rows of one tensor."""
     return _indices(row, col, offset - 1, dtype, device, layout, upper=True)
 
@@ -69,7 +71,7 @@ def _places(row: int, col: int, offset: int, upper: bool) -> int:
 
 
 @storage_errors
-def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
+def _indices(row: int, col: int, offset: int, dtype: dtype, device, layout, *, upper: bool):
     require_cpu(device)
     require_strided(layout)
     for name, size in (("row", row), ("col", col)):
@@ -119,7 +121,7 @@ diagonal_copy.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
 )
 
 
-def diag(input, diagonal=0):
+def diag(input: TensorState, diagonal: int = 0):
     """Return a copy of a matrix's diagonal, or a matrix with a vector on its diagonal.
 
     Raises:
@@ -133,7 +135,7 @@ def diag(input, diagonal=0):
     raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D; see diagonal() and diag_embed() for more dims")
 
 
-def diagflat(input, offset=0):
+def diagflat(input: TensorState, offset: int = 0):
     """Return a matrix with all elements, row by row, on its diagonal."""
     return diag_embed(flatten(input), offset)
 

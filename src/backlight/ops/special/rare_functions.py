@@ -1,5 +1,7 @@
 """Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
 
+from collections.abc import Callable
+
 from backlight.codegen.declaration import Array, op
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import HALVES
@@ -52,7 +54,7 @@ scaled_modified_bessel_k1 = _wave("scaled_modified_bessel_k1", "exp(input) · mo
 spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
 
 
-def _by_other_only(declared, name: str) -> None:
+def _by_other_only(declared: Callable, name: str) -> None:
     """Declare that an op has no derivative by `input`: computing one raises PyTorch's error."""
 
     @declared.derivative("input", formula="not known: an error, as in PyTorch")
@@ -60,7 +62,7 @@ def _by_other_only(declared, name: str) -> None:
         raise UnsupportedError(f"the derivative for '{name}' is not implemented.\n  Only `other` has one: detach input")
 
 
-def _share(name: str, kernel, sign: int, meaning: str):
+def _share(name: str, kernel: Callable, sign: int, meaning: str):
     """Declare the share of Γ's integral on one side of `other`; the two sides' slopes differ by their sign."""
     refuse = no_integers(f"{name}_cpu")
 

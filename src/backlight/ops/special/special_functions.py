@@ -1,6 +1,7 @@
 """The error function, the gamma function, Bessel functions and their families; logarithms with a factor."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -154,7 +155,7 @@ polygamma_of.derivative("input", formula="grad · ψ⁽ⁿ⁺¹⁾(input)")(
 )
 
 
-def polygamma(n: int, input):
+def polygamma(n: int, input: TensorState):
     """Return the n-th derivative of digamma.
 
     Raises:
@@ -169,7 +170,7 @@ def polygamma(n: int, input):
     return polygamma_of(input, n)
 
 
-def _refuse_bools(kind):
+def _refuse_bools(kind: np.dtype):
     return "The input tensor may not be a boolean tensor.; convert it with .float()" if kind.kind == "b" else None
 
 
@@ -195,7 +196,7 @@ def mvlgamma_of_input(grad: Array, input: Array, p: int, ops):
     return grad * total
 
 
-def mvlgamma(input, p: int):
+def mvlgamma(input: TensorState, p: int):
     """Return the logarithm of the gamma function of p dimensions: Σ lgamma(input − j/2) + p(p−1)/4 · log π.
 
     Raises:
@@ -250,7 +251,7 @@ def i1e_input(grad: Array, input: Array, out: Array, ops):
     return grad * (ops.special_i0e(input) - out * ops.sgn(input) - (out + zero) / (input + zero * 2))
 
 
-def _product(xp, input, other, logarithm):
+def _product(xp, input: Array, other: Array, logarithm: Callable):
     """Return input · logarithm(other), and 0 where the input is 0 and `other` not NaN."""
     off = (input == 0) & (other == other)
     return xp.where(off, like(input, 0), input * logarithm(other))[()]
@@ -288,7 +289,7 @@ xlogy_to_number.derivative("input", formula="grad · log(other), 0 where input i
 )
 
 
-def xlogy(input, other):
+def xlogy(input: TensorState | float, other: TensorState | float):
     """Return input · log(other), and 0 where `input` is 0; one of the two may be a number."""
     if not isinstance(other, TensorState) and is_number(other):
         return xlogy_to_number(input, other)
@@ -333,7 +334,7 @@ xlog1py_to_number.derivative("input", formula="grad · log(1 + other), 0 where i
 )
 
 
-def xlog1py(input, other):
+def xlog1py(input: TensorState | float, other: TensorState | float):
     """Return input · log(1 + other), and 0 where `input` is 0; one of the two may be a number."""
     if not isinstance(other, TensorState) and is_number(other):
         return xlog1py_to_number(input, other)
@@ -366,6 +367,6 @@ def logit_between_input(grad: Array, input: Array, eps: float | None, ops):
     return ops.kept(gradient, ~((input < eps) | (input > 1 - eps)))
 
 
-def logit(input, eps: float | None = None):
+def logit(input: TensorState, eps: float | None = None):
     """Return log(p / (1 − p)), the inverse of sigmoid; `eps` keeps p away from 0 and 1."""
     return logit_between(input, eps)
