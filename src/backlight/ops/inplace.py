@@ -219,7 +219,7 @@ def count_unchanged(target, name: str) -> None:
 def refuse_expanded(target: TensorState) -> None:
     """Raise if several elements of a tensor share one memory location."""
     data = target._data
-    if data.__class__ is np.ndarray and 0 in data.strides and data.size and overlaps_itself(data):
+    if data.__class__ is np.ndarray and 0 in data.strides and data.size and _overlaps_itself(data):
         raise ShapeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
@@ -241,7 +241,7 @@ def check_fits(target: TensorState, result: TensorState) -> None:
         )
 
 
-def overlaps_itself(data: np.ndarray) -> bool:
+def _overlaps_itself(data: np.ndarray) -> bool:
     """Tell whether several elements of an array share one memory location, as after expand."""
     return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 

@@ -39,11 +39,7 @@ PLACED = {  # these write at places, and may not even read what they write to
 
 
 def refuse_overlaps(target: TensorState, operands: Sequence, name: str) -> None:
-    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps]).
-
-    Raises:
-        RuntimeError: an operand shares some of its memory with `target`, or for PLACED all of it.
-    """
+    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps])."""
     if name in READ_FIRST:
         return
     for operand in operands:

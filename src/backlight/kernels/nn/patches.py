@@ -44,7 +44,7 @@ def offsets(
         )
 
 
-def inside(before: Sequence[int], sizes: Sequence[int]) -> tuple:
+def unpadded(before: Sequence[int], sizes: Sequence[int]) -> tuple:
     """Return the index of what lies within padding of `before` elements."""
     return (slice(None), slice(None), *[slice(start, start + size) for start, size in zip(before, sizes)])
 
@@ -73,7 +73,7 @@ def column_chunks(input, kernel, stride, before, dilation, places) -> Iterator[t
     columns = np.empty((count, channels, *kernel, *places), input.dtype)
     wanted = reach(places, kernel, stride, dilation)
     padded = np.zeros((count, channels, *[max(b + n, w) for b, n, w in zip(before, sizes, wanted)]), input.dtype)
-    inner, seen = padded[inside(before, sizes)], windows(padded, kernel, stride, dilation, places)
+    inner, seen = padded[unpadded(before, sizes)], windows(padded, kernel, stride, dilation, places)
     for start in range(0, batch, count):
         stop = min(start + count, batch)
         inner[: stop - start] = input[start:stop]
@@ -141,7 +141,7 @@ def spread(grad, weight, stride, before, dilation, groups: int, sizes) -> np.nda
     for start in range(0, batch, count):
         part = slice(start, min(start + count, batch))
         columns = (matrices @ rows[part]).reshape((-1, channels, *kernel, *places))
-        out[part] = added(columns, stride, dilation, full)[inside(before, sizes)]
+        out[part] = added(columns, stride, dilation, full)[unpadded(before, sizes)]
     return out
 
 

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from backlight.kernels.native import native
-from backlight.kernels.nn.patches import inside, offsets, reach
+from backlight.kernels.nn.patches import offsets, reach, unpadded
 from backlight.kernels.nn.resampling import applied
 
 
@@ -18,7 +18,7 @@ def _padded(input: np.ndarray, windows, places: Sequence[int], value: float):
         return input
     full = [max(before + size, wanted) for before, size, wanted in zip(windows.padding, sizes, full)]
     out = np.full((*input.shape[:2], *full), value, input.dtype)
-    out[inside(windows.padding, sizes)] = input
+    out[unpadded(windows.padding, sizes)] = input
     return out
 
 
@@ -146,7 +146,7 @@ def shared_in_windows(grad, windows, sizes, with_padding: bool, divisor: int | N
     out = np.zeros((*grad.shape[:2], *full), grad.dtype)
     for _, met in offsets(windows.kernel, windows.stride, windows.dilation, places):
         out[(slice(None), slice(None), *met)] += grad
-    return out[inside(windows.padding, sizes)]
+    return out[unpadded(windows.padding, sizes)]
 
 
 def counts(windows, sizes: Sequence[int], places: Sequence[int], with_padding: bool) -> np.ndarray:

@@ -169,15 +169,10 @@ def frac(xp, input: Array):
 frac.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def _whole(input):
-    require_no_bools("round_vml_cpu", input)
-    return input.copy()
-
-
 @op(name="round", tangent="symmetric")
 def round_whole(xp, input: Array):
     """The nearest whole number; of two, the even one."""
-    return xp.rint(input) if input.dtype.kind in FLOATS else _whole(input)
+    return xp.rint(input) if input.dtype.kind in FLOATS else _copy_of_integers("round_vml_cpu", input)
 
 
 round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))

@@ -32,11 +32,6 @@ def embedding(
     return xp.take(weight, indices, axis=0)
 
 
-@embedding.derivative("weight", formula="grad, added at the rows taken")
-def embedding_weight(grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops):
-    return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
-
-
 @op(tangent="linear")
 def embedding_dense_backward(
     xp, grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
@@ -71,10 +66,9 @@ def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_gra
     return out
 
 
+@embedding.derivative("weight", formula="grad, added at the rows taken")
 @weighted_rows.derivative("weight", formula="grad, added at the rows taken")
-def weighted_rows_weight(
-    grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops
-):
+def embedding_weight(grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops):
     return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 

@@ -25,12 +25,6 @@ def masked_fill_number(xp, input: Array, mask: Array, value: float):
     return xp.where(mask, element(value, input.dtype), input)
 
 
-@masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_number_input(grad: Array, mask: Array, input_shape: Shape, ops):
-    kept = ops.masked_fill(grad, mask, 0)
-    return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
-
-
 @op(node="MaskedFillBackward1", tangent="linear")
 def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the value of a 0-d tensor where the mask is true."""
@@ -42,8 +36,9 @@ def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     return xp.where(mask, value.astype(input.dtype), input)
 
 
+@masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
 @masked_fill_tensor.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_tensor_input(grad: Array, mask: Array, input_shape: Shape, ops):
+def masked_fill_input(grad: Array, mask: Array, input_shape: Shape, ops):
     kept = ops.masked_fill(grad, mask, 0)
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 

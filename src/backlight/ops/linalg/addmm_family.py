@@ -40,11 +40,7 @@ def weighted_sum(xp, input: Array, product: Array, beta: float, alpha: float):
 
 
 def check_added(name: str, input: Array, shape: Sequence[int], dtype: np.dtype) -> None:
-    """Raise PyTorch's error unless `input` has the product's dtype and expands to its shape.
-
-    Raises:
-        RuntimeError: it does not.
-    """
+    """Raise PyTorch's error unless `input` has the product's dtype and expands to its shape."""
     if input.dtype != dtype:
         raise ShapeError(
             f"self and mat2 must have the same dtype, but got {big_name(input.dtype)} and {big_name(dtype)}; "

@@ -122,11 +122,6 @@ def traces(matrices, ops):
     return ops.sum(ops.diagonal(matrices, 0, -2, -1), (-1,), True)[..., None]
 
 
-def inverse_transposed(input: Array, ops):
-    """Return A⁻ᵀ; infinities and NaN where A is singular."""
-    return ops.linalg_inv_ex(input)[0].mT
-
-
 def det(input: TensorState):
     """Return the determinants of square matrices.
 
@@ -145,7 +140,7 @@ def sign_and_logarithm(xp, A: Array):
 
 @sign_and_logarithm.derivative("A", formula="grad of the logarithm · A⁻ᵀ")
 def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
-    return None if grad[1] is None else grad[1][..., None, None] * inverse_transposed(A, ops)
+    return None if grad[1] is None else grad[1][..., None, None] * ops.linalg_inv_ex(A)[0].mT
 
 
 def linalg_slogdet(A: TensorState):

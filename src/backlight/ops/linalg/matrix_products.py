@@ -74,11 +74,7 @@ def mm(input: TensorState, mat2: TensorState):
 
 
 def check_matrices(a: Array, b: Array) -> None:
-    """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied.
-
-    Raises:
-        RuntimeError: the inner sizes or the dtypes differ.
-    """
+    """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied."""
     check_inner_sizes(a, b)
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -97,11 +93,7 @@ def check_inner_sizes(a: Array, b: Array) -> None:
 
 
 def check_sum_dtypes(added: Array, mat1: Array, mat2: Array) -> None:
-    """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype.
-
-    Raises:
-        RuntimeError: it is not.
-    """
+    """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype."""
     for name, array in (("self", added), ("mat1", mat1)):
         if array.dtype != mat2.dtype:
             raise ShapeError(

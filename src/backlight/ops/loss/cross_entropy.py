@@ -171,27 +171,19 @@ def _cross_entropy_gradient(
     return rounded(found if found.shape == input.shape else found.reshape(input.shape), grad.dtype)
 
 
-@op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_classes(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax at the target, for one row or rows."""
+def _cross_entropy(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+    """−log softmax at the target; the classes are in dim 1 of inputs with more than one."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
+
+
+KEPT = ("scales", "factors")
+cross_entropy_of_classes = op(_cross_entropy, name="cross_entropy", node="NllLossBackward0", keeps=KEPT)
+cross_entropy_of_maps = op(_cross_entropy, name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=KEPT)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(
-    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, xp
-):
-    return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
-
-
-@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_maps(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax over dim 1 at the target, for inputs with more dims."""
-    return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
-
-
 @cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(
+def cross_entropy_input(
     grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, xp
 ):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
@@ -206,7 +198,7 @@ def cross_entropy_decomposition(
     return nll(logs, target, weight, reduction, ignore_index)
 
 
-@op(node="AddBackward0", keeps=("scales", "factors"))
+@op(node="AddBackward0", keeps=KEPT)
 def smoothed_cross_entropy(
     xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
 ):
@@ -251,49 +243,28 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return by_class(input, target, weight, reduction, ignore_index)
 
 
-def _nll_forward(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
-    target = owned(target)
-    check_classes(input, target, weight, ignore_index)
-    flat = class_rows(widened(input))
-    classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
-    out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
-    return rounded(out, input.dtype), factors
+def _declare_nll(name: str, node: str, kernel: str):
+    """Declare the op for rows or for maps; they differ by their names only."""
+
+    @op(name=name, node=node, keeps=("factors",), tangent="linear", resting=("input",), refuse=no_integers(kernel))
+    def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+        """−weight · input at the target; the classes are in dim 1 of inputs with more than one."""
+        target = owned(target)
+        check_classes(input, target, weight, ignore_index)
+        flat = class_rows(widened(input))
+        classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
+        out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
+        return rounded(out, input.dtype), factors
+
+    @nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
+    def nll_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
+        return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+
+    return nll
 
 
-@op(
-    name="nll_loss",
-    node="NllLossBackward0",
-    keeps=("factors",),
-    tangent="linear",
-    resting=("input",),
-    refuse=no_integers("nll_loss_out_frame"),
-)
-def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
-
-
-@nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
-
-
-@op(
-    name="nll_loss2d",
-    node="NllLoss2DBackward0",
-    keeps=("factors",),
-    tangent="linear",
-    resting=("input",),
-    refuse=no_integers("nll_loss2d_forward_out_frame"),
-)
-def nll_of_maps(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target, classes in dim 1."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
-
-
-@nll_of_maps.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_of_maps_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+nll = _declare_nll("nll_loss", "NllLossBackward0", "nll_loss_out_frame")
+nll_of_maps = _declare_nll("nll_loss2d", "NllLoss2DBackward0", "nll_loss2d_forward_out_frame")
 
 
 @op(name="spread_over_classes", node="NllLossBackwardBackward0", tangent="linear")

@@ -20,7 +20,7 @@ from backlight.kernels.linalg.matrix_products import matmul
 from backlight.kernels.nn import varlen_attention
 from backlight.kernels.reduction import rows
 from backlight.ops.linalg.matrix_products import check_stacks, not_a_tensor
-from backlight.ops.nn.softmax import along
+from backlight.ops.nn.softmax import softmax_along
 from backlight.ops.random.dropout import check_probability, kept
 from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import is_float
@@ -184,7 +184,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
         boolean = attn_mask._data.dtype.kind == "b"
         scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
     blind = probabilities.sum(-1, keepdim=True) == 0
-    found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    found = softmax_along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return (found if factors is None else found * factors) @ value
 
 

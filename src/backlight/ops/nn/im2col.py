@@ -47,7 +47,7 @@ def col2im(xp, input: Array, output_size: tuple, kernel_size: tuple, dilation: t
     channels = input.shape[-2] // prod(kernel_size)
     columns = widened(input).reshape((prod(input.shape[:-2]), channels, *kernel_size, *places))
     full = [size + 2 * before for size, before in zip(output_size, padding)]
-    out = patches.added(columns, stride, dilation, full)[patches.inside(padding, output_size)]
+    out = patches.added(columns, stride, dilation, full)[patches.unpadded(padding, output_size)]
     return rounded(out.reshape((*input.shape[:-2], channels, *output_size)), input.dtype)
 
 

@@ -104,19 +104,6 @@ def linear_without_bias(xp, input: Array, weight: Array):
     )
 
 
-@linear_without_bias.derivative("input", formula="grad · weight")
-def linear_without_bias_input(grad: Array, weight: Array, input_shape: Shape, ops):
-    wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
-
-
-@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_without_bias_weight(grad: Array, input: Array, ops):
-    rows = input.reshape((grad.shape[0], input.shape[-1]))
-    wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
-
-
 @op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
 def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     """Rows times the transposed weight, plus bias."""
@@ -128,14 +115,16 @@ def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     return matrix_products.linear(input, weight, bias)
 
 
+@linear_without_bias.derivative("input", formula="grad · weight")
 @linear_with_bias.derivative("input", formula="grad · weight")
-def linear_with_bias_input(grad: Array, weight: Array, input_shape: Shape, ops):
+def linear_input(grad: Array, weight: Array, input_shape: Shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
+@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_with_bias_weight(grad: Array, input: Array, ops):
+def linear_weight(grad: Array, input: Array, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)

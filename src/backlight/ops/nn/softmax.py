@@ -21,17 +21,17 @@ def softmax(input: TensorState, dim: int, dtype=None):
     Args:
         dtype: convert to this dtype first.
     """
-    return along(input if dtype is None else input.to(dtype), dim)
+    return softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="softmax", tangent="symmetric")
-def along(xp, input: Array, dim: int):
+def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
     return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-along.derivative("input", formula="out · (grad − Σ grad · out)")(
+softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
     lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
 )
 
@@ -58,11 +58,11 @@ def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array
 
 def _safe_softmax(input: TensorState, dim: int, dtype=None):
     """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
-    return safely_along(input if dtype is None else input.to(dtype), dim)
+    return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="_safe_softmax", node="SafeSoftmaxBackward0")
-def safely_along(xp, input: Array, dim: int):
+def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
@@ -71,7 +71,7 @@ def safely_along(xp, input: Array, dim: int):
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
 
-safely_along.derivative("input", formula="out · (grad − Σ grad · out)")(
+safe_softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
     lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
 )
 
@@ -82,20 +82,22 @@ def log_softmax(input: TensorState, dim: int, dtype=None):
     Args:
         dtype: convert to this dtype first.
     """
-    return log_along(input if dtype is None else input.to(dtype), dim)
+    return log_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="log_softmax")
-def log_along(xp, input: Array, dim: int):
+def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
     return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-log_along.derivative("input", formula="grad − exp(out) · Σ grad")(
+log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
     lambda grad, out, dim, ops: ops._log_softmax_backward_data(grad, out, dim)
 )
-log_along.tangent("input")(lambda tangent, out, dim, ops: tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True))
+log_softmax_along.tangent("input")(
+    lambda tangent, out, dim, ops: tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True)
+)
 
 
 @op(name="_log_softmax_backward_data")

@@ -39,11 +39,7 @@ def _parts(input: Array, sizes: Sequence[int], dim: int) -> list:
 
 
 def check_count(count: int) -> None:
-    """Raise PyTorch's error for more parts than memory holds tensors, before the first is made.
-
-    Raises:
-        RuntimeError: that many.
-    """
+    """Raise PyTorch's error for more parts than memory holds tensors, before the first is made."""
     if count >= MOST_IN_VECTOR:
         raise StorageError(f"cannot create std::vector larger than max_size(); {count} parts are too many")
     if count > MOST_PARTS:
@@ -76,11 +72,6 @@ def split_evenly(xp, input: Array, split_size: int, dim: int):
     return _parts(input, equal_sizes(input.shape[dim], split_size), dim)
 
 
-@split_evenly.derivative("input", formula="the gradients of the parts, joined")
-def split_evenly_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
-    return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
-
-
 @op(name="split_with_sizes", outputs="many", view=True)
 def split_by_sizes(xp, input: Array, split_sizes: tuple, dim: int):
     """Views of as many slices along `dim` as each of `split_sizes` says."""
@@ -98,8 +89,9 @@ def split_off(xp, input: Array, split_size: int, dim: int):
     return [xp.array(part) for part in _parts(input, equal_sizes(input.shape[dim], split_size), dim)]
 
 
+@split_evenly.derivative("input", formula="the gradients of the parts, joined")
 @split_off.derivative("input", formula="the gradients of the parts, joined")
-def split_off_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
+def equal_parts_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
     return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
 
 

@@ -29,7 +29,7 @@ def _no_halves(kernel: str):
     return refuse
 
 
-def _wave(name: str, meaning: str):
+def _bessel_function(name: str, meaning: str):
     kernel = function_later("backlight.kernels.special.bessel", name)
 
     def forward(xp, input: Array):
@@ -42,16 +42,20 @@ def _wave(name: str, meaning: str):
     return op(forward, name=f"special_{name}", promote="float")
 
 
-airy_ai = _wave("airy_ai", "Airy's function Ai.")
-bessel_j0 = _wave("bessel_j0", "The Bessel function of the first kind of order 0.")
-bessel_j1 = _wave("bessel_j1", "The Bessel function of the first kind of order 1.")
-bessel_y0 = _wave("bessel_y0", "The Bessel function of the second kind of order 0.")
-bessel_y1 = _wave("bessel_y1", "The Bessel function of the second kind of order 1.")
-modified_bessel_k0 = _wave("modified_bessel_k0", "The modified Bessel function of the second kind of order 0.")
-modified_bessel_k1 = _wave("modified_bessel_k1", "The modified Bessel function of the second kind of order 1.")
-scaled_modified_bessel_k0 = _wave("scaled_modified_bessel_k0", "exp(input) · modified_bessel_k0(input).")
-scaled_modified_bessel_k1 = _wave("scaled_modified_bessel_k1", "exp(input) · modified_bessel_k1(input).")
-spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
+airy_ai = _bessel_function("airy_ai", "Airy's function Ai.")
+bessel_j0 = _bessel_function("bessel_j0", "The Bessel function of the first kind of order 0.")
+bessel_j1 = _bessel_function("bessel_j1", "The Bessel function of the first kind of order 1.")
+bessel_y0 = _bessel_function("bessel_y0", "The Bessel function of the second kind of order 0.")
+bessel_y1 = _bessel_function("bessel_y1", "The Bessel function of the second kind of order 1.")
+modified_bessel_k0 = _bessel_function(
+    "modified_bessel_k0", "The modified Bessel function of the second kind of order 0."
+)
+modified_bessel_k1 = _bessel_function(
+    "modified_bessel_k1", "The modified Bessel function of the second kind of order 1."
+)
+scaled_modified_bessel_k0 = _bessel_function("scaled_modified_bessel_k0", "exp(input) · modified_bessel_k0(input).")
+scaled_modified_bessel_k1 = _bessel_function("scaled_modified_bessel_k1", "exp(input) · modified_bessel_k1(input).")
+spherical_bessel_j0 = _bessel_function("spherical_bessel_j0", "sin(input) / input.")
 
 
 def _by_other_only(declared: Callable, name: str) -> None:
