@@ -9,6 +9,7 @@ import numpy as np
 
 from backlight.errors import ArgumentError, ShapeError, StorageError
 
+Shape = tuple[int, ...]  # for annotations
 MOST_BYTES = 2**63 - 1
 FEW = 2**20  # an array of so many elements is simply made
 TOO_LARGE = (

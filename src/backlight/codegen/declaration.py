@@ -5,15 +5,14 @@ NOTE [Declaring an op]
     def tanh(xp, input):
         return xp.tanh(input)
 
-    @tanh.derivative("input", formula="grad · (1 − tanh(input)²)")
-    def tanh_input(grad, out):
-        return grad * (1 - out * out)
+    tanh.derivative("input", formula="grad · (1 − tanh(input)²)")(lambda grad, out: grad * (1 - out * out))
 
-* `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may
-  be missing, `Arrays` a list of arrays; any other annotation marks an option.
+* `xp` is the array module. A parameter annotated `Array` (or not at all) is an array, one annotated `Array | None` an
+  array that may be missing, `Arrays` a list of arrays; any other annotation marks an option.
 * A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
   input x), a value in `keeps`. It may also have `ops` (the op table, for the kind of value that the rule runs
   on) and `needs` (which of the inputs named in its decorator need a gradient, if it names several).
+* A rule that is more than one expression is a function under `@tanh.derivative(…)`.
 * A rule is plain expressions: it runs on arrays in an ordinary backward and on tensors under create_graph. A rule that
   takes `xp` runs on arrays only; its op declares a `decomposition` too, the same function written in other ops, which
   create_graph differentiates instead.
@@ -26,6 +25,8 @@ NOTE [Declaring an op]
 from collections.abc import Callable
 from types import FunctionType
 
+import numpy as np
+
 from backlight.dispatch.dispatcher import call_op, dispatching
 from backlight.errors import BacklightError
 from backlight.kernels.native import core
@@ -37,15 +38,15 @@ LINEAR, MULTILINEAR, SYMMETRIC = "linear", "multilinear", "symmetric"
 TABLE: dict[str, "Op"] = {}
 
 
-class Array:
-    """Annotates a forward's parameter that is an array."""
+class Array(np.ndarray):
+    """Annotates an array: in a forward NumPy's, in a rule also a tensor (under create_graph)."""
 
 
 class Arrays:
     """Annotates a forward's parameter that is a list of arrays."""
 
 
-class Mask:
+class Mask(np.ndarray):
     """Annotates a forward's parameter that is an array of bools: it broadcasts, and takes no part in promotion."""
 
 

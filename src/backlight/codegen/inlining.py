@@ -7,7 +7,7 @@ names. Where the source cannot be read, or the body is longer, the caller calls 
 import ast
 import linecache
 
-_modules: dict[str, dict[int, ast.FunctionDef]] = {}
+_modules: dict[str, dict[tuple, ast.FunctionDef]] = {}  # by file; then by first line, name and parameters
 
 
 def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str, dict] | None:
@@ -31,19 +31,30 @@ def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str
 def definition_of(function) -> ast.FunctionDef | None:
     """Return the parsed source of a function, or None where it cannot be read."""
     code = function.__code__
-    if function.__closure__ or code.co_name == "<lambda>":
+    if function.__closure__:
         return None
     definitions = _modules.get(code.co_filename)
     if definitions is None:
         lines = linecache.getlines(code.co_filename, function.__globals__)
         tree = ast.parse("".join(lines))
-        found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        definitions = _modules[code.co_filename] = {_first_line(node): node for node in found}
-    return definitions.get(code.co_firstlineno)
+        found = [_as_function(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+        definitions = _modules[code.co_filename] = {_key(node): node for node in found}
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return definitions.get((code.co_firstlineno, code.co_name, *names))
 
 
-def _first_line(node: ast.FunctionDef) -> int:
-    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+def _as_function(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef:
+    """Return a lambda as the function that it stands for."""
+    if isinstance(node, ast.FunctionDef):
+        return node
+    body = [ast.Return(node.body)]
+    return ast.FunctionDef("<lambda>", node.args, body, decorator_list=[], lineno=node.lineno, col_offset=0)
+
+
+def _key(node: ast.FunctionDef) -> tuple:
+    first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return (first_line, node.name, *names)
 
 
 def is_docstring(statement) -> bool:

@@ -8,18 +8,18 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALVES = (FLOAT16, BFLOAT16)
 
 
-def is_half(array) -> bool:
+def is_half(array: np.ndarray) -> bool:
     """Tell whether an array holds float16 or bfloat16."""
     return array.dtype.itemsize == 2 and array.dtype in HALVES
 
 
-def widened(array):
+def widened(array: np.ndarray | None):
     """Return a float16 or bfloat16 array as float32, any other array as it is (None too)."""
     if array is None or array.dtype.itemsize != 2 or array.dtype not in HALVES:
         return array
     return array.astype(np.float32)
 
 
-def rounded(array, kind):
+def rounded(array: np.ndarray, kind: np.dtype):
     """Return an array in dtype `kind`, itself if it has that dtype."""
     return array if array.dtype == kind else array.astype(kind)

@@ -139,7 +139,7 @@ else:
 class _Generated(_GeneratorBlock, ContextDecorator):
     """What a function that `block` decorates returns: a block, and a decorator."""
 
-    def __init__(self, function, args: tuple, kwargs: dict):
+    def __init__(self, function: Callable, args: tuple, kwargs: dict):
         self.steps = function(*args, **kwargs)
         self.made_from = function, args, kwargs
 

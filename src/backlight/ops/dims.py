@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from operator import index
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 
 
-def normalise_dim(dim, ndim: int) -> int:
+def normalise_dim(dim: int, ndim: int) -> int:
     """Return `dim` counted from the start; a 0-d tensor counts as having one dim.
 
     Raises:
@@ -33,7 +34,7 @@ def normalise_dim(dim, ndim: int) -> int:
     )
 
 
-def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
+def normalise_dims(dims: int | Sequence[int], ndim: int) -> tuple[int, ...]:
     """Return each of `dims` (an int or a sequence of ints) counted from the start.
 
     Raises:
@@ -56,7 +57,7 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
     return found
 
 
-def check_iterable(values) -> None:
+def check_iterable(values: Sequence[int]) -> None:
     """Raise PyTorch's error for an argument that is no list; iterating over a mere `__getitem__` may never end.
 
     Raises:
@@ -66,7 +67,7 @@ def check_iterable(values) -> None:
         raise ArgumentError(f"argument 'dim' must be tuple of ints, not {type(values).__name__}")
 
 
-def one_or_several(values) -> tuple:
+def one_or_several(values: int | Sequence[int]) -> tuple:
     """Return integers that a caller gave as one, be it Python's, NumPy's or a tensor of no dims, or as a sequence."""
     if isinstance(values, (int, np.integer)) or getattr(values, "ndim", None) == 0:
         return (index(values),)
@@ -74,7 +75,7 @@ def one_or_several(values) -> tuple:
     return tuple(values)
 
 
-def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
+def reduced_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over: all of them for None or an empty sequence."""
     if dims.__class__ is int and -ndim <= dims < ndim:
         return (dims % ndim,)
@@ -84,13 +85,13 @@ def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
     return found if ndim else ()
 
 
-def kept_shape(shape, dims) -> tuple[int, ...]:
+def kept_shape(shape: Sequence[int], dims: int | Sequence[int] | None) -> tuple[int, ...]:
     """Return what is left of `shape` after a reduction over `dims` that keeps them, as sizes of 1."""
     reduced = reduced_dims(dims, len(shape))
     return tuple([1 if dim in reduced else size for dim, size in enumerate(shape)])
 
 
-def reduced_count(shape, dims) -> int:
+def reduced_count(shape: Sequence[int], dims: int | Sequence[int] | None) -> int:
     """Return how many elements a reduction over `dims` puts into one."""
     count = 1
     for dim in reduced_dims(dims, len(shape)):
@@ -98,7 +99,7 @@ def reduced_count(shape, dims) -> int:
     return count
 
 
-def flat_places(indices, shape, dim: int):
+def flat_places(indices: np.ndarray, shape: Sequence[int], dim: int):
     """Return where the elements that `indices` names along `dim` lie in an array of `shape`, counted row by row.
 
     Shapes: (elements before dim, indices along dim), with a third size for the elements after dim if there are any.
@@ -114,7 +115,7 @@ def flat_places(indices, shape, dim: int):
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 
 
-def with_numpy_names(function):
+def with_numpy_names(function: Callable):
     """Accept `axis` and `keepdims` as a function's `dim` and `keepdim`, as PyTorch does."""
 
     @functools.wraps(function)

@@ -4,9 +4,11 @@ Where that input is a view, see NOTE [Writing to a view] in codegen/view_history
 """
 
 import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import copy_tangents, has_tangents, write_tangents
 from backlight.codegen.view_history import edge_of_values, rewritten_history
 from backlight.dispatch import observation
@@ -25,7 +27,7 @@ from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import LONG, category
 
 
-def inplace(public, name: str | None = None, *, ufunc=None):
+def inplace(public: Callable, name: str | None = None, *, ufunc=None):
     """Return the in-place form of an op's public function: it writes into its first argument and returns it.
 
     Args:
@@ -51,7 +53,7 @@ def inplace(public, name: str | None = None, *, ufunc=None):
     return composite_function(write_result)
 
 
-def write_op(public, name: str, target, args: tuple, kwargs: dict):
+def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwargs: dict):
     """Write an op's result into its first argument, recorded if need be; return that."""
     if transforms.open:
         refuse_captured(target, name, args, kwargs)
@@ -94,11 +96,11 @@ def written_directly(target, operand, ufunc, name: str) -> bool:
     return True
 
 
-def _any_requires_grad(args, kwargs) -> bool:
+def _any_requires_grad(args: Sequence, kwargs: dict) -> bool:
     return any(getattr(value, "_edge", None) is not None for value in (*args, *kwargs.values()))
 
 
-def write_over(target, public, values: tuple, name: str) -> None:
+def write_over(target: TensorState, public: Callable, values: tuple, name: str) -> None:
     """Overwrite `target` with what an op makes of its shape and dtype and of other values; the write is recorded.
 
     No gradient flows to the old values of a view; the gradient of its base's other elements bypasses the view.
@@ -117,7 +119,7 @@ def write_over(target, public, values: tuple, name: str) -> None:
     write(target, result, name, replaces=ends if recorded else 0)
 
 
-def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
+def write(target: TensorState, result: TensorState, name: str, *, replaces: int = 0, before=None) -> None:
     """Write the value and the history of `result` into `target`.
 
     Args:
@@ -150,7 +152,7 @@ def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
     observation.end_write(target)
 
 
-def will_record(target, source=None) -> bool:
+def will_record(target: TensorState, source: TensorState | None = None) -> bool:
     """Tell whether writing `source` into `target` must be recorded; raise if that is not allowed.
 
     It must if one of them has a history and grad mode is on, or if one of them has a tangent.
@@ -165,7 +167,7 @@ def will_record(target, source=None) -> bool:
     return True
 
 
-def store(target, values, name: str) -> None:
+def store(target: TensorState, values: Array | float, name: str) -> None:
     """Store values (an array or a number) in a tensor's memory, and count the write; its history does not change.
 
     Raises:
@@ -181,7 +183,7 @@ def store(target, values, name: str) -> None:
         write_tangents(target, None)
 
 
-def _put(target, values) -> None:
+def _put(target: TensorState, values: Array | float) -> None:
     data = target._data
     if data.__class__ is np.ndarray:
         data[...] = values
@@ -189,7 +191,7 @@ def _put(target, values) -> None:
         target._data = data.dtype.type(values)
 
 
-def begin_write(target, name: str) -> None:
+def begin_write(target: TensorState, name: str) -> None:
     """Count an op's write to a tensor's storage, and note its line; `observation.end_write` follows."""
     storage_of(target).wrote(name, user_place(3))
 
@@ -197,7 +199,7 @@ def begin_write(target, name: str) -> None:
 FILLING = ("fill_", "zero_")  # these write the same value everywhere, so that overlapping elements do no harm
 
 
-def refuse_writing(target, name: str = "") -> None:
+def refuse_writing(target: TensorState, name: str = "") -> None:
     """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode.
 
     Guards of the memory (`GuardedStorage`) are called.
@@ -225,17 +227,17 @@ def count_unchanged(target, name: str) -> None:
     observation.end_write(target)
 
 
-def refuse_expanded(target) -> None:
+def refuse_expanded(target: TensorState) -> None:
     """Raise if several elements of a tensor share one memory location."""
     data = target._data
-    if data.__class__ is np.ndarray and 0 in data.strides and data.size and overlaps_itself(data):
+    if data.__class__ is np.ndarray and 0 in data.strides and data.size and _overlaps_itself(data):
         raise ShapeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
 
 
-def check_fits(target, result) -> None:
+def check_fits(target: TensorState, result: TensorState) -> None:
     """Raise PyTorch's error unless a result may be written into a tensor: its shape is equal, its dtype no larger."""
     if tuple(result._data.shape) != tuple(target._data.shape):
         raise ShapeError(
@@ -250,12 +252,12 @@ def check_fits(target, result) -> None:
         )
 
 
-def overlaps_itself(data: np.ndarray) -> bool:
+def _overlaps_itself(data: np.ndarray) -> bool:
     """Tell whether several elements of an array share one memory location, as after expand."""
     return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 
 
-def _save_written_output(result, target, data) -> None:
+def _save_written_output(result: TensorState, target: TensorState, data: Array) -> None:
     """If the node saved its own output, make it refer to the memory that will hold the output."""
     node = result.grad_fn
     if getattr(node, "out", None) is result._data and not isinstance(node.out, (list, tuple)):
@@ -296,7 +298,7 @@ def alias_before_reshape(target, name: str, args: tuple):
     return source
 
 
-def inplace_view(public, name: str):
+def inplace_view(public: Callable, name: str):
     """Return the in-place form of an op that makes a view: the tensor takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):

@@ -7,6 +7,8 @@ result would be that of a copy, but a program that runs here must run in PyTorch
 gaps, so that neither refuses `x.add_(x[:, :1])`; there its result depends on the order, ours is that of a copy.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
@@ -36,12 +38,8 @@ PLACED = {  # these write at places, and may not even read what they write to
 }
 
 
-def refuse_overlaps(target, operands, name: str) -> None:
-    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps]).
-
-    Raises:
-        RuntimeError: an operand shares some of its memory with `target`, or for PLACED all of it.
-    """
+def refuse_overlaps(target: TensorState, operands: Sequence, name: str) -> None:
+    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps])."""
     if name in READ_FIRST:
         return
     for operand in operands:
@@ -56,7 +54,7 @@ def refuse_overlaps(target, operands, name: str) -> None:
             refuse_overlaps(target, operand, name)
 
 
-def overlaps_partly(target, operand, wholly: bool) -> bool:
+def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool) -> bool:
     """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order."""
     if operand is target or operand._storage is None or operand._storage is not target._storage:
         return wholly and operand is target and target._data.size > 0

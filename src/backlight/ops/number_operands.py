@@ -1,8 +1,12 @@
 """Python numbers as operands: the dtype that they promote to, and numbers in the dtype of an array."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import category, check_scalar, common_dtype, is_float, promote_types
@@ -10,7 +14,7 @@ from backlight.ops.type_promotion import category, check_scalar, common_dtype, i
 ndarray = np.ndarray
 
 
-def promoted_with(input, *numbers):
+def promoted_with(input: TensorState, *numbers):
     """Return a tensor in the dtype that it is promoted to by Python numbers (None promotes to nothing)."""
     data = input._data
     if data.dtype.kind == "f":
@@ -18,7 +22,7 @@ def promoted_with(input, *numbers):
     return cast(input, common_dtype([data], [number for number in numbers if number is not None]))
 
 
-def like(array, number):
+def like(array: np.ndarray, number: float):
     """Return a number in the dtype of an array: as a 0-d array for an array, else as a NumPy scalar.
 
     Integers too large for the dtype wrap round, as in PyTorch.
@@ -37,59 +41,39 @@ def no_kernel(kernel: str, kind, remedy: str) -> UnsupportedError:
     return UnsupportedError(f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; {remedy}")
 
 
-def no_integers(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for integers and bools, in the name of its kernel."""
+def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> Callable:
+    """Return a value for an op's `refuse`: PyTorch's error, in the name of its kernel, for the common dtype."""
 
     def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        if category(kind) == 2:
-            return None
-        return no_kernel(kernel, kind, "convert the input with .float()")
+        kind = functools.reduce(promote_types, kinds)
+        return no_kernel(kernel, kind, remedy) if refused(kind) else None
 
     return refuse
 
 
-def no_floats(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for floats, in the name of its kernel."""
-
-    def refuse(*kinds) -> str | None:
-        kind = _common(kinds)
-        if category(kind) < 2:
-            return None
-        return no_kernel(kernel, kind, "compare, or convert with .long()")
-
-    return refuse
+def no_integers(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for integers and bools."""
+    return _refusal(kernel, lambda kind: category(kind) < 2, "convert the input with .float()")
 
 
-def only_integers(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for floats and bools, in the name of its kernel."""
-
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        return None if category(kind) == 1 else no_kernel(kernel, kind, "convert it with .long()")
-
-    return refuse
+def no_floats(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for floats."""
+    return _refusal(kernel, lambda kind: category(kind) == 2, "compare, or convert with .long()")
 
 
-def no_bools(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for bools, in the name of its kernel."""
-
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        return no_kernel(kernel, kind, "convert it with .long()") if kind.kind == "b" else None
-
-    return refuse
+def only_integers(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for floats and bools."""
+    return _refusal(kernel, lambda kind: category(kind) != 1, "convert it with .long()")
 
 
-def floats_of_four_bytes(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
+def no_bools(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for bools."""
+    return _refusal(kernel, lambda kind: kind.kind == "b", "convert it with .long()")
 
-    def refuse(*kinds) -> UnsupportedError | None:
-        kind = _common(kinds)
-        halves = category(kind) == 2 and kind.itemsize == 2
-        return no_kernel(kernel, kind, "convert it with .float()") if halves else None
 
-    return refuse
+def floats_of_four_bytes(kernel: str) -> Callable:
+    """Return a value for an op's `refuse`, for float16 and bfloat16."""
+    return _refusal(kernel, lambda kind: category(kind) == 2 and kind.itemsize == 2, "convert it with .float()")
 
 
 def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
@@ -100,15 +84,8 @@ def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
             raise no_kernel(kernel, kind, "convert it with .float()")
 
 
-def require_no_bools(kernel: str, tensor) -> None:
+def require_no_bools(kernel: str, tensor: np.ndarray) -> None:
     """Raise PyTorch's error, in the name of its kernel, for a tensor of bools."""
     kind = getattr(tensor, "_data", tensor).dtype
     if kind.kind == "b":
         raise no_kernel(kernel, kind, "convert it with .long()")
-
-
-def _common(kinds):
-    found = kinds[0]
-    for kind in kinds[1:]:
-        found = promote_types(found, kind)
-    return found

@@ -8,6 +8,7 @@ is copied into the caller's tensors, which are resized where they do not fit.
 
 import functools
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def with_out(namespace: dict, names=NAMES, module: str = "backlight") -> dict:
     return {name: taking_out(function, module, name) for name, function in found.items()}
 
 
-def taking_out(function, module: str, shown_as: str):
+def taking_out(function: Callable, module: str, shown_as: str):
     """Return a function that takes `out` too, for a namespace that shows it under a name."""
     if core is not None and hasattr(core, "out_function"):
         return core.out_function(function, written, module, shown_as)

@@ -27,14 +27,14 @@ _FLOATS = {
 }
 
 
-def is_plain(value, kind: np.dtype) -> bool:
+def is_plain(value: float, kind: np.dtype) -> bool:
     """Tell at little cost whether a number is one of those that NumPy writes to a dtype as `element` makes it."""
     if value.__class__ is float:
         return (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0
     return value.__class__ is int and -128 <= value <= 127 and (kind is FLOAT32 or kind is FLOAT64 or kind.kind == "i")
 
 
-def element(value, kind: np.dtype, *, checks_halves: bool = True):
+def element(value: float, kind: np.dtype, *, checks_halves: bool = True):
     """Return a Python number as an element (a NumPy scalar) of a dtype; integers drop what is behind the point.
 
     Args:
@@ -67,7 +67,7 @@ def element(value, kind: np.dtype, *, checks_halves: bool = True):
     return kind.type(number)
 
 
-def _integer(value, kind: np.dtype):
+def _integer(value: float, kind: np.dtype):
     smallest, largest, name = _INTEGERS[kind]
     if isinstance(value, float):  # compared as floats: 2.0 ** 63 passes for int64, and wraps round
         fits = smallest <= value <= float(largest)
@@ -82,7 +82,7 @@ def _overflow(name: str, remedy: str) -> GraphError:
     return GraphError(f"value cannot be converted to type {name} without overflow; {remedy}")
 
 
-def element_like(array, value):
+def element_like(array: np.ndarray, value: float):
     """Return a number as an `element` of an array's dtype: as a 0-d array for an array, else as a NumPy scalar."""
     kind = array.dtype
     if (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0:

@@ -1,5 +1,7 @@
 """PyTorch's rules for the common dtype of several operands."""
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 
@@ -40,7 +42,7 @@ def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
     return np.promote_types(a, b)
 
 
-def check_scalar(value) -> None:
+def check_scalar(value: float) -> None:
     """Raise unless a number is one that PyTorch takes: an int from −2⁶³ to 2⁶⁴ − 1, or any float.
 
     Raises:
@@ -51,7 +53,7 @@ def check_scalar(value) -> None:
         raise NumberOverflow(f"{message}; a number beside a tensor must be -2**63 to 2**64 - 1: use a float")
 
 
-def scalar_dtype(value) -> np.dtype:
+def scalar_dtype(value: float) -> np.dtype:
     """Return the dtype of a Python number."""
     if isinstance(value, bool):
         return BOOL
@@ -67,7 +69,7 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
     return promote_types(higher, lower) if category(lower) > category(higher) else higher
 
 
-def common_dtype(arrays=(), scalars=()) -> np.dtype:
+def common_dtype(arrays: Sequence = (), scalars: Sequence[float] = ()) -> np.dtype:
     """Return the dtype of the result for arrays (0-d ones count less) and Python numbers (which count least)."""
     with_dims = without_dims = numbers = None
     for array in arrays:

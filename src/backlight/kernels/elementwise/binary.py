@@ -9,25 +9,25 @@ from backlight.kernels.native import native
 
 
 @native
-def plus(a, b):
+def plus(a: np.ndarray, b: np.ndarray):
     """Return a + b."""
     return a + b
 
 
 @native
-def minus(a, b):
+def minus(a: np.ndarray, b: np.ndarray):
     """Return a − b."""
     return a - b
 
 
 @native
-def times(a, b):
+def times(a: np.ndarray, b: np.ndarray):
     """Return a · b."""
     return a * b
 
 
 @native
-def over(a, b):
+def over(a: np.ndarray, b: np.ndarray):
     """Return a / b."""
     return a / b
 

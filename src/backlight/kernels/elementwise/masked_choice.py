@@ -12,13 +12,13 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 _MANY = 4096  # up to here np.where costs less than the passes of `chosen`
 
 
-def kept(values, mask):
+def kept(values: np.ndarray, mask: np.ndarray):
     """Return the floats of `values` where the mask is true and 0 elsewhere; the shapes broadcast."""
     bits = _BITS[values.dtype.itemsize]
     return np.multiply(values.view(bits), mask, dtype=bits).view(values.dtype)
 
 
-def chosen(mask, values, others):
+def chosen(mask: np.ndarray, values: np.ndarray, others: np.ndarray):
     """Return `values` where the mask is true and `others` elsewhere; the shapes broadcast."""
     kind = getattr(values, "dtype", None)  # a number has none
     if mask.size < _MANY or kind != getattr(others, "dtype", None) or kind is None or kind.kind not in "fV":

@@ -12,31 +12,31 @@ from backlight.kernels.native import native
 
 
 @native
-def exp(x):
+def exp(x: np.ndarray):
     """Return eˣ."""
     return np.exp(x)
 
 
 @native
-def expm1(x):
+def expm1(x: np.ndarray):
     """Return eˣ − 1, exact near 0."""
     return np.expm1(x)
 
 
 @native
-def log(x):
+def log(x: np.ndarray):
     """Return the natural logarithm."""
     return np.log(x)
 
 
 @native
-def log1p(x):
+def log1p(x: np.ndarray):
     """Return log(1 + x), exact near 0."""
     return np.log1p(x)
 
 
 @native
-def tanh(x):
+def tanh(x: np.ndarray):
     """Return the hyperbolic tangent."""
     return np.tanh(x)
 
@@ -48,7 +48,7 @@ def tanh_gradient(grad, out):
 
 
 @native
-def sigmoid(x):
+def sigmoid(x: np.ndarray):
     """Return 1 / (1 + e⁻ˣ)."""
     return rounded(1 / (1 + np.exp(-widened(x))), x.dtype)
 
@@ -60,7 +60,7 @@ def sigmoid_gradient(grad, out):
 
 
 @native
-def logsigmoid(x):
+def logsigmoid(x: np.ndarray):
     """Return log(sigmoid(x)), without overflow."""
     wide = widened(x)
     return rounded(np.minimum(wide, 0) - np.log1p(np.exp(-np.absolute(wide))), x.dtype)
@@ -73,7 +73,7 @@ def logsigmoid_gradient(grad, x):
 
 
 @native
-def softplus(x, beta: float, threshold: float):
+def softplus(x: np.ndarray, beta: float, threshold: float):
     """Return log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold."""
     wide = widened(x)
     scaled = wide * beta
@@ -89,7 +89,7 @@ def softplus_gradient(grad, x, beta: float, threshold: float):
 
 
 @native
-def relu(x):
+def relu(x: np.ndarray):
     """Return x where it is positive, else 0."""
     return np.maximum(x, x.dtype.type(0))
 
@@ -101,7 +101,7 @@ def relu_gradient(grad, out):
 
 
 @native
-def leaky_relu(x, negative_slope: float):
+def leaky_relu(x: np.ndarray, negative_slope: float):
     """Return x where it is positive, else negative_slope · x."""
     return chosen(x > 0, x, rounded(widened(x) * negative_slope, x.dtype))
 
@@ -113,7 +113,7 @@ def leaky_relu_gradient(grad, x, negative_slope: float):
 
 
 @native
-def hardtanh(x, least: float, most: float):
+def hardtanh(x: np.ndarray, least: float, most: float):
     """Return x brought between two numbers."""
     return np.minimum(np.maximum(x, x.dtype.type(least)), x.dtype.type(most))
 
@@ -125,7 +125,7 @@ def hardtanh_gradient(grad, x, least: float, most: float):
 
 
 @native
-def hardsigmoid(x):
+def hardsigmoid(x: np.ndarray):
     """Return x / 6 + ½, brought between 0 and 1."""
     return rounded(np.minimum(np.maximum(widened(x) + 3, 0), 6) / 6, x.dtype)
 
@@ -137,7 +137,7 @@ def hardsigmoid_gradient(grad, x):
 
 
 @native
-def hardswish(x):
+def hardswish(x: np.ndarray):
     """Return x · hardsigmoid(x)."""
     wide = widened(x)
     return rounded(wide * np.minimum(np.maximum(wide + 3, 0), 6) / 6, x.dtype)
@@ -151,13 +151,13 @@ def hardswish_gradient(grad, x):
 
 
 @native
-def softshrink(x, width: float):
+def softshrink(x: np.ndarray, width: float):
     """Return x moved towards 0 by a width, 0 within that of it."""
     return x - np.minimum(np.maximum(x, x.dtype.type(-float(width))), x.dtype.type(width))
 
 
 @native
-def hardshrink(x, width: float):
+def hardshrink(x: np.ndarray, width: float):
     """Return x, and 0 where it lies within a width of 0."""
     return kept(x, ~((x >= -float(width)) & (x <= width)))
 
@@ -169,7 +169,7 @@ def shrink_gradient(grad, x, width: float):
 
 
 @native
-def elu(x, alpha: float, scale: float, input_scale: float):
+def elu(x: np.ndarray, alpha: float, scale: float, input_scale: float):
     """Return scale · x where it is positive, else scale · alpha · (exp(input_scale · x) − 1)."""
     wide = widened(x)
     below = np.expm1(np.minimum(wide, 0) * input_scale) * (alpha * scale)

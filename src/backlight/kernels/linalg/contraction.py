@@ -5,6 +5,7 @@ operand and the output. (ops/linalg/einsum.py brings any equation into this form
 """
 
 import functools
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from backlight.kernels.linalg.matrix_products import matmul
 
 
-def contract(arrays, terms: tuple[str, ...], output: str) -> np.ndarray:
+def contract(arrays: Sequence[np.ndarray], terms: tuple[str, ...], output: str) -> np.ndarray:
     """Multiply arrays where labels agree, and sum over the labels that are not in the output."""
     arrays, terms = list(arrays), list(terms)
     shapes = tuple(array.shape for array in arrays)
@@ -25,13 +26,13 @@ def contract(arrays, terms: tuple[str, ...], output: str) -> np.ndarray:
     return arrays[0]
 
 
-def in_order(array, term: str, output: str):
+def in_order(array: np.ndarray, term: str, output: str):
     """Return the array with its dims in the order of `output`, which has the same labels."""
     return array if term == output else array.transpose([term.index(label) for label in output])
 
 
 @functools.lru_cache(maxsize=256)
-def contraction_order(terms: tuple[str, ...], output: str, shapes) -> list[tuple[int, int, str]]:
+def contraction_order(terms: tuple[str, ...], output: str, shapes: Sequence) -> list[tuple[int, int, str]]:
     """Choose which two operands to multiply next, greedily by how much smaller the operands get.
 
     Returns:
@@ -57,7 +58,7 @@ def _size(term: str, sizes: dict[str, int]) -> int:
     return prod(sizes[label] for label in term)
 
 
-def contract_pair(left, left_term: str, right, right_term: str, output: str):
+def contract_pair(left: np.ndarray, left_term: str, right: np.ndarray, right_term: str, output: str):
     """Contract two operands by one batched matrix product: (shared, left, summed) · (shared, summed, right)."""
     plan = _pair_plan(left_term, left.shape, right_term, right.shape, output)
     if plan is None:
@@ -79,7 +80,9 @@ class PairPlan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def _pair_plan(left_term, left_shape, right_term, right_shape, output) -> PairPlan | None:
+def _pair_plan(
+    left_term: str, left_shape: Sequence[int], right_term: str, right_shape: Sequence[int], output: str
+) -> PairPlan | None:
     """Return the plan, or None where nothing is summed."""
     shared, summed, left_only, right_only = _roles(left_term, right_term, output)
     if not summed:
@@ -111,12 +114,12 @@ def _roles(left: str, right: str, output: str) -> tuple[str, str, str, str]:
     )
 
 
-def _outer(left, left_term: str, right, right_term: str, output: str):
+def _outer(left: np.ndarray, left_term: str, right: np.ndarray, right_term: str, output: str):
     """Multiply two operands that share only labels of the output: nothing is summed."""
     return _aligned(left, left_term, output) * _aligned(right, right_term, output)
 
 
-def _aligned(array, term: str, output: str):
+def _aligned(array: np.ndarray, term: str, output: str):
     """Return the array with the output's dims, size 1 where it has none."""
     ordered = in_order(array, term, "".join(label for label in output if label in term))
     sizes = iter(ordered.shape)

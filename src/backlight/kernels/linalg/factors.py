@@ -14,7 +14,7 @@ from backlight.kernels.state_blocks import silent_floats
 PANEL = 32  # columns that LU takes at a time: the rest of the matrix is then one product
 
 
-def cholesky(a) -> tuple[np.ndarray, np.ndarray]:
+def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (L, info): L · Lᵀ = a, of which the lower triangle is read; info as int32, one number a matrix.
 
     Where a leading minor is not positive, L is what had been computed so far.
@@ -47,7 +47,7 @@ def _one_cholesky(a) -> tuple[np.ndarray, int]:
     return factor, 0
 
 
-def lu(a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (LU, pivots, info): both factors in one matrix, and with which row (from 1) each row was exchanged.
 
     Shapes: a (…, m, n) -> (…, m, n), (…, min(m, n)), (…)
@@ -106,7 +106,7 @@ def _eliminate_one(work, column: int, stop: int) -> int:
     return pivot
 
 
-def first_zero(diagonals) -> np.ndarray:
+def first_zero(diagonals: np.ndarray) -> np.ndarray:
     """Return the number (from 1) of the first zero in each row, 0 where there is none."""
     zero = diagonals == 0
     if not diagonals.shape[-1]:
@@ -114,7 +114,7 @@ def first_zero(diagonals) -> np.ndarray:
     return np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32)
 
 
-def permutation(pivots, size: int) -> np.ndarray:
+def permutation(pivots: np.ndarray, size: int) -> np.ndarray:
     """Return where each row of the permuted matrix came from.
 
     Shapes: pivots (…, k) -> (…, size)
@@ -129,7 +129,7 @@ def permutation(pivots, size: int) -> np.ndarray:
     return order.reshape((*batch, size))
 
 
-def permutation_matrix(pivots, size: int, kind) -> np.ndarray:
+def permutation_matrix(pivots: np.ndarray, size: int, kind: np.dtype) -> np.ndarray:
     """Return P with a = P · L · U, in a dtype.
 
     Shapes: pivots (…, k) -> (…, size, size)
@@ -138,7 +138,7 @@ def permutation_matrix(pivots, size: int, kind) -> np.ndarray:
     return (np.arange(size)[:, None] == order[..., None, :]).astype(kind)
 
 
-def solve(a, b) -> tuple[np.ndarray, np.ndarray]:
+def solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (x, info) with a · x = b; a singular matrix gives infinities and NaN, and info where its U has a zero.
 
     Shapes: a (…, n, n), b (…, n, k) -> (…, n, k), (…); batch dims of a and b broadcast
@@ -150,7 +150,7 @@ def solve(a, b) -> tuple[np.ndarray, np.ndarray]:
         return lu_solve(factors, pivots, b), info
 
 
-def lu_solve(factors, pivots, b) -> np.ndarray:
+def lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return x with P · L · U · x = b."""
     places = permutation(pivots, factors.shape[-1])[..., None]
     batch = np.broadcast_shapes(places.shape[:-2], b.shape[:-2])
@@ -159,7 +159,7 @@ def lu_solve(factors, pivots, b) -> np.ndarray:
     return solve_triangular(factors, solve_triangular(factors, permuted, upper=False, unit=True), upper=True)
 
 
-def lu_solve_transposed(factors, pivots, b) -> np.ndarray:
+def lu_solve_transposed(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return x with (P · L · U)ᵀ · x = b."""
     turned = factors.mT
     halfway = solve_triangular(turned, b, upper=False)

@@ -11,7 +11,7 @@ from backlight.kernels.state_blocks import silent_floats
 ALPHA = (1 + np.sqrt(17)) / 8  # bounds the growth of the numbers
 
 
-def ldl(a) -> tuple[np.ndarray, np.ndarray, int]:
+def ldl(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Return (LD, pivots, info) of one symmetric matrix, of which the lower triangle is read.
 
     Shapes: a (n, n) -> (n, n), (n,)
@@ -31,7 +31,7 @@ def ldl(a) -> tuple[np.ndarray, np.ndarray, int]:
     return work, pivots, info
 
 
-def _pivot(work, column: int) -> tuple[int, int]:
+def _pivot(work: np.ndarray, column: int) -> tuple[int, int]:
     """Return which row to exchange, and how many columns to eliminate together."""
     diagonal, below = abs(work[column, column]), np.abs(work[column + 1 :, column])
     if not len(below) or diagonal >= ALPHA * below.max():
@@ -43,7 +43,7 @@ def _pivot(work, column: int) -> tuple[int, int]:
     return largest, 1 if abs(work[largest, largest]) >= ALPHA * row else 2
 
 
-def _exchange(work, column: int, first: int, second: int) -> None:
+def _exchange(work: np.ndarray, column: int, first: int, second: int) -> None:
     """Exchange two rows and columns of what is left of a symmetric matrix, from `column` on."""
     if first == second:
         return
@@ -55,7 +55,7 @@ def _exchange(work, column: int, first: int, second: int) -> None:
     work[[first, second], [first, second]] = work[[second, first], [second, first]]
 
 
-def _eliminate(work, column: int, width: int) -> None:
+def _eliminate(work: np.ndarray, column: int, width: int) -> None:
     """Eliminate below one or two columns, and leave the multipliers there."""
     behind = column + width
     block = work[column:behind, column:behind]
@@ -66,7 +66,7 @@ def _eliminate(work, column: int, width: int) -> None:
     work[behind:, column:behind] = multipliers
 
 
-def ldl_solve(factor, pivots, b) -> np.ndarray:
+def ldl_solve(factor: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return x with a · x = b, given one matrix's factor.
 
     Shapes: factor (n, n), pivots (n,), b (n, k) -> (n, k)
@@ -84,7 +84,7 @@ def ldl_solve(factor, pivots, b) -> np.ndarray:
     return x
 
 
-def _blocks(pivots) -> list[tuple[int, int]]:
+def _blocks(pivots: np.ndarray) -> list[tuple[int, int]]:
     """Return where each block of D begins and ends."""
     blocks, start = [], 0
     while start < len(pivots):
@@ -94,12 +94,12 @@ def _blocks(pivots) -> list[tuple[int, int]]:
     return blocks
 
 
-def _exchange_rows(x, pivots, row: int) -> None:
+def _exchange_rows(x: np.ndarray, pivots: np.ndarray, row: int) -> None:
     other = abs(int(pivots[row])) - 1
     x[[row, other]] = x[[other, row]]
 
 
-def _solve_block(block, b) -> np.ndarray:
+def _solve_block(block: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve for one or two rows; a zero gives infinities and NaN."""
     if len(block) == 1:
         return b / block

@@ -1,5 +1,7 @@
 """The exponential of square matrices, for batches: a quotient of polynomials, after halving, before squaring."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.kernels.state_blocks import silent_floats
@@ -17,7 +19,7 @@ COEFFICIENTS = {
 }
 
 
-def matrix_exp(a) -> np.ndarray:
+def matrix_exp(a: np.ndarray) -> np.ndarray:
     """Return e^a = Σ aᵏ / k!.
 
     Each matrix is halved until its norm is small, and the result squared as often.
@@ -37,7 +39,7 @@ def matrix_exp(a) -> np.ndarray:
     return found
 
 
-def _quotient(a, coefficients) -> np.ndarray:
+def _quotient(a: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
     """Return the quotient p(a) / p(−a) of polynomials with these coefficients."""
     identity = np.eye(a.shape[-1], dtype=a.dtype)
     square = a @ a

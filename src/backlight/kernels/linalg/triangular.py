@@ -7,7 +7,7 @@ from backlight.kernels.state_blocks import silent_floats
 WHOLE = 64  # up to this size a triangle is solved whole
 
 
-def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
+def solve_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool = False) -> np.ndarray:
     """Return x with a · x = b, where only one triangle of `a` is read.
 
     A zero on the diagonal gives infinities and NaN, as in LAPACK.
@@ -27,7 +27,7 @@ def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
     return x
 
 
-def _substitute(a, x, unit: bool) -> None:
+def _substitute(a: np.ndarray, x: np.ndarray, unit: bool) -> None:
     """Overwrite x, which holds b, by the solution for an upper triangle."""
     size = a.shape[-1]
     if size > WHOLE:

@@ -51,7 +51,7 @@ class Alignment(NamedTuple):
         found[:, 0] = 0
         return found
 
-    def of_states(self, log_probs) -> np.ndarray:
+    def of_states(self, log_probs: np.ndarray) -> np.ndarray:
         """Return the logarithms of the states' labels: (frames, batch, classes) -> (frames, batch, states)."""
         return np.take_along_axis(log_probs, self.labels[None], 2)
 
@@ -64,7 +64,7 @@ def states_of(targets: np.ndarray, frames: np.ndarray, lengths: np.ndarray, blan
     return Alignment(labels, frames, lengths)
 
 
-def forward(log_probs, alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
+def forward(log_probs: np.ndarray, alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     """Return the negative log-likelihood of each text and all alphas.
 
     Shapes: log_probs (frames, batch, classes) -> (batch,), (frames, batch, states)
@@ -79,7 +79,7 @@ def forward(log_probs, alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     return -_logsumexp(np.where(alignment.ends, last, -np.inf), 1), alphas
 
 
-def gradients(log_probs, losses, alphas, alignment: Alignment) -> np.ndarray:
+def gradients(log_probs: np.ndarray, losses: np.ndarray, alphas: np.ndarray, alignment: Alignment) -> np.ndarray:
     """Return exp(log_probs) − the probability to be at each label in each frame: PyTorch's gradient of the losses.
 
     It is the gradient for what log_softmax was applied to. Frames behind a signal's end have none.
@@ -98,7 +98,7 @@ def gradients(log_probs, losses, alphas, alignment: Alignment) -> np.ndarray:
     return found
 
 
-def _betas(emitted, alignment: Alignment) -> np.ndarray:
+def _betas(emitted: np.ndarray, alignment: Alignment) -> np.ndarray:
     skips = np.zeros_like(alignment.skips)
     skips[:, :-2] = alignment.skips[:, 2:]  # whether one may skip from a state
     skips = skips[:, ::-1]
@@ -113,7 +113,7 @@ def _betas(emitted, alignment: Alignment) -> np.ndarray:
     return betas
 
 
-def _entered(before, skips) -> np.ndarray:
+def _entered(before: np.ndarray, skips: np.ndarray) -> np.ndarray:
     """Return the logarithms of the ways into each state: from itself, from one before, and from two before."""
     ways = np.full((3, *before.shape), -np.inf, before.dtype)
     ways[0] = before
@@ -122,7 +122,7 @@ def _entered(before, skips) -> np.ndarray:
     return _logsumexp(ways, 0)
 
 
-def _logsumexp(values, axis: int) -> np.ndarray:
+def _logsumexp(values: np.ndarray, axis: int) -> np.ndarray:
     highest = values.max(axis, keepdims=True)
     highest = np.where(np.isneginf(highest), 0, highest)
     with silent_floats():

@@ -7,6 +7,7 @@ element is the product of the weights along all dims. Taps outside the input are
 their elements are at place −1.
 """
 
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ class DimTaps:
         return [inside * derivative * self.derivative for inside, derivative in found]
 
 
-def weights_of(mode: int, f) -> list:
+def weights_of(mode: int, f: np.ndarray) -> list:
     """Return the weights of the taps at a fraction: an array or a tensor."""
     if mode == NEAREST:
         return [f * 0 + 1]
@@ -68,7 +69,7 @@ def weights_of(mode: int, f) -> list:
     return [_far(f + 1), _near(f), _near(1 - f), _far(2 - f)]
 
 
-def _weight_derivatives(mode: int, f) -> list:
+def _weight_derivatives(mode: int, f: np.ndarray) -> list:
     if mode == NEAREST:
         return [np.zeros_like(f)]
     if mode == BILINEAR:
@@ -76,26 +77,23 @@ def _weight_derivatives(mode: int, f) -> list:
     return [_far_derivative(f + 1), _near_derivative(f), -_near_derivative(1 - f), -_far_derivative(2 - f)]
 
 
-def _near(d):
+def _near(d: np.ndarray):
     return ((A + 2) * d - (A + 3)) * d * d + 1
 
 
-def _far(d):
+def _far(d: np.ndarray):
     return ((A * d - 5 * A) * d + 8 * A) * d - 4 * A
 
 
-def _near_derivative(d):
+def _near_derivative(d: np.ndarray):
     return (3 * (A + 2) * d - 2 * (A + 3)) * d
 
 
-def _far_derivative(d):
+def _far_derivative(d: np.ndarray):
     return (3 * A * d - 10 * A) * d + 8 * A
 
 
-# --- where ------------------------------------------------------------------------------------------------------------
-
-
-def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
+def taps_of(grid: np.ndarray, sizes: Sequence[int], how: Sampling) -> list[DimTaps]:
     """Return the taps along each dim.
 
     Shapes: grid (batch, samples, dims), its last dim first
@@ -103,7 +101,7 @@ def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
     return [_dim_taps(grid[..., len(sizes) - 1 - dim], size, how) for dim, size in enumerate(sizes)]
 
 
-def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
+def _dim_taps(coordinates: np.ndarray, size: int, how: Sampling) -> DimTaps:
     kind = coordinates.dtype.type
     if how.align_corners:
         source, derivative = (coordinates + 1) / 2 * kind(size - 1), kind((size - 1) / 2)
@@ -123,7 +121,7 @@ def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
     return DimTaps(how.mode, places, inside.astype(kind), source - first, derivative)
 
 
-def padded(source, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
+def padded(source: np.ndarray, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates brought into the input as the padding mode says, and the derivative of that."""
     sign = np.ones_like(source)
     if how.padding == ZEROS:
@@ -135,7 +133,7 @@ def padded(source, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
     return clipped, np.where(beyond, 0, sign).astype(source.dtype)
 
 
-def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
+def _reflected(source: np.ndarray, size: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates reflected at the centres of the outer elements, or at their edges."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if span == 0:
@@ -150,10 +148,7 @@ def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.n
     return found, np.where(odd, -sign, sign)
 
 
-# --- how much ---------------------------------------------------------------------------------------------------------
-
-
-def corners(taps: list[DimTaps], sizes):
+def corners(taps: list[DimTaps], sizes: Sequence[int]):
     """Yield each combination of taps: (its number along each dim, the flat places of its elements, −1 outside)."""
     for numbers in product(*(range(len(one.places)) for one in taps)):
         place, inside = 0, 1
@@ -163,7 +158,7 @@ def corners(taps: list[DimTaps], sizes):
         yield numbers, np.where(inside == 0, -1, place)
 
 
-def product_of(factors):
+def product_of(factors: Sequence[np.ndarray]):
     """Return the product of arrays or tensors."""
     found, *others = factors
     for one in others:
@@ -171,7 +166,7 @@ def product_of(factors):
     return found
 
 
-def sampled(planes, taps: list[DimTaps], sizes) -> np.ndarray:
+def sampled(planes: np.ndarray, taps: list[DimTaps], sizes: Sequence[int]) -> np.ndarray:
     """Return the samples.
 
     Shapes: planes (batch, channels, positions) -> (batch, channels, samples)
@@ -183,7 +178,9 @@ def sampled(planes, taps: list[DimTaps], sizes) -> np.ndarray:
     return taken(planes, np.stack(weights), np.stack(places))
 
 
-def gradients(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
+def gradients(
+    grad: np.ndarray, planes: np.ndarray, taps: list[DimTaps], sizes: Sequence[int], needs: Sequence[bool]
+) -> tuple:
     """Return the gradients for the planes and for the grid's coordinates, those that are needed.
 
     Shapes: grad (batch, channels, samples) -> (batch, channels, positions), (batch, samples, dims)
@@ -206,7 +203,7 @@ def gradients(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
 
 
 @native
-def taken(planes, weights, places) -> np.ndarray:
+def taken(planes: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return Σ over taps of weight · element.
 
     Shapes: planes (batch, channels, positions), weights and places (taps, batch, samples) -> (batch, channels, samples)
@@ -240,6 +237,6 @@ def dotted(grad, planes, places) -> np.ndarray:
     return np.stack([(_elements(planes, place) * grad).sum(1) for place in places])
 
 
-def _elements(planes, place) -> np.ndarray:
+def _elements(planes: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Return the elements at places, 0 where a place is −1."""
     return np.where(place[:, None] < 0, 0, np.take_along_axis(planes, np.maximum(place, 0)[:, None], 2))

@@ -7,7 +7,7 @@ a whole batch would not fit any cache: they are written, used and written over a
 a third off the time and nearly all of the memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
@@ -19,7 +19,9 @@ from backlight.kernels.native import native
 BUFFER = 1 << 21  # bytes of columns at a time: they should stay in the cache
 
 
-def windows(array: np.ndarray, kernel, stride, dilation, places) -> np.ndarray:
+def windows(
+    array: np.ndarray, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], places: Sequence[int]
+) -> np.ndarray:
     """Return a view of what a kernel sees at each place.
 
     Shapes: (batch, channels, *sizes) -> (batch, channels, *kernel, *places)
@@ -30,7 +32,9 @@ def windows(array: np.ndarray, kernel, stride, dilation, places) -> np.ndarray:
     return as_strided(array, (*array.shape[:2], *kernel, *places), (*outer, *inner, *along), writeable=False)
 
 
-def offsets(kernel, stride, dilation, places) -> Iterator[tuple[tuple, tuple]]:
+def offsets(
+    kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], places: Sequence[int]
+) -> Iterator[tuple[tuple, tuple]]:
     """Yield, for each element of the kernel, its index and the slices of the input that it meets."""
     for index in product(*map(range, kernel)):
         starts = [at * by for at, by in zip(index, dilation)]
@@ -40,12 +44,14 @@ def offsets(kernel, stride, dilation, places) -> Iterator[tuple[tuple, tuple]]:
         )
 
 
-def inside(before, sizes) -> tuple:
+def unpadded(before: Sequence[int], sizes: Sequence[int]) -> tuple:
     """Return the index of what lies within padding of `before` elements."""
     return (slice(None), slice(None), *[slice(start, start + size) for start, size in zip(before, sizes)])
 
 
-def reach(places, kernel, stride, dilation) -> tuple[int, ...]:
+def reach(
+    places: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
     """Return how many elements of each dim the kernel meets from the first place to the last."""
     return tuple((n - 1) * s + d * (k - 1) + 1 if n else 0 for n, k, s, d in zip(places, kernel, stride, dilation))
 
@@ -67,7 +73,7 @@ def column_chunks(input, kernel, stride, before, dilation, places) -> Iterator[t
     columns = np.empty((count, channels, *kernel, *places), input.dtype)
     wanted = reach(places, kernel, stride, dilation)
     padded = np.zeros((count, channels, *[max(b + n, w) for b, n, w in zip(before, sizes, wanted)]), input.dtype)
-    inner, seen = padded[inside(before, sizes)], windows(padded, kernel, stride, dilation, places)
+    inner, seen = padded[unpadded(before, sizes)], windows(padded, kernel, stride, dilation, places)
     for start in range(0, batch, count):
         stop = min(start + count, batch)
         inner[: stop - start] = input[start:stop]
@@ -92,7 +98,7 @@ def convolve(input, weight, bias, stride, before, dilation, groups: int, places)
     return out.reshape((batch, groups * outs, *places))
 
 
-def _multiply(matrices, columns, out) -> None:
+def _multiply(matrices: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
     if columns.shape[1] == 1:  # without the dim of groups the product takes BLAS's direct path
         np.matmul(matrices[0], columns[:, 0], out=out[:, 0])
     else:
@@ -135,11 +141,11 @@ def spread(grad, weight, stride, before, dilation, groups: int, sizes) -> np.nda
     for start in range(0, batch, count):
         part = slice(start, min(start + count, batch))
         columns = (matrices @ rows[part]).reshape((-1, channels, *kernel, *places))
-        out[part] = added(columns, stride, dilation, full)[inside(before, sizes)]
+        out[part] = added(columns, stride, dilation, full)[unpadded(before, sizes)]
     return out
 
 
-def flipped(weight, groups: int) -> np.ndarray:
+def flipped(weight: np.ndarray, groups: int) -> np.ndarray:
     """Return the weight of the transposed convolution: kernels turned round, inputs and outputs exchanged."""
     outs, ins, *kernel = weight.shape
     turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
@@ -147,7 +153,7 @@ def flipped(weight, groups: int) -> np.ndarray:
     return np.ascontiguousarray(exchanged.reshape((groups * ins, outs // groups, *kernel)))
 
 
-def added(columns, stride, dilation, sizes) -> np.ndarray:
+def added(columns: np.ndarray, stride: Sequence[int], dilation: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Return zeros with all patches added where they were seen.
 
     Shapes: columns (batch, channels, *kernel, *places) -> (batch, channels, *sizes)

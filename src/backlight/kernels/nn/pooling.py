@@ -1,15 +1,16 @@
 """Windows reduced to one value each, an element of the kernel at a time: every step is one pass over all places."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from backlight.kernels.native import native
-from backlight.kernels.nn.patches import inside, offsets, reach
+from backlight.kernels.nn.patches import offsets, reach, unpadded
 from backlight.kernels.nn.resampling import applied
 
 
-def _padded(input, windows, places, value):
+def _padded(input: np.ndarray, windows, places: Sequence[int], value: float):
     """Return (batch, channels, *sizes) with `value` around it, as far as the windows reach."""
     sizes = input.shape[2:]
     full = reach(places, windows.kernel, windows.stride, windows.dilation)
@@ -17,12 +18,12 @@ def _padded(input, windows, places, value):
         return input
     full = [max(before + size, wanted) for before, size, wanted in zip(windows.padding, sizes, full)]
     out = np.full((*input.shape[:2], *full), value, input.dtype)
-    out[inside(windows.padding, sizes)] = input
+    out[unpadded(windows.padding, sizes)] = input
     return out
 
 
 @native
-def largest_in_windows(input, windows, places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def largest_in_windows(input: np.ndarray, windows, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the largest element in each window, where in its plane it lies, and where in the whole input.
 
     It is the first among equals; the last NaN is larger than all.
@@ -39,7 +40,7 @@ def largest_in_windows(input, windows, places) -> tuple[np.ndarray, np.ndarray, 
     return values, indices, flat_places(indices, len(places), prod(input.shape[2:]))
 
 
-def _largest(padded, windows, places, with_nan: bool):
+def _largest(padded: np.ndarray, windows, places: Sequence[int], with_nan: bool):
     """Return the largest elements and the number, in the kernel, of each."""
     values, which = None, None
     for number, (_, met) in enumerate(offsets(windows.kernel, windows.stride, windows.dilation, places)):
@@ -60,7 +61,7 @@ def _largest(padded, windows, places, with_nan: bool):
     return values, which
 
 
-def _first_inside(windows, places) -> np.ndarray:
+def _first_inside(windows, places: Sequence[int]) -> np.ndarray:
     """Return, for each place, the number of the kernel's first element that meets no padding."""
     total, dims = 0, len(places)
     for dim, count in enumerate(places):
@@ -70,7 +71,7 @@ def _first_inside(windows, places) -> np.ndarray:
     return total
 
 
-def _positions(which, windows, places, sizes) -> np.ndarray:
+def _positions(which: np.ndarray, windows, places: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Return where in its plane the numbered element of each window lies, counted row by row."""
     dims = len(places)
     start = step = 0
@@ -85,7 +86,7 @@ def _positions(which, windows, places, sizes) -> np.ndarray:
     return found
 
 
-def flat_places(indices, dims: int, plane: int) -> np.ndarray:
+def flat_places(indices: np.ndarray, dims: int, plane: int) -> np.ndarray:
     """Return positions in planes as positions in the whole array."""
     lead = indices.shape[: indices.ndim - dims]
     return indices + (np.arange(prod(lead)) * plane).reshape((*lead, *(1,) * dims))
@@ -100,7 +101,9 @@ def added_at(values, places, shape: tuple) -> np.ndarray:
 
 
 @native
-def means_in_windows(input, windows, places, with_padding: bool, divisor: int | None) -> np.ndarray:
+def means_in_windows(
+    input: np.ndarray, windows, places: Sequence[int], with_padding: bool, divisor: int | None
+) -> np.ndarray:
     """Return the mean of each window, or its sum by a divisor; integers rounded towards zero.
 
     Shapes: (batch, channels, *sizes) -> (batch, channels, *places)
@@ -113,7 +116,9 @@ def means_in_windows(input, windows, places, with_padding: bool, divisor: int | 
     return out / divisor if out.dtype.kind == "f" else _towards_zero(out, divisor)
 
 
-def _divisor(windows, sizes, places, with_padding: bool, override, kind):
+def _divisor(
+    windows, sizes: Sequence[int], places: Sequence[int], with_padding: bool, override: int | None, kind: np.dtype
+):
     """Return what each window's sum is divided by: a number if it is the same for all."""
     if override is not None:
         return kind.type(override)
@@ -141,10 +146,10 @@ def shared_in_windows(grad, windows, sizes, with_padding: bool, divisor: int | N
     out = np.zeros((*grad.shape[:2], *full), grad.dtype)
     for _, met in offsets(windows.kernel, windows.stride, windows.dilation, places):
         out[(slice(None), slice(None), *met)] += grad
-    return out[inside(windows.padding, sizes)]
+    return out[unpadded(windows.padding, sizes)]
 
 
-def counts(windows, sizes, places, with_padding: bool) -> np.ndarray:
+def counts(windows, sizes: Sequence[int], places: Sequence[int], with_padding: bool) -> np.ndarray:
     """Return how many elements each window has, in the padding too or in the input only; never beyond the padding."""
     total = np.ones((), np.int64)
     for n, k, s, p, size in zip(places, windows.kernel, windows.stride, windows.padding, sizes):
@@ -160,7 +165,7 @@ def bins(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
-def mean_matrix(size: int, count: int, kind) -> np.ndarray:
+def mean_matrix(size: int, count: int, kind: np.dtype) -> np.ndarray:
     """Return the matrix (count, size) that takes the mean over each adaptive window."""
     matrix = np.zeros((count, size), kind)
     for row, (start, end) in enumerate(bins(size, count)):
@@ -169,7 +174,7 @@ def mean_matrix(size: int, count: int, kind) -> np.ndarray:
 
 
 @native
-def means_in_bins(input, places) -> np.ndarray:
+def means_in_bins(input: np.ndarray, places: Sequence[int]) -> np.ndarray:
     """Return the mean of each adaptive window.
 
     Shapes: (batch, channels, *sizes) -> (batch, channels, *places)
@@ -186,7 +191,7 @@ def shared_in_bins(grad, sizes) -> np.ndarray:
     return _along_dims(grad, [mean_matrix(*pair, grad.dtype).T for pair in zip(sizes, grad.shape[2:])])
 
 
-def _along_dims(input, matrices) -> np.ndarray:
+def _along_dims(input: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:
     """Return (batch, channels, *sizes) with each of the last dims multiplied by a matrix (new size, size)."""
     for dim, matrix in enumerate(matrices, 2):
         input = applied(input, dim, matrix)
@@ -194,7 +199,7 @@ def _along_dims(input, matrices) -> np.ndarray:
 
 
 @native
-def largest_in_bins(input, counts_of) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def largest_in_bins(input: np.ndarray, counts_of: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the largest element in each adaptive window, where in its plane it lies, and where in the whole input.
 
     It is the first among equals; the last NaN is larger than all.

@@ -35,9 +35,6 @@ def _sigmoid(x) -> None:
     x += 0.5
 
 
-# --- plain ------------------------------------------------------------------------------------------------------------
-
-
 def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
     """Return the outputs h = tanh(rows + weight · h), the last h, and h before each step; or with max(x, 0)."""
     out, before, last = rows.copy(), np.empty_like(rows), hidden.copy()
@@ -63,9 +60,6 @@ def plain_gradient(grad_out, grad_last, out, weight, sizes, reverse: bool, recti
         here *= state if grad_out is None else state + grad_out[start : start + count]
         state[...] = matmul(here, weight)
     return derivatives, arriving
-
-
-# --- LSTM -------------------------------------------------------------------------------------------------------------
 
 
 @native
@@ -142,9 +136,6 @@ def lstm_gradient(grads, weight, projection, gates, c_before, bent, sizes, rever
         lstm_step_gradient(grad_h, c[:count], gates[here], c_before[here], bent[here], rows[here])
         state[...] = matmul(rows[here], weight)
     return rows, h, c, arrived
-
-
-# --- GRU --------------------------------------------------------------------------------------------------------------
 
 
 @native

@@ -40,7 +40,7 @@ class Resize(NamedTuple):
     scale: float | None = None
     antialias: bool = False
 
-    def step(self, kind) -> np.floating:
+    def step(self, kind: type) -> np.floating:
         """Return how far in the old dim one goes for one step in the new one."""
         if self.align_corners:
             return kind(self.old - 1) / kind(self.new - 1) if self.new > 1 else kind(0)
@@ -57,7 +57,7 @@ class Taps(NamedTuple):
     old: int
     padded: bool = False  # some of the weights are 0, at places that do not count
 
-    def matrix(self, kind) -> np.ndarray:
+    def matrix(self, kind: type) -> np.ndarray:
         """Return the matrix (new, old)."""
         new, count = self.places.shape
         found = np.zeros((new, self.old), kind)
@@ -86,7 +86,7 @@ def transposed_taps(resize: Resize, kind: type) -> Taps:
     return Taps(places, weights, resize.new, padded=not weights.all())
 
 
-def along_dims(input, taps: list[Taps]) -> np.ndarray:
+def along_dims(input: np.ndarray, taps: list[Taps]) -> np.ndarray:
     """Return an array with each of its last dims resized.
 
     Shapes: (…, *old sizes) -> (…, *new sizes)
@@ -97,7 +97,7 @@ def along_dims(input, taps: list[Taps]) -> np.ndarray:
     return input
 
 
-def _along(input, dim: int, taps: Taps) -> np.ndarray:
+def _along(input: np.ndarray, dim: int, taps: Taps) -> np.ndarray:
     count = taps.places.shape[1]
     if taps.weights is None:
         return np.take(input, taps.places[:, 0], dim)
@@ -112,7 +112,7 @@ def _along(input, dim: int, taps: Taps) -> np.ndarray:
     return applied(input, dim, taps.matrix(input.dtype)) if taps.padded and not np.isfinite(out).all() else out
 
 
-def applied(input, dim: int, matrix) -> np.ndarray:
+def applied(input: np.ndarray, dim: int, matrix: np.ndarray) -> np.ndarray:
     """Return a matrix (new, old) times the elements along a dim; what it multiplies by 0 does not count, be it NaN.
 
     Shapes: (…, old, …) -> (…, new, …)
@@ -127,17 +127,14 @@ def applied(input, dim: int, matrix) -> np.ndarray:
     return np.moveaxis(out, -1, dim)
 
 
-# --- where, and how much ----------------------------------------------------------------------------------------------
-
-
-def _nearest(resize: Resize, kind) -> np.ndarray:
+def _nearest(resize: Resize, kind: type) -> np.ndarray:
     numbers = np.arange(resize.new).astype(kind)
     half = kind(0.5) if resize.mode == "nearest-exact" else kind(0)
     found = np.floor(((numbers + half) * resize.step(kind)).astype(np.float32)).astype(np.int64)
     return np.minimum(found, resize.old - 1)
 
 
-def _interpolated(resize: Resize, kind) -> Taps:
+def _interpolated(resize: Resize, kind: type) -> Taps:
     numbers, step = np.arange(resize.new).astype(kind), resize.step(kind)
     source = numbers * step if resize.align_corners else step * (numbers + kind(0.5)) - kind(0.5)
     if resize.mode == "linear":
@@ -155,7 +152,7 @@ def _interpolated(resize: Resize, kind) -> Taps:
     return Taps(places, weights.astype(kind), resize.old)
 
 
-def _antialiased(resize: Resize, kind) -> Taps:
+def _antialiased(resize: Resize, kind: type) -> Taps:
     step = resize.step(kind)
     wide = max(step, kind(1))
     reach = kind(RADIUS[resize.mode]) * wide
@@ -171,7 +168,7 @@ def _antialiased(resize: Resize, kind) -> Taps:
     return Taps(np.minimum(places, resize.old - 1), weights.astype(kind), resize.old)
 
 
-def cubic(distance, a: float):
+def cubic(distance: np.ndarray, a: float):
     """Return Keys' cubic convolution kernel at distances ≥ 0.
 
     Source: Robert Keys: Cubic Convolution Interpolation for Digital Image Processing, 1981
@@ -181,15 +178,15 @@ def cubic(distance, a: float):
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
-def _linear_filter(distance):
+def _linear_filter(distance: np.ndarray):
     return np.maximum(1 - distance, 0)
 
 
-def _cubic_filter(distance):
+def _cubic_filter(distance: np.ndarray):
     return cubic(distance, -0.5)
 
 
-def _lanczos_filter(distance):
+def _lanczos_filter(distance: np.ndarray):
     return np.where(distance < 3, np.sinc(distance) * np.sinc(distance / 3), 0)
 
 

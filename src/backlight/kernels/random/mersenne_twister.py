@@ -3,6 +3,8 @@
 A state is 625 uint32: 624 words, and the place of the next one, 624 where all are used. Drawing moves it on in place.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.kernels.native import native
@@ -18,7 +20,7 @@ def seeded(seed: int) -> np.ndarray:
     return state_of(generator.get_state(legacy=False)["state"]["key"], WORDS)
 
 
-def state_of(words, place: int) -> np.ndarray:
+def state_of(words: Sequence[int], place: int) -> np.ndarray:
     """Return the state of these words, about to give the one at `place`."""
     return np.array([*words, place], np.uint32)
 

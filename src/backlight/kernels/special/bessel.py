@@ -29,7 +29,7 @@ def _neumann_weights(terms: int = 32) -> np.ndarray:
 _WEIGHTS = _neumann_weights()
 
 
-def _near(x, order: int, second: bool):
+def _near(x: np.ndarray, order: int, second: bool):
     """Return J or Y of order 0 or 1 for flat 0 ≤ x ≤ 25."""
     out = np.empty_like(x)
     for start in range(0, len(x), _BLOCK):
@@ -37,7 +37,7 @@ def _near(x, order: int, second: bool):
     return out
 
 
-def _near_block(x, order: int, second: bool):
+def _near_block(x: np.ndarray, order: int, second: bool):
     angles = x[:, None] * _SINES
     waves = np.sin(angles) * _SINES if order else np.cos(angles)
     first = waves.mean(1)
@@ -60,7 +60,7 @@ _EVEN = [tuple(a * (-1) ** k for k, a in enumerate(_hankel_coefficients(order)[:
 _ODD = [tuple(a * (-1) ** k for k, a in enumerate(_hankel_coefficients(order)[1::2]))[::-1] for order in (0, 1)]
 
 
-def _far(x, order: int, second: bool):
+def _far(x: np.ndarray, order: int, second: bool):
     """Return J or Y of order 0 or 1 for flat x > 25."""
     squared = 1 / (x * x)
     p, q = horner(_EVEN[order], squared), horner(_ODD[order], squared) / x
@@ -71,7 +71,7 @@ def _far(x, order: int, second: bool):
     return both / np.sqrt(math.pi * x)
 
 
-def _wave(x, order: int, second: bool):
+def _wave(x: np.ndarray, order: int, second: bool):
     out = np.full_like(x, np.nan)
     size = np.abs(x)
     near, far = size <= _FAR, size > _FAR
@@ -80,43 +80,41 @@ def _wave(x, order: int, second: bool):
 
 
 @in_float64
-def bessel_j0(x):
+def bessel_j0(x: np.ndarray):
     """Return the Bessel function of the first kind of order 0."""
     return _wave(x, 0, False)
 
 
 @in_float64
-def bessel_j1(x):
+def bessel_j1(x: np.ndarray):
     """Return the Bessel function of the first kind of order 1."""
     return np.copysign(1, x) * _wave(x, 1, False)
 
 
 @in_float64
-def bessel_y0(x):
+def bessel_y0(x: np.ndarray):
     """Return the Bessel function of the second kind of order 0: −∞ at 0, NaN below."""
     return np.where(x > 0, _wave(x, 0, True), np.where(x == 0, -np.inf, np.nan))
 
 
 @in_float64
-def bessel_y1(x):
+def bessel_y1(x: np.ndarray):
     """Return the Bessel function of the second kind of order 1: −∞ at 0, NaN below."""
     return np.where(x > 0, _wave(x, 1, True), np.where(x == 0, -np.inf, np.nan))
 
 
 @in_float64
-def spherical_bessel_j0(x):
+def spherical_bessel_j0(x: np.ndarray):
     """Return sin(x) / x, 1 at 0 and 0 at ±∞."""
     return np.where(np.isinf(x), 0, np.sinc(x / math.pi))
 
-
-# --- K ----------------------------------------------------------------------------------------------------------------
 
 _STEP = 0.2
 _STEPS = np.arange(50) * _STEP
 _HARMONIC = np.cumsum([0.0, *(1 / k for k in range(1, 20))])
 
 
-def _falling(x, order: int):
+def _falling(x: np.ndarray, order: int):
     """Return exp(x) · K(x) for flat x > 1: ∫ exp(−x · (cosh t − 1)) · cosh(order · t) dt, t in units of 1/√x."""
     t = _STEPS / np.sqrt(x)[:, None]
     values = np.exp(-2 * x[:, None] * np.sinh(t / 2) ** 2)
@@ -124,7 +122,7 @@ def _falling(x, order: int):
     return (values.sum(1) - values[:, 0] / 2) * _STEP / np.sqrt(x)
 
 
-def _series(x, order: int):
+def _series(x: np.ndarray, order: int):
     """Return K(x) for flat 0 < x ≤ 1."""
     z, logarithm = x * x / 4, np.log(x / 2) + np.euler_gamma
     if order == 0:
@@ -134,7 +132,7 @@ def _series(x, order: int):
     return 1 / x + logarithm * i1(x) - x / 4 * horner(pairs, z)
 
 
-def _k(x, order: int, scaled: bool):
+def _k(x: np.ndarray, order: int, scaled: bool):
     out = np.where(x == 0, np.inf, np.nan)
     near, far = (x > 0) & (x <= 1), x > 1
     out[near] = _series(x[near], order) * (np.exp(x[near]) if scaled else 1)
@@ -143,35 +141,33 @@ def _k(x, order: int, scaled: bool):
 
 
 @in_float64
-def modified_bessel_k0(x):
+def modified_bessel_k0(x: np.ndarray):
     """Return the modified Bessel function of the second kind of order 0: ∞ at 0, NaN below."""
     return _k(x, 0, False)
 
 
 @in_float64
-def modified_bessel_k1(x):
+def modified_bessel_k1(x: np.ndarray):
     """Return the modified Bessel function of the second kind of order 1: ∞ at 0, NaN below."""
     return _k(x, 1, False)
 
 
 @in_float64
-def scaled_modified_bessel_k0(x):
+def scaled_modified_bessel_k0(x: np.ndarray):
     """Return exp(x) · modified_bessel_k0(x)."""
     return _k(x, 0, True)
 
 
 @in_float64
-def scaled_modified_bessel_k1(x):
+def scaled_modified_bessel_k1(x: np.ndarray):
     """Return exp(x) · modified_bessel_k1(x)."""
     return _k(x, 1, True)
 
 
-# --- Ai ---------------------------------------------------------------------------------------------------------------
-
 _PATH = (np.arange(260) + 0.5) * 0.025
 
 
-def _airy_by_path(x):
+def _airy_by_path(x: np.ndarray):
     """Return Ai(x) for flat x ≥ −10: exp(c³/3 − c · x) / π · ∫ exp(−c · s²) · cos(s³/3 + (x − c²) · s) ds over s > 0.
 
     It is Airy's integral (DLMF 9.5.4) along a line c above the real axis, through the saddle point where there is one.
@@ -194,7 +190,7 @@ _AIRY_EVEN = [u * (-1) ** k for k, u in enumerate(_airy_coefficients()[::2])][::
 _AIRY_ODD = [u * (-1) ** k for k, u in enumerate(_airy_coefficients()[1::2])][::-1]
 
 
-def _airy_below(x):
+def _airy_below(x: np.ndarray):
     """Return Ai(−x) for flat x > 10 (DLMF 9.7.9)."""
     zeta = 2 / 3 * x * np.sqrt(x)
     squared, phase = 1 / (zeta * zeta), zeta - math.pi / 4
@@ -203,7 +199,7 @@ def _airy_below(x):
 
 
 @in_float64
-def airy_ai(x):
+def airy_ai(x: np.ndarray):
     """Return Airy's function Ai."""
     out = np.full_like(x, np.nan)
     below, above = x < -10, (x >= -10) & (x < 110)

@@ -6,6 +6,7 @@ artanh(erf(x)) / x on |x| ≤ 4 (error 3.3e-9): NumPy's tanh is fast, and needs 
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -41,7 +42,7 @@ _FLOAT_Q = tuple(np.array(c / _SCALE, np.float32) for c in (0.023689911477862383
 _FLAT = np.float32(1e6)  # from this x² on P / Q is flat; its third power does not overflow
 
 
-def horner(coefficients, x):
+def horner(coefficients: Sequence, x: np.ndarray):
     """Return a polynomial's values; the coefficient of the highest power comes first."""
     out = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
@@ -50,13 +51,13 @@ def horner(coefficients, x):
     return out
 
 
-def in_float64(function):
+def in_float64(function: Callable):
     """Let a function of flat float64 arrays take arrays of any float type and shape, and return the first's type.
 
     Several arrays broadcast. The function may write into what it is given.
     """
 
-    def of_any(x, *others):
+    def of_any(x: np.ndarray, *others):
         wide = np.array(x, np.float64)
         with silent_floats():
             if not others:
@@ -69,7 +70,7 @@ def in_float64(function):
     return of_any
 
 
-def _scaled_tail(y):
+def _scaled_tail(y: np.ndarray):
     """Return exp(y²) · erfc(y) for flat y > 0.46875."""
     out = np.empty_like(y)
     middle = y <= _TAIL
@@ -81,14 +82,14 @@ def _scaled_tail(y):
     return out
 
 
-def exp_of_square(y, sign: float):
+def exp_of_square(y: np.ndarray, sign: float):
     """Return exp(sign · y²): the square is split so that its rounding error is not blown up."""
     coarse = np.trunc(y * 16) / 16
     rest = (y - coarse) * (y + coarse)
     return np.where(np.isinf(y), np.exp(sign * y * y), np.exp(sign * coarse * coarse) * np.exp(sign * rest))
 
 
-def _erf_near(x):
+def _erf_near(x: np.ndarray):
     square = x * x
     return x * horner(_NEAR_P, square) / horner(_NEAR_Q, square)
 
@@ -104,7 +105,7 @@ def erf_float64(x: np.ndarray) -> np.ndarray:
     return out
 
 
-def erf_float32(x: np.ndarray, out: np.ndarray, scratch) -> None:
+def erf_float32(x: np.ndarray, out: np.ndarray, scratch: np.ndarray) -> None:
     """Write the error function of a block of float32 numbers into `out`; `scratch` holds two arrays of its size."""
     square, below = scratch
     np.multiply(x, x, square)
@@ -124,7 +125,7 @@ def erf_float32(x: np.ndarray, out: np.ndarray, scratch) -> None:
     np.tanh(out, out)
 
 
-def blocks(kind, *arrays):
+def blocks(kind: np.dtype | type, *arrays):
     """Cut contiguous arrays of one size into flat blocks that fit the cache, each with two scratch arrays."""
     flat = [array.reshape(-1) for array in arrays]
     size = flat[0].size
@@ -135,7 +136,7 @@ def blocks(kind, *arrays):
 
 
 @native
-def erf(x):
+def erf(x: np.ndarray):
     """Return the error function of an array of any float type."""
     if x.dtype == np.float64:
         return _erf_float64(x)
@@ -158,7 +159,7 @@ _erf_float64 = in_float64(erf_float64)
 
 @native
 @in_float64
-def erfc(x):
+def erfc(x: np.ndarray):
     """Return 1 − erf(x), exact where it is small."""
     out = np.empty_like(x)
     near = np.abs(x) <= _NEAR
@@ -170,7 +171,7 @@ def erfc(x):
 
 
 @in_float64
-def erfcx(x):
+def erfcx(x: np.ndarray):
     """Return exp(x²) · erfc(x)."""
     out = np.empty_like(x)
     near = np.abs(x) <= _NEAR
@@ -195,7 +196,7 @@ def erfcinv_float64(p: np.ndarray) -> np.ndarray:
     return np.where(p == 0, np.inf, y)
 
 
-def _first_erfcinv(p):
+def _first_erfcinv(p: np.ndarray):
     """Return a starting value: the leading terms of erfcinv for small p, a root's inverse near 1.
 
     Source: S. Winitzki, "A handy approximation for the error function and its inverse" (2008): error 2e-3.
@@ -208,7 +209,7 @@ def _first_erfcinv(p):
 
 @native
 @in_float64
-def erfinv(x):
+def erfinv(x: np.ndarray):
     """Return y with erf(y) = x."""
     out = np.full_like(x, np.nan)
     small = np.abs(x) < 0.5
@@ -223,7 +224,7 @@ def erfinv(x):
 
 
 @in_float64
-def ndtri(p):
+def ndtri(p: np.ndarray):
     """Return the number that a standard normal variable stays below with probability p."""
     out = np.full_like(p, np.nan)
     inside = (p >= 0) & (p <= 1)
@@ -234,13 +235,13 @@ def ndtri(p):
 
 
 @in_float64
-def ndtr(x):
+def ndtr(x: np.ndarray):
     """Return the probability that a standard normal variable stays below x."""
     return erfc(x * -math.sqrt(0.5)) / 2
 
 
 @in_float64
-def log_ndtr(x):
+def log_ndtr(x: np.ndarray):
     """Return the logarithm of `ndtr`, exact far below zero."""
     z = x * math.sqrt(0.5)
     below = np.log(erfcx(-np.minimum(z, 0)) / 2) - np.minimum(z, 0) ** 2

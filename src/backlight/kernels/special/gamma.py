@@ -43,12 +43,12 @@ _DIGAMMA_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))[::-1]
 FAR = 13.0  # from here on the series of Stirling, and of Euler and Maclaurin, reach the last digit
 
 
-def _between(e):
+def _between(e: np.ndarray):
     """Return lgamma(2 + e) for −½ ≤ e ≤ 1."""
     return e * horner(_BETWEEN, (e - 0.25) / 0.75)
 
 
-def _lgamma_positive(x):
+def _lgamma_positive(x: np.ndarray):
     """Return lgamma of flat x ≥ ½."""
     out = np.empty_like(x)
     near, far = x < 1.5, x > FAR
@@ -68,7 +68,7 @@ def _lgamma_positive(x):
 
 @native
 @in_float64
-def lgamma(x):
+def lgamma(x: np.ndarray):
     """Return log |Γ(x)|."""
     out = np.empty_like(x)
     low = x < 0.5
@@ -81,7 +81,7 @@ def lgamma(x):
 
 @native
 @in_float64
-def digamma(x):
+def digamma(x: np.ndarray):
     """Return the derivative of lgamma; NaN at negative integers, ∓∞ at ±0."""
     low = x < 0.5
     z = np.where(low, 1 - x, x)
@@ -97,7 +97,7 @@ def digamma(x):
     return np.where(x == 0, np.copysign(np.inf, -x), found)
 
 
-def zeta_sum(s, z, far):
+def zeta_sum(s: np.ndarray | int, z: np.ndarray, far: np.ndarray | float):
     """Return Σ 1 / (z + k)^s over k ≥ 0 of flat z by Euler and Maclaurin: terms up to `far`, and what is beyond."""
     total = np.zeros_like(z)
     while (short := z < far).any():
@@ -112,10 +112,10 @@ def zeta_sum(s, z, far):
     return total
 
 
-def zeta(s: int, q):
+def zeta(s: int, q: np.ndarray):
     """Return Hurwitz's zeta Σ 1 / (q + k)^s over k ≥ 0, for a whole s ≥ 2 and an array of any float type."""
 
-    def of_flat(x):
+    def of_flat(x: np.ndarray):
         pole, far_below = (x <= 0) & np.isfinite(x) & (x == np.rint(x)), x < -FAR
         total = zeta_sum(s, np.where(pole, 1.0, np.where(far_below, 1 - x, x)), FAR)
         if far_below.any():  # as many terms as x is below 0 would take for ever
@@ -141,7 +141,7 @@ def _cotangent_derivative(n: int, x):
     return math.pi ** (n + 1) / math.factorial(n) * polynomial(1 / np.tan(math.pi * (x - np.rint(x))))
 
 
-def polygamma(n: int, x):
+def polygamma(n: int, x: np.ndarray):
     """Return the n-th derivative of digamma, n ≥ 0."""
     if n == 0:
         return digamma(x)

@@ -20,13 +20,13 @@ _LOG_SERIES = tuple((-1) ** (k + 1) / k for k in range(12, 1, -1))  # of log(1 +
 _PRECISION = 2.0**-53
 
 
-def _log_less(x, z):
+def _log_less(x: np.ndarray, z: np.ndarray):
     """Return log(1 + d) − d, where d is (x − z) / z."""
     d = (x - z) / z
     return np.where(np.abs(d) < 0.02, horner(_LOG_SERIES, d) * d * d, np.log(x / z) - d)
 
 
-def _density(a, x):
+def _density(a: np.ndarray, x: np.ndarray):
     """Return x^a · exp(−x) / Γ(a) for flat a < 200."""
     small = a < 13
     direct = np.exp(a * np.log(x) - x - lgamma(a))
@@ -35,7 +35,7 @@ def _density(a, x):
     return np.where(small, direct, near)
 
 
-def _lower_by_series(a, x):
+def _lower_by_series(a: np.ndarray, x: np.ndarray):
     """Return P(a, x) for flat x < a + 1."""
     term = total = 1 / a
     n = a
@@ -46,7 +46,7 @@ def _lower_by_series(a, x):
     return total * _density(a, x)
 
 
-def _upper_by_fraction(a, x):
+def _upper_by_fraction(a: np.ndarray, x: np.ndarray):
     """Return Q(a, x) for flat x ≥ a + 1, the fraction from its front (Lentz's way)."""
     b = x + 1 - a
     c, d = np.full_like(x, 1e300), 1 / b
@@ -68,7 +68,7 @@ def _gauss() -> tuple:
     return 0.5 * (places + 1), 0.5 * shares
 
 
-def _by_integral(a, x):
+def _by_integral(a: np.ndarray, x: np.ndarray):
     """Return the smaller of P and Q of flat a ≥ 200, and whether it is Q."""
     peak = a - 1
     width = np.sqrt(peak)
@@ -83,7 +83,7 @@ def _by_integral(a, x):
     return share * np.exp(-horner(STIRLING, 1 / (peak * peak)) / peak), upper
 
 
-def _both(a, x, want_upper: bool):
+def _both(a: np.ndarray, x: np.ndarray, want_upper: bool):
     """Return P or Q with PyTorch's values at the borders."""
     out = np.full_like(x, np.nan)
     plain = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -102,19 +102,19 @@ def _both(a, x, want_upper: bool):
 
 
 @in_float64
-def gammainc(a, x):
+def gammainc(a: np.ndarray, x: np.ndarray):
     """Return P(a, x), the share of Γ(a)'s integral below x."""
     return _both(a, x, False)
 
 
 @in_float64
-def gammaincc(a, x):
+def gammaincc(a: np.ndarray, x: np.ndarray):
     """Return Q(a, x) = 1 − P(a, x), exact where it is small."""
     return _both(a, x, True)
 
 
 @in_float64
-def zeta(s, q):
+def zeta(s: np.ndarray, q: np.ndarray):
     """Return Hurwitz's zeta Σ 1 / (q + k)^s over k ≥ 0; NaN for s < 1, and where a negative q has no power s."""
     pole, powerless = (q <= 0) & (q == np.floor(q)), (q <= 0) & (s != np.floor(s))
     total = zeta_sum(s, np.where(pole | powerless, 1.0, q), FAR + np.clip(s, 0, 100))

@@ -30,7 +30,7 @@ _POWER = [_power_coefficients(order) for order in (0, 1)]
 _ASYMPTOTIC = [_asymptotic_coefficients(order) for order in (0, 1)]
 
 
-def _scaled(x, order: int):
+def _scaled(x: np.ndarray, order: int):
     """Return exp(−|x|) · I(x) for a flat float64 array."""
     size = np.abs(x)
     out = np.empty_like(x)
@@ -42,31 +42,31 @@ def _scaled(x, order: int):
     return np.copysign(out, x) if order else out
 
 
-def _unscaled(x, order: int):
+def _unscaled(x: np.ndarray, order: int):
     """Return I(x); the exponential is taken in halves, so that it overflows no earlier than the result."""
     half = np.exp(np.abs(x) / 2)
     return _scaled(x, order) * half * half
 
 
 @in_float64
-def i0(x):
+def i0(x: np.ndarray):
     """Return the modified Bessel function of order 0."""
     return _unscaled(x, 0)
 
 
 @in_float64
-def i0e(x):
+def i0e(x: np.ndarray):
     """Return exp(−|x|) · i0(x)."""
     return _scaled(x, 0)
 
 
 @in_float64
-def i1(x):
+def i1(x: np.ndarray):
     """Return the modified Bessel function of order 1."""
     return _unscaled(x, 1)
 
 
 @in_float64
-def i1e(x):
+def i1e(x: np.ndarray):
     """Return exp(−|x|) · i1(x)."""
     return _scaled(x, 1)

@@ -4,6 +4,8 @@ Inside (−1, 1) a Chebyshev polynomial of a larger degree is a quotient of sine
 and Legendre's need all terms up to the degree: there the degree is limited.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.errors import ShapeError
@@ -14,11 +16,11 @@ _MOST_TERMS = 300_000  # some seconds; PyTorch would run on for hours
 _LONG = 2.0**63
 
 
-def _by_recurrence(name: str, first, following):
+def _by_recurrence(name: str, first: Callable, following: Callable):
     """Return pₙ(x) as a function of (x, n), where p₀ = 1, p₁ = first(x), pₖ₊₁ = following(x, k, pₖ, pₖ₋₁)."""
 
     @in_float64
-    def values(x, n):
+    def values(x: np.ndarray, n: np.ndarray):
         n = np.where(np.abs(n) < _LONG, np.trunc(n), -1)  # what int64 does not hold becomes negative
         out = np.where(n == 0, 1.0, np.where(n < 0, 0.0, first(x)))
         known = n < 2
@@ -32,7 +34,7 @@ def _by_recurrence(name: str, first, following):
     return values
 
 
-def _terms(name: str, first, following, x, n):
+def _terms(name: str, first: Callable, following: Callable, x: np.ndarray, n: np.ndarray):
     """Return pₙ(x) for flat x and n ≥ 2; it stays NaN once it is."""
     before, now = np.ones_like(x), first(x)
     out = np.full_like(x, np.nan)
@@ -49,7 +51,7 @@ def _terms(name: str, first, following, x, n):
     return out
 
 
-def _closed_form(name: str, x, n, known, out):
+def _closed_form(name: str, x: np.ndarray, n: np.ndarray, known: np.ndarray, out: np.ndarray):
     """Write into `out` what needs no recurrence, and return where `out` is known."""
     at_end, inside, more_than = _CLOSED[name]
     ends = ~known & (np.abs(x) == 1)
@@ -63,7 +65,7 @@ def _closed_form(name: str, x, n, known, out):
     return known | ends
 
 
-def _doubled(x, k, now, before):
+def _doubled(x: np.ndarray, k: int, now: np.ndarray, before: np.ndarray):
     return 2 * x * now - before
 
 
@@ -107,7 +109,7 @@ _RECURRENCES = {
 _VALUES = {name: _by_recurrence(name, *how) for name, how in _RECURRENCES.items()}
 
 
-def polynomial(name: str, x, n):
+def polynomial(name: str, x: np.ndarray, n: np.ndarray):
     """Return the values of the polynomial of a name and of degree n (0 for n < 0) at x, which broadcast.
 
     Raises:

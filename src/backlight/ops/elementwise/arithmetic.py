@@ -1,6 +1,6 @@
 """Sums and products, with broadcasting."""
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.binary import minus, plus, times
@@ -26,17 +26,15 @@ ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options tha
 
 
 @op(node="MulBackward0", tangent="symmetric")
-def scale(xp, input, factor: float):
+def scale(xp, input: Array, factor: float):
     """The input times a Python number, in the input's dtype."""
     return rounded(widened(input) * factor, input.dtype)
 
 
-@scale.derivative("input", formula="factor · grad")
-def scale_input(grad, factor, ops):
-    return ops.scale(grad, factor)
+scale.derivative("input", formula="factor · grad")(lambda grad, factor, ops: ops.scale(grad, factor))
 
 
-def _scaled(array, factor):
+def _scaled(array: Array, factor: float):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
     if factor is ONE:
         return array
@@ -45,7 +43,7 @@ def _scaled(array, factor):
     return array * element_like(array, factor)
 
 
-def _check_factor(array, factor) -> None:
+def _check_factor(array: Array, factor: float) -> None:
     if isinstance(factor, bool) and array.dtype.kind != "b":
         raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
     if isinstance(factor, float) and category(array.dtype) < 2:
@@ -56,19 +54,13 @@ def _check_factor(array, factor) -> None:
 
 
 @op(promote="same", symbol="+", tangent="symmetric")
-def add(xp, input, other, *, alpha: float = 1):
+def add(xp, input: Array, other: Array, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
     return plus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
-@add.derivative("input", formula="grad")
-def add_input(grad):
-    return grad
-
-
-@add.derivative("other", formula="alpha · grad")
-def add_other(grad, alpha, ops):
-    return grad if alpha == 1 else ops.scale(grad, alpha)
+add.derivative("input", formula="grad")(lambda grad: grad)
+add.derivative("other", formula="alpha · grad")(lambda grad, alpha, ops: grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 def _refuse_bools(*kinds) -> str | None:
@@ -87,52 +79,42 @@ def _refuse_bools(*kinds) -> str | None:
 
 
 @op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
-def sub(xp, input, other, *, alpha: float = 1):
+def sub(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
     return minus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
-@sub.derivative("input", formula="grad")
-def sub_input(grad):
-    return grad
-
-
-@sub.derivative("other", formula="−alpha · grad")
-def sub_other(grad, alpha, ops):
-    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+sub.derivative("input", formula="grad")(lambda grad: grad)
+sub.derivative("other", formula="−alpha · grad")(
+    lambda grad, alpha, ops: -grad if alpha == 1 else ops.scale(grad, -alpha)
+)
 
 
 subtract = sub
 
 
 @op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
-def rsub_tensor(xp, input, other, *, alpha: float = 1):
+def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)
 
 
-@rsub_tensor.derivative("input", formula="−alpha · grad")
-def rsub_tensor_input(grad, alpha, ops):
-    return ops.scale(grad, -alpha)
-
-
-@rsub_tensor.derivative("other", formula="grad")
-def rsub_tensor_other(grad):
-    return grad
+rsub_tensor.derivative("input", formula="−alpha · grad")(lambda grad, alpha, ops: ops.scale(grad, -alpha))
+rsub_tensor.derivative("other", formula="grad")(lambda grad: grad)
 
 
 @op(node="RsubBackward1", tangent="symmetric")
-def rsub_number(xp, input, other: float, alpha: float = 1):
+def rsub_number(xp, input: Array, other: float, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from a number."""
     return like(input, other) - _scaled(input, alpha)
 
 
-@rsub_number.derivative("input", formula="−alpha · grad")
-def rsub_number_input(grad, alpha, ops):
-    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+rsub_number.derivative("input", formula="−alpha · grad")(
+    lambda grad, alpha, ops: -grad if alpha == 1 else ops.scale(grad, -alpha)
+)
 
 
-def rsub(input, other, *, alpha=1):
+def rsub(input: TensorState, other: TensorState | float, *, alpha: float = 1):
     """Return other − alpha · input.
 
     Raises:
@@ -148,47 +130,32 @@ def rsub(input, other, *, alpha=1):
 
 
 @op(promote="same", symbol="*", tangent="symmetric")
-def mul(xp, input, other):
+def mul(xp, input: Array, other: Array):
     """Multiply element by element."""
     return times(input, other)
 
 
-@mul.derivative("input", formula="grad · other")
-def mul_input(grad, other):
-    return times(grad, other)
-
-
-@mul.derivative("other", formula="grad · input")
-def mul_other(grad, input):
-    return times(grad, input)
+mul.derivative("input", formula="grad · other")(lambda grad, other: times(grad, other))
+mul.derivative("other", formula="grad · input")(lambda grad, input: times(grad, input))
 
 
 multiply = mul
 
 
-# --- several at once -------------------------------------------------------------------------------------------------
-
-
 @op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
-def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
+def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)
     return rounded(widened(input) + (product if value == 1 else product * element_like(product, value)), input.dtype)
 
 
-@addcmul.derivative("input", formula="grad")
-def addcmul_input(grad):
-    return grad
-
-
-@addcmul.derivative("tensor1", formula="value · grad · tensor2")
-def addcmul_tensor1(grad, tensor2, value, ops):
-    return ops.scale(grad * tensor2, value)
-
-
-@addcmul.derivative("tensor2", formula="value · grad · tensor1")
-def addcmul_tensor2(grad, tensor1, value, ops):
-    return ops.scale(grad * tensor1, value)
+addcmul.derivative("input", formula="grad")(lambda grad: grad)
+addcmul.derivative("tensor1", formula="value · grad · tensor2")(
+    lambda grad, tensor2, value, ops: ops.scale(grad * tensor2, value)
+)
+addcmul.derivative("tensor2", formula="value · grad · tensor1")(
+    lambda grad, tensor1, value, ops: ops.scale(grad * tensor1, value)
+)
 
 
 def _refuse_integer_quotient(*kinds) -> str | None:
@@ -204,29 +171,23 @@ def _refuse_integer_quotient(*kinds) -> str | None:
 
 
 @op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
-def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
+def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
     quotient = widened(tensor1) / widened(tensor2)
     return rounded(widened(input) + quotient * like(quotient, value), input.dtype)
 
 
-@addcdiv.derivative("input", formula="grad")
-def addcdiv_input(grad):
-    return grad
-
-
-@addcdiv.derivative("tensor1", formula="value · grad / tensor2")
-def addcdiv_tensor1(grad, tensor2, value, ops):
-    return ops.scale(grad / tensor2, value)
-
-
-@addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
-def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
-    return ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
+addcdiv.derivative("input", formula="grad")(lambda grad: grad)
+addcdiv.derivative("tensor1", formula="value · grad / tensor2")(
+    lambda grad, tensor2, value, ops: ops.scale(grad / tensor2, value)
+)
+addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")(
+    lambda grad, tensor1, tensor2, value, ops: ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
+)
 
 
 @op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
-def lerp_tensor(xp, input, end, weight):
+def lerp_tensor(xp, input: Array, end: Array, weight: Array):
     """input + weight · (end − input), exact at both ends."""
     start, stop, share = widened(input), widened(end), widened(weight)
     change = stop - start
@@ -234,23 +195,13 @@ def lerp_tensor(xp, input, end, weight):
     return rounded(found, input.dtype)
 
 
-@lerp_tensor.derivative("input", formula="grad · (1 − weight)")
-def lerp_tensor_input(grad, weight):
-    return grad * (1 - weight)
-
-
-@lerp_tensor.derivative("end", formula="grad · weight")
-def lerp_tensor_end(grad, weight):
-    return grad * weight
-
-
-@lerp_tensor.derivative("weight", formula="grad · (end − input)")
-def lerp_tensor_weight(grad, input, end):
-    return grad * (end - input)
+lerp_tensor.derivative("input", formula="grad · (1 − weight)")(lambda grad, weight: grad * (1 - weight))
+lerp_tensor.derivative("end", formula="grad · weight")(lambda grad, weight: grad * weight)
+lerp_tensor.derivative("weight", formula="grad · (end − input)")(lambda grad, input, end: grad * (end - input))
 
 
 @op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
-def lerp_number(xp, input, end, weight: float):
+def lerp_number(xp, input: Array, end: Array, weight: float):
     """input + weight · (end − input), exact at both ends."""
     start, stop = widened(input), widened(end)
     change = stop - start
@@ -258,17 +209,11 @@ def lerp_number(xp, input, end, weight: float):
     return rounded(found, input.dtype)
 
 
-@lerp_number.derivative("input", formula="(1 − weight) · grad")
-def lerp_number_input(grad, weight, ops):
-    return ops.scale(grad, 1 - weight)
+lerp_number.derivative("input", formula="(1 − weight) · grad")(lambda grad, weight, ops: ops.scale(grad, 1 - weight))
+lerp_number.derivative("end", formula="weight · grad")(lambda grad, weight, ops: ops.scale(grad, weight))
 
 
-@lerp_number.derivative("end", formula="weight · grad")
-def lerp_number_end(grad, weight, ops):
-    return ops.scale(grad, weight)
-
-
-def lerp(input, end, weight):
+def lerp(input: TensorState, end: TensorState, weight: TensorState | float):
     """Return input + weight · (end − input); the weight is a tensor or a number.
 
     Raises:
@@ -282,7 +227,7 @@ def lerp(input, end, weight):
     return lerp_number(input, end, weight)
 
 
-def _require_dtype_of(input, other, name: str) -> None:
+def _require_dtype_of(input: TensorState, other: TensorState, name: str) -> None:
     wanted, found = [getattr(tensor, "_data", tensor) for tensor in (input, other)]
     if hasattr(found, "dtype") and hasattr(wanted, "dtype") and found.dtype != wanted.dtype:
         names = [small_name(array.dtype) for array in (wanted, found)]

@@ -1,6 +1,8 @@
 """Comparisons, logic and bits: results without a gradient."""
 
-from backlight.codegen.declaration import op
+import numpy as np
+
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -43,37 +45,37 @@ __all__ = [
 
 
 @op(promote="same", symbol="==")
-def eq(xp, input, other):
+def eq(xp, input: Array, other: Array):
     """Tell where two tensors are equal."""
     return input == other
 
 
 @op(promote="same", symbol="!=")
-def ne(xp, input, other):
+def ne(xp, input: Array, other: Array):
     """Tell where two tensors differ."""
     return input != other
 
 
 @op(promote="same", symbol="<")
-def lt(xp, input, other):
+def lt(xp, input: Array, other: Array):
     """Tell where `input` is less than `other`."""
     return input < other
 
 
 @op(promote="same", symbol="<=")
-def le(xp, input, other):
+def le(xp, input: Array, other: Array):
     """Tell where `input` is at most `other`."""
     return input <= other
 
 
 @op(promote="same", symbol=">")
-def gt(xp, input, other):
+def gt(xp, input: Array, other: Array):
     """Tell where `input` is greater than `other`."""
     return input > other
 
 
 @op(promote="same", symbol=">=")
-def ge(xp, input, other):
+def ge(xp, input: Array, other: Array):
     """Tell where `input` is at least `other`."""
     return input >= other
 
@@ -82,43 +84,43 @@ greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
 
 
 @op(promote="same")
-def logical_and(xp, input, other):
+def logical_and(xp, input: Array, other: Array):
     """Tell where both are nonzero."""
     return xp.logical_and(input, other)
 
 
 @op(promote="same")
-def logical_or(xp, input, other):
+def logical_or(xp, input: Array, other: Array):
     """Tell where one or both are nonzero."""
     return xp.logical_or(input, other)
 
 
 @op(promote="same")
-def logical_xor(xp, input, other):
+def logical_xor(xp, input: Array, other: Array):
     """Tell where exactly one is nonzero."""
     return xp.logical_xor(input, other)
 
 
 @op
-def logical_not(xp, input):
+def logical_not(xp, input: Array):
     """Tell where the input is zero."""
     return xp.logical_not(input)
 
 
 @op(promote="same", symbol="&", refuse=no_floats("bitwise_and_cpu"))
-def bitwise_and(xp, input, other):
+def bitwise_and(xp, input: Array, other: Array):
     """Combine bits by and; booleans by logic."""
     return xp.bitwise_and(input, other)
 
 
 @op(promote="same", symbol="|", refuse=no_floats("bitwise_or_cpu"))
-def bitwise_or(xp, input, other):
+def bitwise_or(xp, input: Array, other: Array):
     """Combine bits by or; booleans by logic."""
     return xp.bitwise_or(input, other)
 
 
 @op(promote="same", symbol="^", refuse=no_floats("bitwise_xor_cpu"))
-def bitwise_xor(xp, input, other):
+def bitwise_xor(xp, input: Array, other: Array):
     """Combine bits by exclusive or; booleans by logic."""
     return xp.bitwise_xor(input, other)
 
@@ -130,19 +132,19 @@ def _integers_only(kernel: str):
 
 
 @op(promote="same", symbol="<<", refuse=_integers_only("lshift_cpu"))
-def bitwise_left_shift(xp, input, other):
+def bitwise_left_shift(xp, input: Array, other: Array):
     """Shift bits to the left."""
     return xp.left_shift(input, other)
 
 
 @op(promote="same", symbol=">>", refuse=_integers_only("rshift_cpu"))
-def bitwise_right_shift(xp, input, other):
+def bitwise_right_shift(xp, input: Array, other: Array):
     """Shift bits to the right."""
     return xp.right_shift(input, other)
 
 
 @op(refuse=no_floats("bitwise_not_cpu"))
-def bitwise_not(xp, input):
+def bitwise_not(xp, input: Array):
     """Flip every bit; for booleans, logical not."""
     return xp.invert(input)
 
@@ -155,48 +157,48 @@ def invert(self):
 
 
 @op
-def isnan(xp, input):
+def isnan(xp, input: Array):
     """Tell where the input is not a number."""
     return input != input
 
 
 @op
-def isinf(xp, input):
+def isinf(xp, input: Array):
     """Tell where the input is infinite."""
     return xp.isinf(input)
 
 
 @op
-def isfinite(xp, input):
+def isfinite(xp, input: Array):
     """Tell where the input is neither infinite nor NaN."""
     return xp.isfinite(input)
 
 
 @op
-def isposinf(xp, input):
+def isposinf(xp, input: Array):
     """Tell where the input is positive infinity."""
     return input == xp.inf
 
 
 @op
-def isneginf(xp, input):
+def isneginf(xp, input: Array):
     """Tell where the input is negative infinity."""
     return input == -xp.inf
 
 
 @op
-def isreal(xp, input):
+def isreal(xp, input: Array):
     """Tell where the input is a real number: everywhere."""
     return xp.ones(input.shape, BOOL)
 
 
 @op
-def signbit(xp, input):
+def signbit(xp, input: Array):
     """Tell where the sign bit is set, as it is in −0.0."""
     return xp.signbit(input)
 
 
-def _refuse_different(first, second) -> str | None:
+def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     if first != second:
         names = [from_numpy_dtype(kind).old_name for kind in (first, second)]
         return f"{names[0]} did not match {names[1]}; convert one with .to(…)"
@@ -204,7 +206,7 @@ def _refuse_different(first, second) -> str | None:
 
 
 @op(name="isclose", promote="same", refuse=_refuse_different)
-def close(xp, input, other, rtol: float, atol: float, equal_nan: bool):
+def close(xp, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool):
     """Tell where |input − other| ≤ atol + rtol · |other|, or both are the same."""
     found = input == other
     if category(input.dtype) == 2:
@@ -216,7 +218,7 @@ def close(xp, input, other, rtol: float, atol: float, equal_nan: bool):
     return found | ((input != input) & (other != other)) if equal_nan else found
 
 
-def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
+def isclose(input: TensorState, other: TensorState, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
     """Tell where |input − other| ≤ atol + rtol · |other|; with `equal_nan`, NaN is close to NaN.
 
     Raises:
@@ -228,12 +230,14 @@ def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: b
     return close(input, other, rtol, atol, equal_nan)
 
 
-def allclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: TensorState, other: TensorState, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Tell whether `isclose` holds for all elements."""
     return bool(isclose(input, other, rtol, atol, equal_nan)._data.all())
 
 
-def equal(input, other) -> bool:
+def equal(input: TensorState, other: TensorState) -> bool:
     """Tell whether two tensors have the same shape and the same elements."""
     for place, (name, value) in enumerate((("input", input), ("other", other)), start=1):
         if not isinstance(value, TensorState):

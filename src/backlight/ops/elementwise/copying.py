@@ -1,9 +1,11 @@
 """Copies: clone, casts, and writing one tensor into another."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import dtypes
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState
@@ -12,7 +14,7 @@ from backlight.layouts import contiguous_format, memory_format, numpy_order, pre
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import is_float
-from backlight.sizes import broadcast
+from backlight.sizes import Shape, broadcast
 
 __all__ = ["clone"]
 
@@ -20,18 +22,16 @@ ndarray = np.ndarray
 
 
 @op(tangent="linear")
-def clone(xp, input, *, memory_format: memory_format = preserve_format):
+def clone(xp, input: Array, *, memory_format: memory_format = preserve_format):
     """A copy, part of the graph."""
     order = numpy_order(memory_format)
     return xp.array(input, order="C" if order == "K" and 0 in input.strides else order)
 
 
-@clone.derivative("input", formula="grad")
-def clone_input(grad):
-    return grad
+clone.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def contiguous(input, memory_format=contiguous_format):
+def contiguous(input: TensorState, memory_format=contiguous_format):
     """Return the tensor with its elements row by row in memory: itself, if they lie so already."""
     data = input._data
     if data.__class__ is not ndarray or data.flags.c_contiguous:
@@ -40,23 +40,23 @@ def contiguous(input, memory_format=contiguous_format):
 
 
 @op(tangent="linear")
-def to_copy(xp, input, kind: np.dtype):
+def to_copy(xp, input: Array, kind: np.dtype):
     """The elements in another floating point dtype."""
     return input.astype(kind)
 
 
-@to_copy.derivative("input", formula="grad, cast back")
-def to_copy_input(grad, input_dtype, ops):
-    return grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+to_copy.derivative("input", formula="grad, cast back")(
+    lambda grad, input_dtype, ops: grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+)
 
 
 @op
-def to_discrete(xp, input, kind: np.dtype):
+def to_discrete(xp, input: Array, kind: np.dtype):
     """The elements as integers or bools, through which no gradient flows."""
     return input.astype(kind)
 
 
-def cast(input, kind: np.dtype):
+def cast(input: TensorState, kind: np.dtype):
     """Return the tensor in a NumPy dtype: itself, if it has it."""
     if input._data.dtype == kind:
         return input
@@ -116,7 +116,7 @@ def type_as(input, other):
     return cast(input, other._data.dtype)
 
 
-def broadcast_into(shape, target) -> None:
+def broadcast_into(shape: Sequence[int], target: Sequence[int]) -> None:
     """Raise PyTorch's error unless an array of `shape` broadcasts to the shape of the target."""
     if broadcast(target, shape) != target:
         raise ShapeError(
@@ -125,7 +125,7 @@ def broadcast_into(shape, target) -> None:
 
 
 @op(name="copy", node="CopyBackwards", tangent="linear")
-def copied(xp, input, src):
+def copied(xp, input: Array, src: Array):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
     if src.shape != input.shape:
         broadcast_into(src.shape, input.shape)
@@ -133,18 +133,16 @@ def copied(xp, input, src):
     return src.astype(input.dtype, copy=False) if src.dtype != input.dtype else src
 
 
-@copied.derivative("input", formula="0")
-def copied_input(grad, input_shape, ops):
-    return ops.new_zeros(grad, input_shape)
+copied.derivative("input", formula="0")(lambda grad, input_shape, ops: ops.new_zeros(grad, input_shape))
 
 
 @copied.derivative("src", formula="grad, summed over what was broadcast, cast back")
-def copied_src(grad, src_shape, src_dtype, ops):
+def copied_src(grad: Array, src_shape: Shape, src_dtype: np.dtype, ops):
     return ops.to_copy(grad if grad.shape == src_shape else ops.sum_to_size(grad, src_shape), src_dtype)
 
 
 @composite_function
-def copy_into(self, src, non_blocking=False):
+def copy_into(self, src: TensorState, non_blocking: bool = False):
     """Write the elements of `src`, broadcast and cast, into this tensor, and return it.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
@@ -10,38 +10,39 @@ from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.scalars import element, is_plain
 from backlight.ops.shape.expanding import repeated_view
 from backlight.ops.type_promotion import FLOAT32
+from backlight.sizes import Shape
 
 __all__ = ["fill"]
 
 
 @op(node="FillBackward0", tangent="symmetric")
-def fill_number(xp, input, value: float):
+def fill_number(xp, input: Array, value: float):
     """A tensor like `input`, filled with a number."""
     return xp.full_like(input, element(value, input.dtype))
 
 
 @op(node="FillBackward1", tangent="linear")
-def fill_tensor(xp, input, value):
+def fill_tensor(xp, input: Array, value: Array):
     """A tensor like `input`, filled with the value of a 0-d tensor."""
     _check_single(value)
     return xp.full(input.shape, value.astype(input.dtype))
 
 
 @op(node="FillBackward2", tangent="symmetric")
-def filling_number(xp, input, value: float):
+def filling_number(xp, input: Array, value: float):
     """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
     return repeated_view(xp, np.asarray(element(value, input.dtype)), input.shape)
 
 
 @op(node="FillBackward3", tangent="linear")
-def filling_tensor(xp, input, value):
+def filling_tensor(xp, input: Array, value: Array):
     """The value of a 0-d tensor in the shape of `input`, not yet copied: `fill_into` writes it."""
     _check_single(value)
     return repeated_view(xp, xp.asarray(value.astype(input.dtype)), input.shape)
 
 
 @op(node="ZeroBackward0", tangent="symmetric")
-def filling_zeros(xp, input):
+def filling_zeros(xp, input: Array):
     """Zeros in the shape of `input`, not yet copied: `zero_into` writes them."""
     return repeated_view(xp, xp.zeros((), input.dtype), input.shape)
 
@@ -51,30 +52,30 @@ def filling_zeros(xp, input):
 @filling_number.derivative("input", formula="0")
 @fill_tensor.derivative("input", formula="0")
 @fill_number.derivative("input", formula="0")
-def filled_input(grad, input_shape, ops):
+def filled_input(grad: Array, input_shape: Shape, ops):
     return ops.new_zeros(grad, input_shape)
 
 
 @filling_tensor.derivative("value", formula="Σ grad")
 @fill_tensor.derivative("value", formula="Σ grad")
-def filled_value(grad, value_dtype, ops):
+def filled_value(grad: Array, value_dtype: np.dtype, ops):
     return ops.to_copy(grad.sum(), value_dtype)
 
 
-def _check_single(value) -> None:
+def _check_single(value: Array) -> None:
     if value.ndim:
         raise ShapeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.; see copy_"
         )
 
 
-def fill(input, value):
+def fill(input: TensorState, value: TensorState | float):
     """Return a tensor like `input`, filled with a number or the value of a 0-d tensor."""
     return fill_tensor(input, value) if isinstance(value, TensorState) else fill_number(input, value)
 
 
 @composite_function
-def fill_into(self, value):
+def fill_into(self, value: TensorState | float):
     """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
     if isinstance(value, TensorState):
         _check_single(value._data)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -32,7 +32,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 @op(node="PowBackward0", tangent="symmetric")
-def pow_number(xp, input, exponent: float):
+def pow_number(xp, input: Array, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
         return input * input
@@ -47,7 +47,7 @@ def pow_number(xp, input, exponent: float):
     return rounded(_float_to_number(xp, widened(input), exponent), input.dtype)
 
 
-def _float_to_number(xp, x, exponent):
+def _float_to_number(xp, x: Array, exponent: float):
     """Raise floats to a number: roots, inverses and the third power as PyTorch takes them, without `power`."""
     if exponent == 3:
         return x * x * x
@@ -61,7 +61,7 @@ def _float_to_number(xp, x, exponent):
 
 
 @pow_number.derivative("input", formula="exponent · grad · input^(exponent − 1), 0 for exponent 0")
-def pow_number_input(grad, input, exponent, ops):
+def pow_number_input(grad: Array, input: Array, exponent: float, ops):
     if exponent == 2:
         return grad * (input + input)
     if exponent == 0:
@@ -69,7 +69,7 @@ def pow_number_input(grad, input, exponent, ops):
     return ops.scale(grad * ops.pow_number(input, exponent - 1), exponent)
 
 
-def _power(xp, base, exponent):
+def _power(xp, base: Array, exponent: Array):
     """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
     if category(base.dtype) == 2:
         return xp.power(base, exponent)
@@ -80,33 +80,31 @@ def _power(xp, base, exponent):
 
 
 @op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
-def pow_tensor(xp, input, exponent):
+def pow_tensor(xp, input: Array, exponent: Array):
     """The input to the power of a tensor."""
     return _power(xp, input, exponent)
 
 
-@pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")
-def pow_tensor_input(grad, input, exponent, ops):
-    return ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
-
-
-@pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")
-def pow_tensor_exponent(grad, input, exponent, out, ops):
-    return ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")(
+    lambda grad, input, exponent, ops: ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
+)
+pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")(
+    lambda grad, input, exponent, out, ops: ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+)
 
 
 @op(node="PowBackward2", promote="same", tangent="symmetric")
-def pow_of_number(xp, exponent, base):
+def pow_of_number(xp, exponent: Array, base: Array):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)
 
 
-@pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")
-def pow_of_number_exponent(grad, base, exponent, out, ops):
-    return ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")(
+    lambda grad, base, exponent, out, ops: ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+)
 
 
-def pow(input, exponent):
+def pow(input: TensorState, exponent: TensorState | float):
     """Raise `input` to the power of `exponent`; one of them may be a number.
 
     Raises:
@@ -124,7 +122,7 @@ def pow(input, exponent):
     )
 
 
-def float_power(input, exponent):
+def float_power(input: TensorState | float, exponent: TensorState | float):
     """Raise to a power in float64."""
     if isinstance(input, TensorState):
         input = cast(input, FLOAT64)
@@ -133,103 +131,81 @@ def float_power(input, exponent):
     return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
 
 
-def square(input):
+def square(input: TensorState):
     """Return the input times itself."""
     return pow_number(promoted_with(input, 2), 2)
 
 
 @op(promote="float", tangent="symmetric")
-def reciprocal(xp, input):
+def reciprocal(xp, input: Array):
     """One divided by the input."""
     return xp.reciprocal(input)
 
 
-@reciprocal.derivative("input", formula="−grad / input²")
-def reciprocal_input(grad, out):
-    return -grad * (out * out)
+reciprocal.derivative("input", formula="−grad / input²")(lambda grad, out: -grad * (out * out))
 
 
 @op(promote="float", tangent="symmetric")
-def sqrt(xp, input):
+def sqrt(xp, input: Array):
     """Square root."""
     return xp.sqrt(input)
 
 
-@sqrt.derivative("input", formula="grad / (2 · √input)")
-def sqrt_input(grad, out):
-    return grad / (out + out)
+sqrt.derivative("input", formula="grad / (2 · √input)")(lambda grad, out: grad / (out + out))
 
 
 @op(promote="float", tangent="symmetric")
-def rsqrt(xp, input):
+def rsqrt(xp, input: Array):
     """One divided by the square root."""
     return 1 / xp.sqrt(input)
 
 
-@rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")
-def rsqrt_input(grad, out):
-    return grad * (out * out * out) * -0.5
+rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")(lambda grad, out: grad * (out * out * out) * -0.5)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
-def hypot(xp, input, other):
+def hypot(xp, input: Array, other: Array):
     """√(input² + other²), without overflow."""
     return xp.hypot(input, other)
 
 
-@hypot.derivative("input", formula="grad · input / out")
-def hypot_input(grad, input, out):
-    return grad * (input / out)
-
-
-@hypot.derivative("other", formula="grad · other / out")
-def hypot_other(grad, other, out):
-    return grad * (other / out)
+hypot.derivative("input", formula="grad · input / out")(lambda grad, input, out: grad * (input / out))
+hypot.derivative("other", formula="grad · other / out")(lambda grad, other, out: grad * (other / out))
 
 
 @op(promote="float", tangent="symmetric")
-def ldexp(xp, input, other):
+def ldexp(xp, input: Array, other: Array):
     """input · 2^other."""
     return input * xp.exp2(other)
 
 
-@ldexp.derivative("input", formula="grad · 2^other")
-def ldexp_input(grad, other, ops):
-    return grad * ops.exp2(other)
-
-
-@ldexp.derivative("other", formula="grad · input · 2^other · ln 2")
-def ldexp_other(grad, out):
-    return grad * out * LN2
+ldexp.derivative("input", formula="grad · 2^other")(lambda grad, other, ops: grad * ops.exp2(other))
+ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda grad, out: grad * out * LN2)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
-def logaddexp(xp, input, other):
+def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
     return xp.logaddexp(input, other)
 
 
-@logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")
-def logaddexp_input(grad, input, other, ops):
-    return grad / (1 + ops.exp(other - input))
-
-
-@logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")
-def logaddexp_other(grad, input, other, ops):
-    return grad / (1 + ops.exp(input - other))
+logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp(other - input))
+)
+logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp(input - other))
+)
 
 
 @op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
-def logaddexp2(xp, input, other):
+def logaddexp2(xp, input: Array, other: Array):
     """log₂(2^input + 2^other), without overflow."""
     return xp.logaddexp2(input, other)
 
 
-@logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")
-def logaddexp2_input(grad, input, other, ops):
-    return grad / (1 + ops.exp2(other - input))
-
-
-@logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")
-def logaddexp2_other(grad, input, other, ops):
-    return grad / (1 + ops.exp2(input - other))
+logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp2(other - input))
+)
+logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")(
+    lambda grad, input, other, ops: grad / (1 + ops.exp2(input - other))
+)

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -41,7 +41,7 @@ __all__ = [
 FLOATS = "fV"  # NumPy's kinds of floats: its own, and bfloat16
 
 
-def _refuse_bool(kind) -> str | None:
+def _refuse_bool(kind: np.dtype) -> str | None:
     if kind.kind == "b":
         return (
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
@@ -51,14 +51,12 @@ def _refuse_bool(kind) -> str | None:
 
 
 @op(refuse=_refuse_bool, tangent="symmetric")
-def neg(xp, input):
+def neg(xp, input: Array):
     """Change the sign."""
     return -input
 
 
-@neg.derivative("input", formula="−grad")
-def neg_input(grad):
-    return -grad
+neg.derivative("input", formula="−grad")(lambda grad: -grad)
 
 
 negative = neg
@@ -84,55 +82,47 @@ conj_physical = real = resolve_conj = resolve_neg = conj
 
 
 @op(tangent="symmetric")
-def abs(xp, input):
+def abs(xp, input: Array):
     """Absolute value."""
     return xp.absolute(input)
 
 
-@abs.derivative("input", formula="grad · sign(input)")
-def abs_input(grad, input, ops):
-    return grad * ops.sgn(input)
+abs.derivative("input", formula="grad · sign(input)")(lambda grad, input, ops: grad * ops.sgn(input))
 
 
 absolute = abs
 
 
-def _sign(xp, input):
+def _sign(xp, input: Array):
     """Return −1, 0 or 1; 0 for NaN, as in PyTorch."""
     return input.copy() if input.dtype.kind == "b" else xp.subtract(input > 0, input < 0, dtype=input.dtype)
 
 
 @op(tangent="symmetric")
-def sign(xp, input):
+def sign(xp, input: Array):
     """−1, 0 or 1, by the sign of the input."""
     return _sign(xp, input)
 
 
-@sign.derivative("input", formula="0")
-def sign_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
-def sgn(xp, input):
+def sgn(xp, input: Array):
     """The same as `sign`, for the real numbers that backlight has."""
     return _sign(xp, input)
 
 
-@sgn.derivative("input", formula="0")
-def sgn_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+sgn.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", tangent="symmetric")
-def angle(xp, input):
+def angle(xp, input: Array):
     """0 for numbers ≥ 0, π for those below; NaN stays NaN."""
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
 
-@angle.derivative("input", formula="0")
-def angle_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 def _copy_of_integers(kernel: str, array):
@@ -141,82 +131,65 @@ def _copy_of_integers(kernel: str, array):
 
 
 @op(tangent="symmetric")
-def floor(xp, input):
+def floor(xp, input: Array):
     """The largest whole number that is not above the input."""
     return xp.floor(input) if input.dtype.kind in FLOATS else _copy_of_integers("floor_vml_cpu", input)
 
 
-@floor.derivative("input", formula="0")
-def floor_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+floor.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
-def ceil(xp, input):
+def ceil(xp, input: Array):
     """The smallest whole number that is not below the input."""
     return xp.ceil(input) if input.dtype.kind in FLOATS else _copy_of_integers("ceil_vml_cpu", input)
 
 
-@ceil.derivative("input", formula="0")
-def ceil_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+ceil.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(tangent="symmetric")
-def trunc(xp, input):
+def trunc(xp, input: Array):
     """The input without its fraction."""
     return xp.trunc(input) if input.dtype.kind in FLOATS else _copy_of_integers("trunc_vml_cpu", input)
 
 
-@trunc.derivative("input", formula="0")
-def trunc_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+trunc.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 fix = trunc
 
 
 @op(promote="float", refuse=no_integers("frac_cpu"), tangent="symmetric")
-def frac(xp, input):
+def frac(xp, input: Array):
     """The fraction of the input, with its sign."""
     return input - xp.trunc(input)
 
 
-@frac.derivative("input", formula="grad")
-def frac_input(grad):
-    return grad
-
-
-def _whole(input):
-    require_no_bools("round_vml_cpu", input)
-    return input.copy()
+frac.derivative("input", formula="grad")(lambda grad: grad)
 
 
 @op(name="round", tangent="symmetric")
-def round_whole(xp, input):
+def round_whole(xp, input: Array):
     """The nearest whole number; of two, the even one."""
-    return xp.rint(input) if input.dtype.kind in FLOATS else _whole(input)
+    return xp.rint(input) if input.dtype.kind in FLOATS else _copy_of_integers("round_vml_cpu", input)
 
 
-@round_whole.derivative("input", formula="0")
-def round_whole_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"), tangent="symmetric")
-def round_decimals(xp, input, decimals: int):
+def round_decimals(xp, input: Array, decimals: int):
     """The nearest number of so many decimals; a negative count rounds to tens, hundreds …"""
     power = 10.0 ** np.absolute(decimals)
     x = widened(input)
     return rounded(xp.rint(x * power) / power if decimals > 0 else xp.rint(x / power) * power, input.dtype)
 
 
-@round_decimals.derivative("input", formula="0")
-def round_decimals_input(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+round_decimals.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-def round(input, *, decimals: int | None = None):
+def round(input: TensorState, *, decimals: int | None = None):
     """Return the nearest whole number (of two, the even one), or the nearest number of so many decimals."""
     if decimals is None:
         return round_whole(input)
@@ -227,74 +200,68 @@ def round(input, *, decimals: int | None = None):
 
 
 @op(name="copysign", promote="float", tangent="symmetric")
-def copysign_tensor(xp, input, other):
+def copysign_tensor(xp, input: Array, other: Array):
     """The size of `input` with the sign of `other`."""
     return xp.copysign(input, other)
 
 
-@copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")
-def copysign_tensor_input(grad, input, out, ops):
-    return grad * ops.kept(out / input, input != 0)
-
-
-@copysign_tensor.derivative("other", formula="0")
-def copysign_tensor_other(grad, ops):
-    return ops.new_zeros(grad, grad.shape)
+copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")(
+    lambda grad, input, out, ops: grad * ops.kept(out / input, input != 0)
+)
+copysign_tensor.derivative("other", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
 @op(promote="float", node="CopysignBackward1", tangent="symmetric")
-def copysign_number(xp, input, other: float):
+def copysign_number(xp, input: Array, other: float):
     """The size of `input` with the sign of a number."""
     return xp.copysign(input, like(input, other))
 
 
-@copysign_number.derivative("input", formula="grad · out / input, 0 at 0")
-def copysign_number_input(grad, input, out, ops):
-    return grad * ops.kept(out / input, input != 0)
+copysign_number.derivative("input", formula="grad · out / input, 0 at 0")(
+    lambda grad, input, out, ops: grad * ops.kept(out / input, input != 0)
+)
 
 
-def copysign(input, other):
+def copysign(input: TensorState, other: TensorState | float):
     """Return the size of `input` with the sign of `other`, a tensor or a number."""
     if isinstance(other, TensorState):
         return copysign_tensor(input, other)
     return copysign_number(input, other)
 
 
-def _refuse_different(first, second) -> str | None:
+def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     if first != second:
         return "heaviside is not yet implemented for tensors with different dtypes."
     return None
 
 
 @op(promote="same", node="NotImplemented", refuse=_refuse_different, tangent="symmetric")
-def heaviside(xp, input, values):
+def heaviside(xp, input: Array, values: Array):
     """0 below 0 and for NaN, `values` at 0, 1 above."""
     return xp.where(input == 0, values, (input > 0).astype(input.dtype))[()]
 
 
 @heaviside.derivative("input", "values", formula="none: PyTorch refuses it too")
-def heaviside_inputs(grad):
+def heaviside_inputs(grad: Array):
     raise GraphError("derivative for aten::heaviside is not implemented; detach its arguments, its slope is 0")
 
 
 @op(promote="float", refuse=no_integers("nextafter_cpu"), tangent="symmetric")
-def nextafter(xp, input, other):
+def nextafter(xp, input: Array, other: Array):
     """The next number after `input` in the direction of `other`."""
     return xp.nextafter(input, other)
 
 
-@nextafter.derivative("input", formula="grad where input ≠ other")
-def nextafter_input(grad, input, other, ops):
-    return ops.kept(grad, input != other)
-
-
-@nextafter.derivative("other", formula="0: it only tells the direction")
-def nextafter_other(grad, other_shape, ops):
-    return ops.new_zeros(grad, other_shape)
+nextafter.derivative("input", formula="grad where input ≠ other")(
+    lambda grad, input, other, ops: ops.kept(grad, input != other)
+)
+nextafter.derivative("other", formula="0: it only tells the direction")(
+    lambda grad, other_shape, ops: ops.new_zeros(grad, other_shape)
+)
 
 
 @op(name="nan_to_num", tangent="symmetric")
-def finite(xp, input, nan: float, posinf: float | None, neginf: float | None):
+def finite(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:
         return input.copy()
@@ -304,19 +271,19 @@ def finite(xp, input, nan: float, posinf: float | None, neginf: float | None):
     return xp.where(out != out, like(input, nan), out)[()]
 
 
-@finite.derivative("input", formula="grad where input is finite, else 0")
-def finite_input(grad, input, ops):
-    return ops.kept(grad, ops.isfinite(input))
+finite.derivative("input", formula="grad where input is finite, else 0")(
+    lambda grad, input, ops: ops.kept(grad, ops.isfinite(input))
+)
 
 
-def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
+def nan_to_num(input: TensorState, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
     """Replace NaN and the infinities, by default by 0 and the dtype's largest and smallest number."""
     nan, posinf, neginf = [float(one) if one.__class__ is int else one for one in (nan, posinf, neginf)]
     return finite(input, 0.0 if nan is None else nan, posinf, neginf)
 
 
 @op(outputs=2, differentiable=(0,), keeps=("exponent",), returns=return_types.frexp)
-def frexp(xp, input):
+def frexp(xp, input: Array):
     """Mantissa and exponent: input = mantissa · 2^exponent, with ½ ≤ |mantissa| < 1."""
     if input.dtype.kind not in FLOATS:
         raise ShapeError("torch.frexp() only supports floating-point dtypes; convert the input with .float()")
@@ -324,6 +291,4 @@ def frexp(xp, input):
     return (mantissa, exponent.astype(xp.int32)), exponent.astype(input.dtype)
 
 
-@frexp.derivative("input", formula="grad / 2^exponent")
-def frexp_input(grad, exponent, ops):
-    return grad * ops.exp2(-exponent)
+frexp.derivative("input", formula="grad / 2^exponent")(lambda grad, exponent, ops: grad * ops.exp2(-exponent))

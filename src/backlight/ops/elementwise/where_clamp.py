@@ -19,33 +19,29 @@ __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum",
 
 
 @op(name="where", promote="same", tangent="symmetric")
-def chosen(xp, condition: Mask, input, other):
+def chosen(xp, condition: Mask, input: Array, other: Array):
     """`input` where the condition holds, `other` elsewhere; all three broadcast."""
     return masked_choice.chosen(condition, input, other)
 
 
-@chosen.derivative("input", formula="grad where the condition holds, else 0")
-def chosen_input(grad, condition, ops):
-    return ops.kept(grad, condition)
-
-
-@chosen.derivative("other", formula="grad where the condition does not hold, else 0")
-def chosen_other(grad, condition, ops):
-    return ops.kept(grad, ~condition)
+chosen.derivative("input", formula="grad where the condition holds, else 0")(
+    lambda grad, condition, ops: ops.kept(grad, condition)
+)
+chosen.derivative("other", formula="grad where the condition does not hold, else 0")(
+    lambda grad, condition, ops: ops.kept(grad, ~condition)
+)
 
 
 @op(node="WhereBackward0", tangent="symmetric")
-def kept(xp, input, mask):
+def kept(xp, input: Array, mask: Array):
     """The input where the mask is true, 0 elsewhere; the mask is no larger than the input. For derivatives."""
     return masked_choice.kept(input, mask)
 
 
-@kept.derivative("input", formula="grad where the mask is true, else 0")
-def kept_input(grad, mask, ops):
-    return ops.kept(grad, mask)
+kept.derivative("input", formula="grad where the mask is true, else 0")(lambda grad, mask, ops: ops.kept(grad, mask))
 
 
-def where(condition, input=None, other=None):
+def where(condition: TensorState, input: TensorState | float | None = None, other: TensorState | float | None = None):
     """Return `input` where the condition holds and `other` elsewhere; with the condition alone, where it holds.
 
     Shapes: condition, input and other broadcast. With the condition alone: one int64 vector of places a dim.
@@ -66,7 +62,7 @@ def where(condition, input=None, other=None):
     return chosen(condition, input, other)
 
 
-def _as_branch(value, other):
+def _as_branch(value: TensorState | float, other: TensorState | float):
     """Return a number as a 0-d tensor of the dtype that it has as an operand of `other`, if that can hold it."""
     if isinstance(value, TensorState) or not isinstance(other, TensorState) or not is_number(value):
         return value
@@ -90,11 +86,8 @@ def _as_mask(condition):
     return wrap(condition._data != 0)
 
 
-# --- the larger and the smaller of two -------------------------------------------------------------------------------
-
-
 @op(node="WhereBackward0", tangent="symmetric")
-def larger_share(xp, input, larger, smaller):
+def larger_share(xp, input: Array, larger: Array, smaller: Array):
     """The input where `larger` is the larger (or one is NaN), half of it where both are equal, else 0.
 
     For derivatives: the shapes of `larger` and `smaller` broadcast to that of the input.
@@ -104,80 +97,69 @@ def larger_share(xp, input, larger, smaller):
     return out * xp.where(tied, like(out, 0.5), like(out, 1)) if tied.any() else out
 
 
-@larger_share.derivative("input", formula="grad where larger > smaller, ½ · grad where equal, else 0")
-def larger_share_input(grad, larger, smaller, ops):
-    return ops.larger_share(grad, larger, smaller)
+larger_share.derivative("input", formula="grad where larger > smaller, ½ · grad where equal, else 0")(
+    lambda grad, larger, smaller, ops: ops.larger_share(grad, larger, smaller)
+)
 
 
 @op(promote="same", tangent="symmetric")
-def maximum(xp, input, other):
+def maximum(xp, input: Array, other: Array):
     """The larger of two values; NaN if one is NaN."""
     return xp.maximum(input, other)
 
 
-@maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")
-def maximum_input(grad, input, other, ops):
-    return ops.larger_share(grad, input, other)
-
-
-@maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")
-def maximum_other(grad, input, other, ops):
-    return ops.larger_share(grad, other, input)
+maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, input, other)
+)
+maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, other, input)
+)
 
 
 @op(promote="same", tangent="symmetric")
-def minimum(xp, input, other):
+def minimum(xp, input: Array, other: Array):
     """The smaller of two values; NaN if one is NaN."""
     return xp.minimum(input, other)
 
 
-@minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")
-def minimum_input(grad, input, other, ops):
-    return ops.larger_share(grad, other, input)
-
-
-@minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")
-def minimum_other(grad, input, other, ops):
-    return ops.larger_share(grad, input, other)
+minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, other, input)
+)
+minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")(
+    lambda grad, input, other, ops: ops.larger_share(grad, input, other)
+)
 
 
 @op(promote="same", tangent="symmetric")
-def fmax(xp, input, other):
+def fmax(xp, input: Array, other: Array):
     """The larger of two values; the other one if one is NaN."""
     return xp.fmax(input, other)
 
 
-@fmax.derivative("input", formula="grad where input ≥ other or other is NaN, else 0")
-def fmax_input(grad, input, other, ops):
-    return ops.kept(grad, (input >= other) | (other != other))
-
-
-@fmax.derivative("other", formula="grad where input does not get it")
-def fmax_other(grad, input, other, ops):
-    return ops.kept(grad, ~((input >= other) | (other != other)))
+fmax.derivative("input", formula="grad where input ≥ other or other is NaN, else 0")(
+    lambda grad, input, other, ops: ops.kept(grad, (input >= other) | (other != other))
+)
+fmax.derivative("other", formula="grad where input does not get it")(
+    lambda grad, input, other, ops: ops.kept(grad, ~((input >= other) | (other != other)))
+)
 
 
 @op(promote="same", tangent="symmetric")
-def fmin(xp, input, other):
+def fmin(xp, input: Array, other: Array):
     """The smaller of two values; the other one if one is NaN."""
     return xp.fmin(input, other)
 
 
-@fmin.derivative("input", formula="grad where input ≤ other or other is NaN, else 0")
-def fmin_input(grad, input, other, ops):
-    return ops.kept(grad, (input <= other) | (other != other))
-
-
-@fmin.derivative("other", formula="grad where input does not get it")
-def fmin_other(grad, input, other, ops):
-    return ops.kept(grad, ~((input <= other) | (other != other)))
-
-
-# --- clamp -----------------------------------------------------------------------------------------------------------
+fmin.derivative("input", formula="grad where input ≤ other or other is NaN, else 0")(
+    lambda grad, input, other, ops: ops.kept(grad, (input <= other) | (other != other))
+)
+fmin.derivative("other", formula="grad where input does not get it")(
+    lambda grad, input, other, ops: ops.kept(grad, ~((input <= other) | (other != other)))
+)
 
 
 @op(node="ClampBackward1", tangent="symmetric")
-def clamp_to_numbers(xp, input, min: float | None, max: float | None):
+def clamp_to_numbers(xp, input: Array, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
     if min is not None and max is not None and min == min and max == max and input.dtype.kind == "f":
         return unary.hardtanh(input, min, max)
@@ -186,74 +168,72 @@ def clamp_to_numbers(xp, input, min: float | None, max: float | None):
 
 
 @clamp_to_numbers.derivative("input", formula="grad where min ≤ input ≤ max, else 0")
-def clamp_to_numbers_input(grad, input, min, max, ops):
+def clamp_to_numbers_input(grad: Array, input: Array, min: float | None, max: float | None, ops):
     inside = input >= (input if min is None else min)
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
 @op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
-def clamp_min_number(xp, input, min: float):
+def clamp_min_number(xp, input: Array, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, like(input, min))
 
 
-@clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
-def clamp_min_number_input(grad, input, min, ops):
-    return ops.kept(grad, input >= min)
+clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input >= min)
+)
 
 
 @op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
-def clamp_max_number(xp, input, max: float):
+def clamp_max_number(xp, input: Array, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, like(input, max))
 
 
-@clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")
-def clamp_max_number_input(grad, input, max, ops):
-    return ops.kept(grad, input <= max)
+clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input <= max)
+)
 
 
 @op(node="ClampMinBackward1", promote="same", tangent="symmetric")
-def clamp_min_tensor(xp, input, min):
+def clamp_min_tensor(xp, input: Array, min: Array):
     """The input, raised to `min` where it is below."""
     return xp.maximum(input, min)
 
 
-@clamp_min_tensor.derivative("input", formula="grad where input ≥ min, else 0")
-def clamp_min_tensor_input(grad, input, min, ops):
-    return ops.kept(grad, input >= min)
-
-
-@clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")
-def clamp_min_tensor_min(grad, input, min, ops):
-    return ops.kept(grad, input < min)
+clamp_min_tensor.derivative("input", formula="grad where input ≥ min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input >= min)
+)
+clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")(
+    lambda grad, input, min, ops: ops.kept(grad, input < min)
+)
 
 
 @op(node="ClampMaxBackward1", promote="same", tangent="symmetric")
-def clamp_max_tensor(xp, input, max):
+def clamp_max_tensor(xp, input: Array, max: Array):
     """The input, lowered to `max` where it is above."""
     return xp.minimum(input, max)
 
 
-@clamp_max_tensor.derivative("input", formula="grad where input ≤ max, else 0")
-def clamp_max_tensor_input(grad, input, max, ops):
-    return ops.kept(grad, input <= max)
-
-
-@clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")
-def clamp_max_tensor_max(grad, input, max, ops):
-    return ops.kept(grad, input > max)
+clamp_max_tensor.derivative("input", formula="grad where input ≤ max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input <= max)
+)
+clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")(
+    lambda grad, input, max, ops: ops.kept(grad, input > max)
+)
 
 
 @op(node="ClampBackward0", promote="same", tangent="symmetric")
-def clamp_to_tensors(xp, input, min: Array | None = None, max: Array | None = None):
+def clamp_to_tensors(xp, input: Array, min: Array | None = None, max: Array | None = None):
     """The input brought between two tensors, each of which may be None."""
     out = input if min is None else xp.maximum(input, min)
     return out if max is None else xp.minimum(out, max)
 
 
 @clamp_to_tensors.derivative("input", "min", "max", formula="grad to whichever of input, min and max is the result")
-def clamp_to_tensors_gradients(grad, input, min, max, ops, needs):
+def clamp_to_tensors_gradients(
+    grad: Array, input: Array, min: Array | None, max: Array | None, ops, needs: tuple[bool, ...]
+):
     inside = input >= (input if min is None else min)
     inside = inside if max is None else inside & (input <= max)
     below = None if min is None else input < min
@@ -264,7 +244,7 @@ def clamp_to_tensors_gradients(grad, input, min, max, ops, needs):
     return tuple([ops.kept(grad, place) if needed else None for place, needed in zip(places, needs)])
 
 
-def clamp(input, min=None, max=None):
+def clamp(input: TensorState, min: TensorState | float | None = None, max: TensorState | float | None = None):
     """Bring each element between `min` and `max`, numbers or tensors; either may be None.
 
     Raises:
@@ -281,7 +261,7 @@ def clamp(input, min=None, max=None):
     return clamp_to_numbers(input, min, max)
 
 
-def _taken(input, min, max):
+def _taken(input: TensorState, min: float | None, max: float | None):
     """Return the input in the dtype that it takes on with its bounds, which that dtype must hold.
 
     Floats hold every number up to float16's end, 65504: callers check larger ones only.
@@ -296,7 +276,7 @@ def _taken(input, min, max):
     return found
 
 
-def _as_bound(input, bound):
+def _as_bound(input: TensorState, bound: TensorState | None):
     if bound is None or isinstance(bound, TensorState):
         return bound
     return wrap(like(promoted_with(input, bound)._data, bound))
@@ -305,7 +285,7 @@ def _as_bound(input, bound):
 clip = clamp
 
 
-def clamp_min(input, min):
+def clamp_min(input: TensorState, min: TensorState | float):
     """Raise each element to at least `min`, a number or a tensor."""
     if isinstance(min, TensorState):
         return clamp_min_tensor(input, min)
@@ -314,7 +294,7 @@ def clamp_min(input, min):
     return clamp_min_number(input, min)
 
 
-def clamp_max(input, max):
+def clamp_max(input: TensorState, max: TensorState | float):
     """Lower each element to at most `max`, a number or a tensor."""
     if isinstance(max, TensorState):
         return clamp_max_tensor(input, max)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.provenance import user_place
@@ -10,12 +10,15 @@ from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction.segment_sums import sums_by_index
 from backlight.ops.indexing.index_selection import owned
+from backlight.sizes import Shape
 
 __all__ = ["embedding", "embedding_dense_backward"]
 
 
 @op(tangent="linear")
-def embedding(xp, weight, indices, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
+def embedding(
+    xp, weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+):
     """Return the rows of `weight` that `indices` name.
 
     Shapes: weight (n, dim), indices (…) -> (…, dim)
@@ -29,13 +32,10 @@ def embedding(xp, weight, indices, padding_idx: int = -1, scale_grad_by_freq: bo
     return xp.take(weight, indices, axis=0)
 
 
-@embedding.derivative("weight", formula="grad, added at the rows taken")
-def embedding_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_freq, ops):
-    return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
-
-
 @op(tangent="linear")
-def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
+def embedding_dense_backward(
+    xp, grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+):
     """Return a table of zeros with each gradient added at its row."""
     flat = xp.reshape(owned(indices), -1).astype(xp.int64, copy=False)
     rows = xp.ascontiguousarray(widened(grad_output)).reshape(flat.size, grad_output.shape[-1])
@@ -48,12 +48,14 @@ def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding
 
 
 @embedding_dense_backward.derivative("grad_output", formula="rows of grad, 0 for the padding row")
-def embedding_dense_backward_grad_output(grad, indices, num_weights, padding_idx, scale_grad_by_freq, ops):
+def embedding_dense_backward_grad_output(
+    grad: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool, ops
+):
     return ops.weighted_rows(grad, indices, padding_idx, scale_grad_by_freq)
 
 
 @op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
-def weighted_rows(xp, weight, indices, padding_idx: int, scale_grad_by_freq: bool):
+def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
     indices = owned(indices)
     out = xp.take(weight, indices, axis=0)
@@ -64,12 +66,13 @@ def weighted_rows(xp, weight, indices, padding_idx: int, scale_grad_by_freq: boo
     return out
 
 
+@embedding.derivative("weight", formula="grad, added at the rows taken")
 @weighted_rows.derivative("weight", formula="grad, added at the rows taken")
-def weighted_rows_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_freq, ops):
+def embedding_weight(grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops):
     return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-def check_indices(weight, indices) -> None:
+def check_indices(weight: Array, indices: Array) -> None:
     """Raise PyTorch's error unless `indices` are integers that number rows of the 2-D `weight`.
 
     Raises:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import is_half
 from backlight.ops.elementwise.copying import cast
@@ -17,17 +17,17 @@ __all__ = []
 
 @composite_function
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
+    input: TensorState,
+    weight: TensorState,
+    offsets: TensorState | None = None,
     max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: TensorState | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
 ):
     """Return the sum, mean or maximum of the rows of `weight` that each bag of numbers names.
 
@@ -91,7 +91,7 @@ def bags_of(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool)
     return indices[: int(sizes.sum())], np.repeat(np.arange(len(sizes)), sizes), len(sizes)
 
 
-def _maxima(rows, bag: np.ndarray, count: int):
+def _maxima(rows: TensorState, bag: np.ndarray, count: int):
     """Return the largest row elements in each bag; 0 where a bag is empty."""
     data = rows._data
     if not len(bag):

@@ -6,9 +6,11 @@ the input: the index replaces the d-th coordinate. `places` writes that as NumPy
 positions counted row by row.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
@@ -26,7 +28,7 @@ __all__ = ["gather", "index_reduce", "scatter", "scatter_add", "scatter_reduce",
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def places(index, dim: int) -> tuple:
+def places(index: Array, dim: int) -> tuple:
     """Return index arrays for NumPy (NOTE [Places of gather and scatter])."""
     ndim = index.ndim
     return tuple(
@@ -35,7 +37,7 @@ def places(index, dim: int) -> tuple:
     )
 
 
-def flat_places(index, dim: int, shape) -> np.ndarray:
+def flat_places(index: Array, dim: int, shape: Sequence[int]) -> np.ndarray:
     """Return positions in an array of `shape`, counted row by row (NOTE [Places of gather and scatter])."""
     total, step = 0, 1
     for d in reversed(range(len(shape))):
@@ -44,14 +46,14 @@ def flat_places(index, dim: int, shape) -> np.ndarray:
     return np.broadcast_to(total, index.shape)
 
 
-def places_along(index, d: int, dim: int):
+def places_along(index: Array, d: int, dim: int):
     """Return one of the arrays of `places`."""
     if d == dim:
         return index.astype(np.int64)
     return np.arange(index.shape[d]).reshape((1,) * d + (-1,) + (1,) * (index.ndim - d - 1))
 
 
-def _checked(name: str, input, dim: int, index, source=None) -> int:
+def _checked(name: str, input: Array, dim: int, index: Array, source: Array | None = None) -> int:
     """Return the dim counted from the start, or raise PyTorch's error for an index or a source that does not fit."""
     dim = normalise_dim(dim, input.ndim)
     if index.size == 0:
@@ -84,7 +86,7 @@ def _checked(name: str, input, dim: int, index, source=None) -> int:
     return dim
 
 
-def corner(source, shape):
+def corner(source: Array, shape: Sequence[int]):
     """Return the part of `source` that an index of this shape reads."""
     if source.shape == shape:
         return source
@@ -94,7 +96,7 @@ def corner(source, shape):
 
 
 @op(tangent="linear")
-def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
+def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     index = owned(index)
     dim = _checked("gather", input, dim, index)
@@ -105,13 +107,13 @@ def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
     return input[places(index, dim)]
 
 
-@gather.derivative("input", formula="grad, added at the places read")
-def gather_input(grad, dim, index, input_shape, ops):
-    return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+gather.derivative("input", formula="grad, added at the places read")(
+    lambda grad, dim, index, input_shape, ops: ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(tangent="linear")
-def scatter_add(xp, input, dim: int, index, src):
+def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
@@ -122,18 +124,14 @@ def scatter_add(xp, input, dim: int, index, src):
     return out
 
 
-@scatter_add.derivative("input", formula="grad")
-def scatter_add_input(grad):
-    return grad
-
-
-@scatter_add.derivative("src", formula="grad at the places")
-def scatter_add_src(grad, dim, index, src_shape, ops):
-    return ops.gathered_as(grad, dim, index, src_shape)
+scatter_add.derivative("input", formula="grad")(lambda grad: grad)
+scatter_add.derivative("src", formula="grad at the places")(
+    lambda grad, dim, index, src_shape, ops: ops.gathered_as(grad, dim, index, src_shape)
+)
 
 
 @op(name="gathered_as", node="GatherBackward0", tangent="linear")
-def gathered_as(xp, input, dim: int, index, shape: tuple):
+def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
     if index.shape == tuple(shape):
@@ -143,13 +141,13 @@ def gathered_as(xp, input, dim: int, index, shape: tuple):
     return out
 
 
-@gathered_as.derivative("input", formula="grad, added at the places read")
-def gathered_as_input(grad, dim, index, input_shape, ops):
-    return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+gathered_as.derivative("input", formula="grad, added at the places read")(
+    lambda grad, dim, index, input_shape, ops: ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(node="ScatterBackward0", tangent="linear")
-def scatter_tensor(xp, input, dim: int, index, src):
+def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     index = owned(index)
     dim = _checked("scatter", input, dim, index, src)
@@ -157,29 +155,27 @@ def scatter_tensor(xp, input, dim: int, index, src):
     return _written(xp, input, dim, index, corner(src, index.shape) if index.size else src)
 
 
-@scatter_tensor.derivative("input", formula="grad, 0 at the places replaced")
-def scatter_tensor_input(grad, dim, index, ops):
-    return ops.scatter_number(grad, dim, index, 0)
-
-
-@scatter_tensor.derivative("src", formula="grad at the places")
-def scatter_tensor_src(grad, dim, index, src_shape, ops):
-    return ops.gathered_as(grad, dim, index, src_shape)
+scatter_tensor.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, dim, index, ops: ops.scatter_number(grad, dim, index, 0)
+)
+scatter_tensor.derivative("src", formula="grad at the places")(
+    lambda grad, dim, index, src_shape, ops: ops.gathered_as(grad, dim, index, src_shape)
+)
 
 
 @op(node="ScatterBackward1", tangent="symmetric")
-def scatter_number(xp, input, dim: int, index, value: float):
+def scatter_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
     return _written(xp, input, _checked("scatter", input, dim, index), index, element(value, input.dtype))
 
 
-@scatter_number.derivative("input", formula="grad, 0 at the places replaced")
-def scatter_number_input(grad, dim, index, ops):
-    return ops.scatter_number(grad, dim, index, 0)
+scatter_number.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, dim, index, ops: ops.scatter_number(grad, dim, index, 0)
+)
 
 
-def _written(xp, input, dim, index, values):
+def _written(xp, input: Array, dim: int, index: Array, values: Array):
     out = xp.array(input, order="C")
     if index.size:
         if not input.ndim or not index.ndim:
@@ -220,7 +216,7 @@ def _scatter_reduce(input, dim, index, written, reduce):
 
 
 @op
-def scatter_reduce(xp, input, dim: int, index, src, reduce: str, *, include_self: bool = True):
+def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True):
     """`input` with elements of `src` reduced into the places that an index along `dim` names.
 
     Args:
@@ -247,7 +243,7 @@ def scatter_reduce(xp, input, dim: int, index, src, reduce: str, *, include_self
     return out
 
 
-def _neutral(reduce: str, kind):
+def _neutral(reduce: str, kind: np.dtype):
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -259,7 +255,7 @@ def _neutral(reduce: str, kind):
     return -np.inf if reduce == "amax" else np.inf
 
 
-def _mean_at(xp, flat, where, values, include_self) -> None:
+def _mean_at(xp, flat: Array, where: Array, values: Array, include_self: bool) -> None:
     xp.add.at(flat, where, values)
     counts = xp.bincount(where, minlength=flat.size) + (1 if include_self else 0)
     counts = xp.maximum(counts, 1)
@@ -270,7 +266,9 @@ def _mean_at(xp, flat, where, values, include_self) -> None:
 
 
 @scatter_reduce.derivative("input", "src", formula="by the kind of reduction: see scatter_reduce_gradients")
-def scatter_reduce_gradients(grad, input, src, out, dim, index, reduce, include_self, ops):
+def scatter_reduce_gradients(
+    grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, reduce: str, include_self: bool, ops
+):
     """Return the gradients for the input and the source of `scatter_reduce`.
 
     sum: grad, and grad at the places. mean: the same over the count. amax, amin: shared equally by all that equal the
@@ -288,13 +286,13 @@ def scatter_reduce_gradients(grad, input, src, out, dim, index, reduce, include_
     return (own if include_self else ops.scatter_number(own, dim, index, 0)), other
 
 
-def _mean_counts(grad, src, dim, index, include_self, ops):
+def _mean_counts(grad: Array, src: Array, dim: int, index: Array, include_self: bool, ops):
     start = ops.new_zeros(grad, grad.shape) + (1 if include_self else 0)
     counts = ops.scatter_add(start, dim, index, ops.new_zeros(grad, src.shape) + 1)
     return ops.masked_fill(counts, counts == 0, 1)
 
 
-def _extreme_gradients(grad, input, src, out, dim, index, ops):
+def _extreme_gradients(grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, ops):
     zero, other_zero = ops.new_zeros(grad, grad.shape), ops.new_zeros(grad, src.shape)
     own_best = ops.masked_fill(zero, input == out, 1)
     other_best = ops.masked_fill(other_zero, src == ops.gathered_as(out, dim, index, src.shape), 1)
@@ -303,7 +301,9 @@ def _extreme_gradients(grad, input, src, out, dim, index, ops):
     return own_best * share, other_best * ops.gathered_as(share, dim, index, src.shape)
 
 
-def _product_gradients(grad, input, src, out, dim, index, include_self, ops):
+def _product_gradients(
+    grad: Array, input: Array, src: Array, out: Array, dim: int, index: Array, include_self: bool, ops
+):
     without_zero_inputs = ops.masked_fill(input, input == 0, 1)
     without_zeros = ops.scatter_reduce(without_zero_inputs, dim, index, src, "prod", include_self=include_self)
     own = grad * without_zeros / without_zero_inputs
@@ -335,7 +335,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     return scatter_reduce(input, dim, spread, source, reduce, include_self=include_self)
 
 
-def take_along_dim(input, indices, dim=None):
+def take_along_dim(input: TensorState, indices: TensorState, dim: int | None = None):
     """Return the elements that indices along `dim` name, other dims broadcast; without `dim`, of the flattened input.
 
     Raises:
@@ -360,7 +360,7 @@ def take_along_dim(input, indices, dim=None):
 
 
 @composite_function
-def counted_from_start(indices, size: int):
+def counted_from_start(indices: TensorState, size: int):
     """Return indices with negative ones counted from the start."""
     data = indices._data
     return wrap(np.where(data < 0, data + size, data)) if data.size and data.min() < 0 else indices

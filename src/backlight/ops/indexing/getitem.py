@@ -9,6 +9,7 @@ is copied into the view (`copy_`), or put at the index tensors (`index_put_`).
 """
 
 import warnings
+from collections.abc import Sequence
 from types import EllipsisType, NoneType
 
 import numpy as np
@@ -33,7 +34,7 @@ from backlight.ops.type_promotion import LONG
 __all__ = ["index_put"]
 
 
-def get_item(input, index):
+def get_item(input: TensorState, index):
     """Return `input[index]`."""
     kind = index.__class__
     if kind is int:
@@ -46,7 +47,7 @@ def get_item(input, index):
     return alias(input) if view is input else view
 
 
-def _as_items(index) -> tuple:
+def _as_items(index: TensorState | bool | Sequence) -> tuple:
     """Return an index as the tuple of its parts."""
     if isinstance(index, tuple):
         return index
@@ -62,11 +63,11 @@ def _as_items(index) -> tuple:
     return (index,)
 
 
-def _is_compound(part) -> bool:
+def _is_compound(part: int) -> bool:
     return isinstance(part, (TensorState, list, tuple, slice, EllipsisType, NoneType))
 
 
-def _read(input, items: tuple):
+def _read(input: TensorState, items: tuple):
     """Return the view that the basic parts of an index make, and {dim of the view: index tensor} for the others."""
     items = tuple(_as_tensor(item) if isinstance(item, (list, tuple, range, np.ndarray)) else item for item in items)
     ndim, indexed_dims = input._data.ndim, sum(_dims_of(item) for item in items)
@@ -117,7 +118,7 @@ def _as_number(item) -> int:
         ) from None
 
 
-def _select(view, dim: int, number: int):
+def _select(view: TensorState, dim: int, number: int):
     shape = view._data.shape
     if not shape:
         raise DimError(
@@ -136,7 +137,7 @@ def _too_many(ndim: int) -> DimError:
     return DimError(f"too many indices for tensor of dimension {ndim}")
 
 
-def _slice(view, dim: int, item: slice, *, alone: bool):
+def _slice(view: TensorState, dim: int, item: slice, *, alone: bool):
     """Return a view of some slices; full slices are skipped, unless there is nothing else."""
     shape = view._data.shape
     if dim >= len(shape):
@@ -155,21 +156,21 @@ def _slice(view, dim: int, item: slice, *, alone: bool):
     return sliced(view, dim, start, max(start, end), step)
 
 
-def _bound(value) -> int:
+def _bound(value: float) -> int:
     try:
         return value.__index__()
     except (AttributeError, TypeError):
         raise ArgumentError("slice indices must be integers or None or have an __index__ method") from None
 
 
-def _flag(view, dim: int, flag: bool, found: dict):
+def _flag(view: TensorState, dim: int, flag: bool, found: dict):
     """Index with True or False: a new dim of size 1 or 0."""
     view = unsqueeze(view, dim)
     found[dim] = wrap(np.zeros(1 if flag else 0, np.int64))
     return view, dim + 1
 
 
-def _tensor_index(view, dim: int, item, found: dict):
+def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict):
     data = item._data
     if data.dtype.kind == "u" and data.ndim:
         warnings.warn(
@@ -192,7 +193,7 @@ def _tensor_index(view, dim: int, item, found: dict):
     return view, dim + 1
 
 
-def _mask(view, dim: int, mask, found: dict):
+def _mask(view: TensorState, dim: int, mask: np.ndarray, found: dict):
     """Collect the places where a mask is true, one index tensor for each of its dims."""
     shape = view._data.shape
     if dim + mask.ndim > len(shape):
@@ -208,7 +209,7 @@ def _mask(view, dim: int, mask, found: dict):
     return view, dim + mask.ndim
 
 
-def _as_tensor(sequence):
+def _as_tensor(sequence: Sequence[int]):
     """Return a list, tuple, range or array of an index as a tensor."""
     if isinstance(sequence, np.ndarray):
         return wrap(sequence)
@@ -218,7 +219,7 @@ def _as_tensor(sequence):
     return wrap(array.astype(np.int64) if not array.size else array)
 
 
-def _plain(sequence) -> list:
+def _plain(sequence: Sequence[int]) -> list:
     """Return nested sequences of numbers and tensors as nested lists of what NumPy reads."""
     return [
         part._data if isinstance(part, TensorState) else _plain(part) if isinstance(part, (list, tuple)) else part
@@ -226,7 +227,7 @@ def _plain(sequence) -> list:
     ]
 
 
-def index_put(input, indices, values, accumulate=False):
+def index_put(input: TensorState, indices: Sequence[TensorState], values: TensorState, accumulate: bool = False):
     """Return a copy in which the elements that a tuple of index tensors names are replaced by `values`, or added to.
 
     Args:
@@ -253,7 +254,7 @@ def index_put(input, indices, values, accumulate=False):
 index_put_ = inplace(index_put)
 
 
-def set_item(input, index, value) -> None:
+def set_item(input: TensorState, index: TensorState | Sequence, value: TensorState) -> None:
     """Carry out `input[index] = value`.
 
     Raises:
@@ -292,7 +293,7 @@ def _as_element(value, kind):
 
 
 @composite_function
-def set_where(input, mask, value) -> None:
+def set_where(input: TensorState, mask: TensorState, value: TensorState) -> None:
     """Carry out `input[mask] = value`; one value for all places is cast, and written without looking them up."""
     if not isinstance(value, TensorState):
         value = _as_element(value, input._data.dtype)
@@ -314,7 +315,7 @@ def _name_of(value) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _fitted(value, view):
+def _fitted(value: TensorState, view: TensorState):
     """Return a value in the shape of the view that it is to be copied into, by the views that PyTorch makes.
 
     So it may also be a part of what is written to.
@@ -328,7 +329,7 @@ def _fitted(value, view):
     return trimmed if trimmed._data.shape == shape else expand(trimmed, shape)
 
 
-def _without_leading_ones(value):
+def _without_leading_ones(value: TensorState):
     """Return a view of a tensor without the dims of size 1 that it begins with, or itself if there are none."""
     shape = value._data.shape
     spare = next((place for place, size in enumerate(shape) if size != 1), len(shape))

@@ -12,33 +12,33 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.dims import normalise_dim
 from backlight.ops.scalars import element, element_like
-from backlight.sizes import check_storage, storage_errors
+from backlight.sizes import Shape, check_storage, storage_errors
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
 INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32))
 
 
-def owned(index):
+def owned(index: Array):
     """Return a copy of indices or of a mask: see NOTE [Indices that another thread writes]."""
     return index.copy()
 
 
-def check_range(index, size: int, message: str, error=DimError, lowest: int = 0) -> None:
+def check_range(index: Array, size: int, message: str, error: type = DimError, lowest: int = 0) -> None:
     """Raise unless all indices lie in [lowest, size); the message names the first that does not."""
     if index.size and (index.min() < lowest or index.max() >= size):
         wrong = index[(index < lowest) | (index >= size)].reshape(-1)[0]
         raise error(message.format(index=int(wrong), size=size))
 
 
-def check_vector(name: str, index) -> None:
+def check_vector(name: str, index: Array) -> None:
     """Raise unless `index` may name slices: a vector (or one number) of integers."""
     if index.ndim > 1:
         raise DimError(f"{name}(): Index is supposed to be a vector; got one of shape {list(index.shape)}")
@@ -46,11 +46,11 @@ def check_vector(name: str, index) -> None:
         raise ShapeError(f"{name}(): Expected dtype int32 or int64 for index; convert it with .long()")
 
 
-def _at(dim: int, index) -> tuple:
+def _at(dim: int, index: Array) -> tuple:
     return (slice(None),) * dim + (index,)
 
 
-def check_same_dtype(message: str, input, source) -> None:
+def check_same_dtype(message: str, input: Array, source: Array) -> None:
     """Raise PyTorch's error, in which {0} and {1} are the old names of the dtypes, if they differ."""
     if input.dtype != source.dtype:
         names = [from_numpy_dtype(array.dtype).old_name for array in (input, source)]
@@ -58,7 +58,7 @@ def check_same_dtype(message: str, input, source) -> None:
 
 
 @op(tangent="linear")
-def index_select(xp, input, dim: int, index):
+def index_select(xp, input: Array, dim: int, index: Array):
     """The slices along `dim` that a vector of indices names."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_select", index)
@@ -70,13 +70,13 @@ def index_select(xp, input, dim: int, index):
     return slices_taken(input, index.reshape(-1), dim)
 
 
-@index_select.derivative("input", formula="grad, added at the slices taken")
-def index_select_input(grad, dim, index, input_shape, ops):
-    return ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+index_select.derivative("input", formula="grad, added at the slices taken")(
+    lambda grad, dim, index, input_shape, ops: ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+)
 
 
 @op(tangent="linear")
-def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
+def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: float = 1):
     """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_add", index)
@@ -111,19 +111,17 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
     return out
 
 
-@index_add.derivative("input", formula="grad")
-def index_add_input(grad):
-    return grad
+index_add.derivative("input", formula="grad")(lambda grad: grad)
 
 
 @index_add.derivative("source", formula="alpha · grad at the indices")
-def index_add_source(grad, dim, index, source_shape, alpha, ops):
+def index_add_source(grad: Array, dim: int, index: Array, source_shape: Shape, alpha: float, ops):
     taken = ops.index_select(grad, dim, index).reshape(source_shape)
     return taken if alpha == 1 else taken * alpha
 
 
 @op(tangent="linear")
-def index_copy(xp, input, dim: int, index, source):
+def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """`input` with the slices at the indices along `dim` replaced by those of `source`."""
     dim = normalise_dim(dim, input.ndim)
     check_vector("index_copy", index)
@@ -140,7 +138,7 @@ def index_copy(xp, input, dim: int, index, source):
     return out
 
 
-def _check_copied_slices(shape, source_shape, dim: int, rows) -> None:
+def _check_copied_slices(shape: Sequence[int], source_shape: Sequence[int], dim: int, rows: Array) -> None:
     wanted = shape[:dim] + shape[dim + 1 :]
     found = source_shape[:dim] + source_shape[dim + 1 :]
     if wanted != found:
@@ -154,29 +152,27 @@ def _check_copied_slices(shape, source_shape, dim: int, rows) -> None:
         raise DimError(f"index_copy_(): Number of indices ({rows.size}) should be equal to source.size(dim) ({count})")
 
 
-@index_copy.derivative("input", formula="grad, 0 at the indices")
-def index_copy_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
-
-
-@index_copy.derivative("source", formula="grad at the indices")
-def index_copy_source(grad, dim, index, source_shape, ops):
-    return ops.index_select(grad, dim, index).reshape(source_shape)
+index_copy.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
+index_copy.derivative("source", formula="grad at the indices")(
+    lambda grad, dim, index, source_shape, ops: ops.index_select(grad, dim, index).reshape(source_shape)
+)
 
 
 @op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
-def index_fill_number(xp, input, dim: int, index, value: float):
+def index_fill_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
     return _filled(xp, input, dim, index, element(value, input.dtype))
 
 
-@index_fill_number.derivative("input", formula="grad, 0 at the indices")
-def index_fill_number_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
+index_fill_number.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
 
 
 @op(node="IndexFillBackward1", tangent="linear")
-def index_fill_tensor(xp, input, dim: int, index, value):
+def index_fill_tensor(xp, input: Array, dim: int, index: Array, value: Array):
     """`input` with the slices at the indices along `dim` filled with a 0-d tensor."""
     if value.ndim:
         raise ShapeError(
@@ -185,17 +181,15 @@ def index_fill_tensor(xp, input, dim: int, index, value):
     return _filled(xp, input, dim, index, value)
 
 
-@index_fill_tensor.derivative("input", formula="grad, 0 at the indices")
-def index_fill_tensor_input(grad, dim, index, ops):
-    return ops.index_fill(grad, dim, index, 0)
+index_fill_tensor.derivative("input", formula="grad, 0 at the indices")(
+    lambda grad, dim, index, ops: ops.index_fill(grad, dim, index, 0)
+)
+index_fill_tensor.derivative("value", formula="Σ grad at the indices, each counted once")(
+    lambda grad, dim, index, ops: (grad - ops.index_fill(grad, dim, index, 0)).sum()
+)
 
 
-@index_fill_tensor.derivative("value", formula="Σ grad at the indices, each counted once")
-def index_fill_tensor_value(grad, dim, index, ops):
-    return (grad - ops.index_fill(grad, dim, index, 0)).sum()
-
-
-def _filled(xp, input, dim, index, value):
+def _filled(xp, input: Array, dim: int, index: Array, value: Array):
     dim = normalise_dim(dim, input.ndim)
     if index.dtype != INDEX_KINDS[0]:
         raise DimError("index_fill_(): Expected dtype int64 for index.; convert it with .long()")
@@ -207,14 +201,14 @@ def _filled(xp, input, dim, index, value):
     return out.reshape(input.shape) if not input.ndim else out
 
 
-def index_fill(input, dim, index, value):
+def index_fill(input: TensorState, dim: int, index: TensorState, value: TensorState | float):
     """Fill the slices at the indices along `dim` with one value, a number or a 0-d tensor."""
     if isinstance(value, TensorState):
         return index_fill_tensor(input, dim, index, value)
     return index_fill_number(input, dim, index, value)
 
 
-def _check_places(input, index, name: str) -> None:
+def _check_places(input: Array, index: Array, name: str) -> None:
     if index.dtype != INDEX_KINDS[0]:
         kind = from_numpy_dtype(index.dtype).old_name
         raise ShapeError(f"{name}(): Expected a long tensor for index, but got {kind}; convert it with .long()")
@@ -223,19 +217,19 @@ def _check_places(input, index, name: str) -> None:
 
 
 @op(tangent="linear")
-def take(xp, input, index):
+def take(xp, input: Array, index: Array):
     """The elements at places counted row by row, in the shape of `index`."""
     _check_places(input, index, "take")
     return xp.take(input.reshape(-1), index)
 
 
-@take.derivative("input", formula="grad, added at the places taken")
-def take_input(grad, index, input_shape, ops):
-    return ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
+take.derivative("input", formula="grad, added at the places taken")(
+    lambda grad, index, input_shape, ops: ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
+)
 
 
 @op(tangent="linear")
-def put(xp, input, index, source, accumulate: bool = False):
+def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False):
     """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
     index = owned(index)
     _check_places(input, index, "put_")
@@ -255,17 +249,17 @@ def put(xp, input, index, source, accumulate: bool = False):
 
 
 @put.derivative("input", formula="grad, 0 at the places replaced")
-def put_input(grad, index, source_shape, accumulate, ops):
+def put_input(grad: Array, index: Array, source_shape: Shape, accumulate: bool, ops):
     return grad if accumulate else ops.put(grad, index, ops.new_zeros(grad, source_shape))
 
 
-@put.derivative("source", formula="grad at the places")
-def put_source(grad, index, source_shape, ops):
-    return ops.take(grad, index).reshape(source_shape)
+put.derivative("source", formula="grad at the places")(
+    lambda grad, index, source_shape, ops: ops.take(grad, index).reshape(source_shape)
+)
 
 
 @storage_errors
-def one_hot(tensor, num_classes=-1):
+def one_hot(tensor: TensorState, num_classes: int = -1):
     """Return, for each class number, a row of zeros with a one at that place.
 
     Args:
@@ -288,7 +282,7 @@ def one_hot(tensor, num_classes=-1):
     return wrap((data[..., None] == np.arange(count)).astype(np.int64))
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: TensorState, shape: Sequence[int]):
     """Return, for places counted row by row, the index along each dim of an array of the given shape.
 
     A place outside the array counts on from its beginning, as in PyTorch.

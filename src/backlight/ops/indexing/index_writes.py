@@ -1,26 +1,28 @@
 """What index tensors, each for one dim, name together: read, written to, added to. See NOTE [Reading an index]."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.reduction.slices import add_slices
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_record
 from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.sizes import Shape
 
 __all__: list[str] = []
 
 WHOLE = slice(None)
 
 
-def numpy_key(indices, places, ndim: int) -> tuple:
+def numpy_key(indices: Sequence[Array], places: Sequence[int], ndim: int) -> tuple:
     """Return index arrays as an index for NumPy."""
     key = [WHOLE] * ndim
     for place, index in zip(places, indices):
@@ -40,7 +42,7 @@ def _index_problem(problem: IndexError, input, indices, places) -> DimError:
 
 
 @op(name="index", tangent="linear")
-def index_at(xp, input, indices: Arrays, places: tuple):
+def index_at(xp, input: Array, indices: Arrays, places: tuple):
     """The elements that index tensors, each for one dim of `places`, name together."""
     try:
         return xp.asarray(input[numpy_key(indices, places, input.ndim)])
@@ -48,23 +50,23 @@ def index_at(xp, input, indices: Arrays, places: tuple):
         raise _index_problem(problem, input, indices, places) from None
 
 
-@index_at.derivative("input", formula="grad, added at the places read")
-def index_at_input(grad, indices, places, input_shape, ops):
-    return ops.index_backward(grad, indices, places, input_shape)
+index_at.derivative("input", formula="grad, added at the places read")(
+    lambda grad, indices, places, input_shape, ops: ops.index_backward(grad, indices, places, input_shape)
+)
 
 
 @op(node="IndexBackwardBackward0", tangent="linear")
-def index_backward(xp, grad_output, indices: Arrays, places: tuple, shape: tuple):
+def index_backward(xp, grad_output: Array, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
 
 
-@index_backward.derivative("grad_output", formula="grad at the places")
-def index_backward_grad_output(grad, indices, places, ops):
-    return ops.index(grad, indices, places)
+index_backward.derivative("grad_output", formula="grad at the places")(
+    lambda grad, indices, places, ops: ops.index(grad, indices, places)
+)
 
 
-def _added(xp, out, values, indices, places):
+def _added(xp, out: Array, values: Array, indices: Sequence[Array], places: Sequence[int]):
     """Add values at index tensors, in place: the dims indexed are brought to the front, where they count as rows."""
     shape = out.shape
     named = np.broadcast_arrays(*indices)
@@ -86,7 +88,7 @@ def _added(xp, out, values, indices, places):
 
 
 @op(name="index_put", tangent="linear")
-def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool = False):
+def put_at(xp, input: Array, values: Array, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
     out = xp.array(input, order="C")
     key, values = _key_and_values(out, values, indices, places)
@@ -96,7 +98,7 @@ def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool =
     return out
 
 
-def _key_and_values(input, values, indices, places):
+def _key_and_values(input: Array, values: Array, indices: Sequence[Array], places: Sequence[int]):
     """Return NumPy's index, and the values in the shape of what it names, or raise PyTorch's error."""
     if input.dtype != values.dtype:
         names = [from_numpy_dtype(array.dtype).old_name for array in (input, values)]
@@ -122,12 +124,12 @@ def _key_and_values(input, values, indices, places):
 
 
 @put_at.derivative("input", formula="grad; 0 at the places replaced")
-def put_at_input(grad, values_shape, indices, places, accumulate, ops):
+def put_at_input(grad: Array, values_shape: Shape, indices: Sequence[Array], places: tuple, accumulate: bool, ops):
     return grad if accumulate else ops.index_put(grad, ops.new_zeros(grad, ()), indices, places)
 
 
 @put_at.derivative("values", formula="grad at the places, summed over what was broadcast")
-def put_at_values(grad, values_shape, indices, places, ops):
+def put_at_values(grad: Array, values_shape: Shape, indices: Sequence[Array], places: tuple, ops):
     taken = ops.index(grad, indices, places)
     spare = max(len(values_shape) - taken.ndim, 0)
     return ops.sum_to_size(taken, tuple(values_shape[spare:])).reshape(values_shape)
@@ -137,7 +139,7 @@ _put_recorded = inplace(put_at, "index_put_")
 
 
 @composite_function
-def put_into(self, values, indices, places) -> None:
+def put_into(self, values: TensorState, indices: Sequence[TensorState], places: Sequence[int]) -> None:
     """Write values at the places that index tensors name together."""
     if will_record(self, values):
         _put_recorded(self, values, indices, places)

@@ -2,37 +2,31 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
 from backlight.ops.scalars import element
-from backlight.sizes import broadcast
+from backlight.sizes import Shape, broadcast
 
 __all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero", "nonzero_static"]
 
 
-def _check_mask(message: str, mask) -> None:
+def _check_mask(message: str, mask: Array) -> None:
     if mask.dtype.kind != "b":
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
 @op(name="masked_fill", node="MaskedFillBackward0", tangent="symmetric")
-def masked_fill_number(xp, input, mask, value: float):
+def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
     return xp.where(mask, element(value, input.dtype), input)
 
 
-@masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_number_input(grad, mask, input_shape, ops):
-    kept = ops.masked_fill(grad, mask, 0)
-    return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
-
-
 @op(node="MaskedFillBackward1", tangent="linear")
-def masked_fill_tensor(xp, input, mask, value):
+def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the value of a 0-d tensor where the mask is true."""
     _check_fill(input, mask)
     if value.ndim:
@@ -42,24 +36,25 @@ def masked_fill_tensor(xp, input, mask, value):
     return xp.where(mask, value.astype(input.dtype), input)
 
 
+@masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
 @masked_fill_tensor.derivative("input", formula="grad, 0 where the mask is true")
-def masked_fill_tensor_input(grad, mask, input_shape, ops):
+def masked_fill_input(grad: Array, mask: Array, input_shape: Shape, ops):
     kept = ops.masked_fill(grad, mask, 0)
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 
 
-@masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")
-def masked_fill_tensor_value(grad, mask, value_dtype, ops):
-    return ops.to_copy(ops.masked_fill(grad, ~mask, 0).sum(), value_dtype)
+masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")(
+    lambda grad, mask, value_dtype, ops: ops.to_copy(ops.masked_fill(grad, ~mask, 0).sum(), value_dtype)
+)
 
 
-def _check_fill(input, mask) -> None:
+def _check_fill(input: Array, mask: Array) -> None:
     if mask.shape != input.shape:
         broadcast(mask.shape, input.shape)
     _check_mask("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
 
 
-def masked_fill(input, mask, value):
+def masked_fill(input: TensorState, mask: TensorState, value: TensorState | float):
     """Fill with one value, a number or a 0-d tensor, where the mask is true; input and mask broadcast."""
     if isinstance(value, TensorState):
         return masked_fill_tensor(input, mask, value)
@@ -67,7 +62,7 @@ def masked_fill(input, mask, value):
 
 
 @op(tangent="linear")
-def masked_select(xp, input, mask):
+def masked_select(xp, input: Array, mask: Array):
     """The elements where the mask is true, in one dim, row by row; input and mask broadcast."""
     _check_mask("masked_select: expected BoolTensor for mask", mask)
     mask = owned(mask)
@@ -77,13 +72,13 @@ def masked_select(xp, input, mask):
     return xp.broadcast_to(input, shape)[xp.broadcast_to(mask, shape)]
 
 
-@masked_select.derivative("input", formula="grad at the places selected, 0 elsewhere")
-def masked_select_input(grad, mask, input_shape, ops):
-    return ops.masked_unselect(grad, mask, input_shape)
+masked_select.derivative("input", formula="grad at the places selected, 0 elsewhere")(
+    lambda grad, mask, input_shape, ops: ops.masked_unselect(grad, mask, input_shape)
+)
 
 
 @op(node="MaskedScatterBackward0", tangent="linear")
-def masked_unselect(xp, input, mask, shape: tuple):
+def masked_unselect(xp, input: Array, mask: Array, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
     shape_of_both = broadcast(tuple(shape), mask.shape)
     out = xp.zeros(shape_of_both, input.dtype)
@@ -91,13 +86,13 @@ def masked_unselect(xp, input, mask, shape: tuple):
     return sum_to_shape(out, tuple(shape))
 
 
-@masked_unselect.derivative("input", formula="grad where the mask is true")
-def masked_unselect_input(grad, mask, ops):
-    return ops.masked_select(grad, mask)
+masked_unselect.derivative("input", formula="grad where the mask is true")(
+    lambda grad, mask, ops: ops.masked_select(grad, mask)
+)
 
 
 @op(tangent="linear")
-def masked_scatter(xp, input, mask, source):
+def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)
     _check_mask("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
@@ -114,42 +109,40 @@ def masked_scatter(xp, input, mask, source):
     return out
 
 
-@masked_scatter.derivative("input", formula="grad, 0 where the mask is true")
-def masked_scatter_input(grad, mask, input_shape, ops):
-    return ops.sum_to_size(ops.masked_fill(grad, mask, 0), input_shape)
-
-
-@masked_scatter.derivative("source", formula="grad where the mask is true, in order, then 0")
-def masked_scatter_source(grad, mask, source_shape, ops):
-    return ops.filled_up(ops.masked_select(grad, mask), source_shape)
+masked_scatter.derivative("input", formula="grad, 0 where the mask is true")(
+    lambda grad, mask, input_shape, ops: ops.sum_to_size(ops.masked_fill(grad, mask, 0), input_shape)
+)
+masked_scatter.derivative("source", formula="grad where the mask is true, in order, then 0")(
+    lambda grad, mask, source_shape, ops: ops.filled_up(ops.masked_select(grad, mask), source_shape)
+)
 
 
 @op(node="MaskedScatterBackwardBackward0", tangent="linear")
-def filled_up(xp, input, shape: tuple):
+def filled_up(xp, input: Array, shape: tuple):
     """The elements of `input` in another shape, with zeros behind them."""
     out = xp.zeros(tuple(shape), input.dtype)
     out.reshape(-1)[: input.size] = input.reshape(-1)
     return out
 
 
-@filled_up.derivative("input", formula="the first elements of grad")
-def filled_up_input(grad, input_shape, ops):
-    return ops.first_elements(grad, input_shape)
+filled_up.derivative("input", formula="the first elements of grad")(
+    lambda grad, input_shape, ops: ops.first_elements(grad, input_shape)
+)
 
 
 @op(node="MaskedSelectBackward0", tangent="linear")
-def first_elements(xp, input, shape: tuple):
+def first_elements(xp, input: Array, shape: tuple):
     """The first elements, row by row, in another shape."""
     count = int(np.prod(shape))
     return input.reshape(-1)[:count].reshape(shape)
 
 
-@first_elements.derivative("input", formula="grad, then 0")
-def first_elements_input(grad, input_shape, ops):
-    return ops.filled_up(grad, input_shape)
+first_elements.derivative("input", formula="grad, then 0")(
+    lambda grad, input_shape, ops: ops.filled_up(grad, input_shape)
+)
 
 
-def nonzero(input, *, as_tuple: bool = False):
+def nonzero(input: TensorState, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
     if not isinstance(as_tuple, bool):
         raise ArgumentError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
@@ -169,6 +162,6 @@ def nonzero_static(input, *, size, fill_value=-1):
     return wrap(out)
 
 
-def argwhere(input):
+def argwhere(input: TensorState):
     """Return the places of the elements that are not zero, one row each."""
     return nonzero(input)

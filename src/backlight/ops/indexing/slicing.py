@@ -1,12 +1,15 @@
 """Parts of a tensor along a dim, as views: select, slice, narrow, diagonal; and copies in which a part is replaced."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim
+from backlight.sizes import Shape
 
 __all__ = [
     "diagonal",
@@ -19,13 +22,13 @@ __all__ = [
 ]
 
 
-def at(dim: int, index) -> tuple:
+def at(dim: int, index: int | slice) -> tuple:
     """Return NumPy's index for `index` along `dim` and everything along the others (always a view, never a scalar)."""
     return (slice(None),) * dim + (index, Ellipsis)
 
 
 @op(view=True)
-def select(xp, input, dim: int, index: int):
+def select(xp, input: Array, dim: int, index: int):
     """The slice at one index along `dim`, without that dim."""
     if not input.ndim:
         raise DimError("select() cannot be applied to a 0-dim tensor.")
@@ -38,26 +41,26 @@ def select(xp, input, dim: int, index: int):
         ) from None
 
 
-@select.derivative("input", formula="grad at the index, 0 elsewhere")
-def select_input(grad, dim, index, input_shape, ops):
-    return ops.select_backward(grad, input_shape, dim, index)
+select.derivative("input", formula="grad at the index, 0 elsewhere")(
+    lambda grad, dim, index, input_shape, ops: ops.select_backward(grad, input_shape, dim, index)
+)
 
 
 @op(node="SelectBackwardBackward0", tangent="linear")
-def select_backward(xp, grad_output, input_sizes: tuple, dim: int, index: int):
+def select_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     out[at(normalise_dim(dim, out.ndim), index)] = grad_output
     return out
 
 
-@select_backward.derivative("grad_output", formula="grad at the index")
-def select_backward_grad_output(grad, dim, index, ops):
-    return ops.select(grad, dim, index)
+select_backward.derivative("grad_output", formula="grad at the index")(
+    lambda grad, dim, index, ops: ops.select(grad, dim, index)
+)
 
 
 @op(name="slice", view=True)
-def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+def sliced(xp, input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
     """Every step-th slice from start to end along `dim`."""
     if step <= 0:
         raise ShapeError(f"slice step must be positive, got {step}: see flip()")
@@ -66,25 +69,25 @@ def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = 
     return input[at(normalise_dim(dim, input.ndim), slice(start, end, step))]
 
 
-@sliced.derivative("input", formula="grad at the slices, 0 elsewhere")
-def sliced_input(grad, dim, start, end, step, input_shape, ops):
-    return ops.slice_backward(grad, input_shape, dim, start, end, step)
+sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
+    lambda grad, dim, start, end, step, input_shape, ops: ops.slice_backward(grad, input_shape, dim, start, end, step)
+)
 
 
 @op(node="SliceBackwardBackward0", tangent="linear")
-def slice_backward(xp, grad_output, input_sizes: tuple, dim: int, start: int, end: int, step: int):
+def slice_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     out[at(normalise_dim(dim, out.ndim), slice(start, end, step))] = grad_output
     return out
 
 
-@slice_backward.derivative("grad_output", formula="grad at the slices")
-def slice_backward_grad_output(grad, dim, start, end, step, ops):
-    return ops.slice(grad, dim, start, end, step)
+slice_backward.derivative("grad_output", formula="grad at the slices")(
+    lambda grad, dim, start, end, step, ops: ops.slice(grad, dim, start, end, step)
+)
 
 
-def narrow(input, dim, start, length):
+def narrow(input: TensorState, dim: int, start: TensorState | int, length: int):
     """Return a view of `length` slices along `dim`, from `start` on.
 
     Raises:
@@ -95,7 +98,7 @@ def narrow(input, dim, start, length):
     return sliced(input, dim, start, start + length)
 
 
-def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
+def _checked_narrow(input: TensorState, dim: int, start: float, length: int) -> tuple[int, int]:
     shape = input._data.shape
     if not shape:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.; give it a dim with unsqueeze(0)")
@@ -116,24 +119,24 @@ def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
 
 
 @op(node="NarrowCopyBackward0", tangent="linear")
-def slice_copy(xp, input, dim: int, start: int, end: int):
+def slice_copy(xp, input: Array, dim: int, start: int, end: int):
     """The slices from start to end along `dim`, copied."""
     return xp.array(input[at(dim, slice(start, end))])
 
 
-@slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")
-def slice_copy_input(grad, dim, start, end, input_shape, ops):
-    return ops.slice_backward(grad, input_shape, dim, start, end, 1)
+slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")(
+    lambda grad, dim, start, end, input_shape, ops: ops.slice_backward(grad, input_shape, dim, start, end, 1)
+)
 
 
-def narrow_copy(input, dim, start, length):
+def narrow_copy(input: TensorState, dim: int, start: TensorState | int, length: int):
     """Return a copy of `length` slices along `dim`, from `start` on."""
     dim, start = _checked_narrow(input, dim, start, length)
     return slice_copy(input, dim, start, start + length)
 
 
 @op(view=True)
-def diagonal(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The diagonal of two dims, as a new last dim; `offset` counts diagonals above the main one."""
     first, second = _diagonal_dims(dim1, dim2, input.ndim)
     return _diagonal_view(input, offset, first, second)
@@ -146,7 +149,7 @@ def _diagonal_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
     return first, second
 
 
-def _diagonal_view(data, offset: int, first: int, second: int):
+def _diagonal_view(data: Array, offset: int, first: int, second: int):
     """Return a writable view of a diagonal (NumPy's own is read-only)."""
     data = np.moveaxis(data, (first, second), (-2, -1))
     data = data[..., max(-offset, 0) :, max(offset, 0) :]
@@ -155,25 +158,25 @@ def _diagonal_view(data, offset: int, first: int, second: int):
     return strided(data, (*data.shape[:-2], length), strides)
 
 
-@diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def diagonal_input(grad, offset, dim1, dim2, input_shape, ops):
-    return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, offset, dim1, dim2, input_shape, ops: ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+)
 
 
 @op(node="DiagonalBackwardBackward0", tangent="linear")
-def diagonal_backward(xp, grad_output, input_sizes: tuple, offset: int, dim1: int, dim2: int):
+def diagonal_backward(xp, grad_output: Array, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
     _diagonal_view(out, offset, *_diagonal_dims(dim1, dim2, out.ndim))[...] = grad_output
     return out
 
 
-@diagonal_backward.derivative("grad_output", formula="the diagonal of grad")
-def diagonal_backward_grad_output(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diagonal_backward.derivative("grad_output", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)
 
 
-def check_slice(source_shape, slice_shape) -> None:
+def check_slice(source_shape: Sequence[int], slice_shape: Sequence[int]) -> None:
     if tuple(source_shape) != tuple(slice_shape):
         raise ShapeError(
             "expected src to have a size equal to the slice of self. "
@@ -181,7 +184,7 @@ def check_slice(source_shape, slice_shape) -> None:
         )
 
 
-def _with_part(xp, input, src, part_of):
+def _with_part(xp, input: Array, src: Array, part_of: Callable):
     """Return a copy of `input` in which a part, a view that `part_of` makes, holds `src`."""
     out = xp.array(input, order="C")
     part = part_of(out)
@@ -191,48 +194,48 @@ def _with_part(xp, input, src, part_of):
 
 
 @op(tangent="linear")
-def select_scatter(xp, input, src, dim: int, index: int):
+def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """`input` with the slice at one index along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
 
 
-@select_scatter.derivative("input", formula="grad, 0 at the index")
-def select_scatter_input(grad, src_shape, dim, index, ops):
-    return ops.select_scatter(grad, ops.new_zeros(grad, src_shape), dim, index)
-
-
-@select_scatter.derivative("src", formula="grad at the index")
-def select_scatter_src(grad, dim, index, ops):
-    return ops.select(grad, dim, index)
+select_scatter.derivative("input", formula="grad, 0 at the index")(
+    lambda grad, src_shape, dim, index, ops: ops.select_scatter(grad, ops.new_zeros(grad, src_shape), dim, index)
+)
+select_scatter.derivative("src", formula="grad at the index")(
+    lambda grad, dim, index, ops: ops.select(grad, dim, index)
+)
 
 
 @op(tangent="linear")
-def slice_scatter(xp, input, src, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+def slice_scatter(
+    xp, input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+):
     """`input` with every step-th slice from start to end along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: sliced.op.forward(xp, out, dim, start, end, step))
 
 
 @slice_scatter.derivative("input", formula="grad, 0 at the slices")
-def slice_scatter_input(grad, src_shape, dim, start, end, step, ops):
+def slice_scatter_input(grad: Array, src_shape: Shape, dim: int, start: int | None, end: int | None, step: int, ops):
     return ops.slice_scatter(grad, ops.new_zeros(grad, src_shape), dim, start, end, step)
 
 
-@slice_scatter.derivative("src", formula="grad at the slices")
-def slice_scatter_src(grad, dim, start, end, step, ops):
-    return ops.slice(grad, dim, start, end, step)
+slice_scatter.derivative("src", formula="grad at the slices")(
+    lambda grad, dim, start, end, step, ops: ops.slice(grad, dim, start, end, step)
+)
 
 
 @op(tangent="linear")
-def diagonal_scatter(xp, input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """`input` with a diagonal replaced by `src`."""
     return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))
 
 
 @diagonal_scatter.derivative("input", formula="grad, 0 on the diagonal")
-def diagonal_scatter_input(grad, src_shape, offset, dim1, dim2, ops):
+def diagonal_scatter_input(grad: Array, src_shape: Shape, offset: int, dim1: int, dim2: int, ops):
     return ops.diagonal_scatter(grad, ops.new_zeros(grad, src_shape), offset, dim1, dim2)
 
 
-@diagonal_scatter.derivative("src", formula="the diagonal of grad")
-def diagonal_scatter_src(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diagonal_scatter.derivative("src", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)

@@ -3,10 +3,13 @@
 All compute beta · input + alpha · product. With beta = 0 the input is not even read, so that its NaN do not spread.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.linalg.matrix_products import (
@@ -20,11 +23,12 @@ from backlight.ops.linalg.matrix_products import (
     check_sum_dtypes,
 )
 from backlight.ops.type_promotion import common_dtype
+from backlight.sizes import Shape
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm"]
 
 
-def weighted_sum(xp, input, product, beta, alpha):
+def weighted_sum(xp, input: Array, product: Array, beta: float, alpha: float):
     """Return beta · input + alpha · product in the product's shape and dtype; `input` may broadcast to it."""
     kind = product.dtype
     if kind.kind in "iu":
@@ -35,12 +39,8 @@ def weighted_sum(xp, input, product, beta, alpha):
     return (scaled + (input if beta == 1 else input * beta)).astype(kind, copy=False)
 
 
-def check_added(name: str, input, shape, dtype) -> None:
-    """Raise PyTorch's error unless `input` has the product's dtype and expands to its shape.
-
-    Raises:
-        RuntimeError: it does not.
-    """
+def check_added(name: str, input: Array, shape: Sequence[int], dtype: np.dtype) -> None:
+    """Raise PyTorch's error unless `input` has the product's dtype and expands to its shape."""
     if input.dtype != dtype:
         raise ShapeError(
             f"self and mat2 must have the same dtype, but got {big_name(input.dtype)} and {big_name(dtype)}; "
@@ -62,17 +62,24 @@ def check_added(name: str, input, shape, dtype) -> None:
             )
 
 
-def check_dims(name: str, array, dims: int, kind: str) -> None:
+def check_dims(name: str, array: Array, dims: int, kind: str) -> None:
     """Raise PyTorch's error unless an array has so many dims."""
     if array.ndim != dims:
         raise ShapeError(f"{name} must be a {kind}, got {array.ndim}-D tensor; its shape is {list(array.shape)}")
 
 
-# --- matrix · matrix --------------------------------------------------------------------------------------------------
+def added_gradient(grad: Array, input_shape: Shape, beta: float, ops):
+    """Return the gradient of the matrix that is added."""
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
+
+
+def added_tangent(tangent: Array, beta: float, ops):
+    """Return what the tangent of the matrix that is added gives."""
+    return ops.scale(tangent, beta)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
+def addmm(xp, input: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat1 · mat2.
 
     Shapes: mat1 (n, k), mat2 (k, m), input broadcasts to (n, m) -> (n, m)
@@ -85,32 +92,18 @@ def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
     return weighted_sum(xp, input, careful_product(xp, mat1, mat2, check_matrices), beta, alpha)
 
 
-@addmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addmm.derivative("mat1", formula="alpha · grad · mat2ᵀ")
-def addmm_mat1(grad, mat2, alpha, ops):
-    return ops.mm(grad if alpha == 1 else ops.scale(grad, alpha), mat2.T)
-
-
-@addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")
-def addmm_mat2(grad, mat1, alpha, ops):
-    return ops.mm(mat1.T, grad if alpha == 1 else ops.scale(grad, alpha))
-
-
-@addmm.tangent("input")
-def added_tangent(tangent, beta, ops):
-    """Return what the tangent of the matrix that is added gives, for all of these ops."""
-    return ops.scale(tangent, beta)
-
-
-# --- matrix · vector --------------------------------------------------------------------------------------------------
+addmm.tangent("input")(added_tangent)
+addmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addmm.derivative("mat1", formula="alpha · grad · mat2ᵀ")(
+    lambda grad, mat2, alpha, ops: ops.mm(grad if alpha == 1 else ops.scale(grad, alpha), mat2.T)
+)
+addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")(
+    lambda grad, mat1, alpha, ops: ops.mm(mat1.T, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
+def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat · vec.
 
     Shapes: mat (n, k), vec (k,), input broadcasts to (n,) -> (n,)
@@ -123,27 +116,16 @@ def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
 
 
 addmv.tangent("input")(added_tangent)
+addmv.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addmv.derivative("mat", formula="alpha · grad · vecᵀ")(
+    lambda grad, vec, alpha, ops: (grad if alpha == 1 else ops.scale(grad, alpha)).reshape((-1, 1)) * vec
+)
+addmv.derivative("vec", formula="alpha · matᵀ · grad")(
+    lambda grad, mat, alpha, ops: ops.mv(mat.T, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
-@addmv.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addmv_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addmv.derivative("mat", formula="alpha · grad · vecᵀ")
-def addmv_mat(grad, vec, alpha, ops):
-    return (grad if alpha == 1 else ops.scale(grad, alpha)).reshape((-1, 1)) * vec
-
-
-@addmv.derivative("vec", formula="alpha · matᵀ · grad")
-def addmv_vec(grad, mat, alpha, ops):
-    return ops.mv(mat.T, grad if alpha == 1 else ops.scale(grad, alpha))
-
-
-# --- vector · vector --------------------------------------------------------------------------------------------------
-
-
-def addr(input, vec1, vec2, *, beta=1, alpha=1):
+def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · vec1 · vec2ᵀ, in the common dtype of the three.
 
     Shapes: vec1 (n,), vec2 (m,), input broadcasts to (n, m) -> (n, m)
@@ -153,7 +135,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
 
 
 @op(name="addr", tangent="multilinear", tangent_with={"beta": 0})
-def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float = 1):
+def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
     check_dims("vec1", vec1, 1, "vector")
     check_dims("vec2", vec2, 1, "vector")
@@ -163,28 +145,17 @@ def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float =
 
 
 matrix_and_vectors.tangent("input")(added_tangent)
-
-
-@matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")
-def matrix_and_vectors_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@matrix_and_vectors.derivative("vec1", formula="alpha · grad · vec2")
-def matrix_and_vectors_vec1(grad, vec2, alpha, ops):
-    return ops.mv(grad if alpha == 1 else ops.scale(grad, alpha), vec2)
-
-
-@matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")
-def matrix_and_vectors_vec2(grad, vec1, alpha, ops):
-    return ops.mv((grad if alpha == 1 else ops.scale(grad, alpha)).T, vec1)
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
+matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+matrix_and_vectors.derivative("vec1", formula="alpha · grad · vec2")(
+    lambda grad, vec2, alpha, ops: ops.mv(grad if alpha == 1 else ops.scale(grad, alpha), vec2)
+)
+matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")(
+    lambda grad, vec1, alpha, ops: ops.mv((grad if alpha == 1 else ops.scale(grad, alpha)).T, vec1)
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
+def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · batch1 · batch2, pair by pair.
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (b, n, m) -> (b, n, m)
@@ -196,25 +167,17 @@ def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
 
 
 baddbmm.tangent("input")(added_tangent)
-
-
-@baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def baddbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@baddbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
-def baddbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
-
-
-@baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
-def baddbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+baddbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")(
+    lambda grad, batch2, alpha, ops: ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
+)
+baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
+    lambda grad, batch1, alpha, ops: ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
-def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
+def addbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · Σ batch1 · batch2 over the batch.
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (n, m) -> (n, m)
@@ -228,24 +191,16 @@ def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
 
 
 addbmm.tangent("input")(added_tangent)
+addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")(added_gradient)
+addbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")(
+    lambda grad, batch2, alpha, ops: ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
+)
+addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
+    lambda grad, batch1, alpha, ops: ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
+)
 
 
-@addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
-def addbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
-
-
-@addbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
-def addbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
-
-
-@addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
-def addbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
-
-
-def check_batch_pair(batch1, batch2) -> None:
+def check_batch_pair(batch1: Array, batch2: Array) -> None:
     """Raise PyTorch's error unless two 3-D batches can be multiplied pair by pair."""
     for name, batch in (("batch1", batch1), ("batch2", batch2)):
         if batch.ndim != 3:

@@ -1,7 +1,8 @@
 """Cholesky factors of positive-definite matrices, and what they solve."""
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
 from backlight.kernels.linalg.triangular import solve_triangular
@@ -25,13 +26,13 @@ NOT_POSITIVE = (
 )
 
 
-def factor_and_info(xp, input, upper: bool):
+def factor_and_info(xp, input: Array, upper: bool):
     """Return (L, info), or (Lᵀ, info) with `upper`, which reads the upper triangle."""
     lower, info = factors.cholesky(input.mT if upper else input)
     return (xp.ascontiguousarray(lower.mT) if upper else lower), info
 
 
-def gradient_of_factor(grad, factor, upper: bool, ops):
+def gradient_of_factor(grad: Array, factor: Array, upper: bool, ops):
     """Return L⁻ᵀ · sym(Φ(Lᵀ · grad)) · L⁻¹, where Φ keeps the lower triangle and sym(X) averages X and Xᵀ below it."""
     lower, grad = (factor.mT, grad.mT) if upper else (factor, grad)
     inner = ops.tril(lower.mT @ grad)
@@ -47,7 +48,7 @@ def gradient_of_factor(grad, factor, upper: bool, ops):
     differentiable=(0,),
     returns=return_types.linalg_cholesky_ex,
 )
-def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
+def cholesky_factor(xp, input: Array, *, upper: bool = False, raising: str = ""):
     """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
 
     Args:
@@ -60,12 +61,12 @@ def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
     return factor, info
 
 
-@cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
-def cholesky_factor_input(grad, out, upper, ops):
-    return gradient_of_factor(grad, out[0], upper, ops)
+cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")(
+    lambda grad, out, upper, ops: gradient_of_factor(grad, out[0], upper, ops)
+)
 
 
-def linalg_cholesky(input, *, upper=False):
+def linalg_cholesky(input: TensorState, *, upper: bool = False):
     """Return the lower triangular L with L · Lᵀ = input, or with `upper` U with Uᵀ · U = input.
 
     Shapes: input (…, n, n) -> (…, n, n)
@@ -76,13 +77,13 @@ def linalg_cholesky(input, *, upper=False):
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky").L
 
 
-def linalg_cholesky_ex(input, *, upper=False, check_errors=False):
+def linalg_cholesky_ex(input: TensorState, *, upper: bool = False, check_errors: bool = False):
     """Return (L, info): where info is not 0, so many leading rows and columns were not positive-definite."""
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
 
 @op(name="cholesky", node="CholeskyBackward0")
-def old_cholesky(xp, input, upper: bool = False):
+def old_cholesky(xp, input: Array, upper: bool = False):
     """The Cholesky factor."""
     check_square("cholesky", input)
     check_float("cholesky", input)
@@ -91,12 +92,12 @@ def old_cholesky(xp, input, upper: bool = False):
     return factor
 
 
-@old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
-def old_cholesky_input(grad, out, upper, ops):
-    return gradient_of_factor(grad, out, upper, ops)
+old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")(
+    lambda grad, out, upper, ops: gradient_of_factor(grad, out, upper, ops)
+)
 
 
-def cholesky(input, upper=False):
+def cholesky(input: TensorState, upper: bool = False):
     """Return the Cholesky factor of positive-definite matrices; the old name of `linalg.cholesky`."""
     warn_once(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
@@ -108,16 +109,13 @@ def cholesky(input, upper=False):
     return old_cholesky(input, upper)
 
 
-# --- what a factor solves ---------------------------------------------------------------------------------------------
-
-
-def solved_by_factor(factor, b, upper: bool):
+def solved_by_factor(factor: Array, b: Array, upper: bool):
     """Return x with L · Lᵀ · x = b, as an array."""
     lower = factor.mT if upper else factor
     return solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
 
 
-def gradient_of_product(product, factor, upper: bool):
+def gradient_of_product(product: Array, factor: Array, upper: bool):
     """Return the gradient of L · Lᵀ brought to one of a triangular L.
 
     As PyTorch's it is full: a tril around L takes away the gradient of the triangle that is not read.
@@ -127,7 +125,7 @@ def gradient_of_product(product, factor, upper: bool):
 
 
 @op(node="CholeskySolveBackward0")
-def cholesky_solve(xp, input, input2, upper: bool = False):
+def cholesky_solve(xp, input: Array, input2: Array, upper: bool = False):
     """Solve A · X = input, given A's Cholesky factor `input2`.
 
     Shapes: input (…, n, k), input2 (…, n, n) -> (…, n, k)
@@ -162,7 +160,7 @@ def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, n
 
 
 @op(node="CholeskyInverseBackward0")
-def cholesky_inverse(xp, input, upper: bool = False):
+def cholesky_inverse(xp, input: Array, upper: bool = False):
     """Return A⁻¹, given A's Cholesky factor `input`.
 
     Shapes: input (…, n, n) -> (…, n, n)
@@ -178,6 +176,6 @@ def cholesky_inverse(xp, input, upper: bool = False):
     return solved_by_factor(input, identity(input.shape[-1], input), upper)
 
 
-@cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")
-def cholesky_inverse_input(grad, input, out, upper):
-    return gradient_of_product(-(out @ grad @ out), input, upper)
+cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")(
+    lambda grad, input, out, upper: gradient_of_product(-(out @ grad @ out), input, upper)
+)

@@ -1,12 +1,13 @@
 """Products of tensors made of others: outer, inner, tensordot, kron, cross, and chains of matrices."""
 
 import warnings
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -18,7 +19,7 @@ from backlight.ops.type_promotion import category
 __all__ = ["chain_matmul", "cross", "ger", "inner", "kron", "outer", "tensordot"]
 
 
-def outer(input, vec2):
+def outer(input: TensorState, vec2: TensorState):
     """Multiply each element of one vector with each of another.
 
     Shapes: input (n,), vec2 (m,) -> (n, m)
@@ -36,7 +37,7 @@ def ger(input, vec2):
     return outer(input, vec2)
 
 
-def inner(input, other):
+def inner(input: TensorState, other: TensorState):
     """Sum the products over the last dim of both; a 0-d operand multiplies.
 
     Shapes: input (…, k), other (***, k) -> (…, ***)
@@ -51,7 +52,7 @@ def inner(input, other):
     return tensordot(input, other, ([-1], [-1]))
 
 
-def tensordot(a, b, dims=2):
+def tensordot(a: TensorState, b: TensorState, dims: int | Sequence = 2):
     """Sum the products over pairs of dims.
 
     Args:
@@ -85,7 +86,7 @@ def tensordot(a, b, dims=2):
     return matrix_product(rows, columns).reshape(shape)
 
 
-def _paired_dims(left: int, right: int, dims) -> tuple[list[int], list[int]]:
+def _paired_dims(left: int, right: int, dims: int | Sequence) -> tuple[list[int], list[int]]:
     """Return the dims of both operands that are summed over, counted from the start."""
     if isinstance(dims, TensorState):
         if not dims._data.size:
@@ -112,7 +113,7 @@ def _paired_dims(left: int, right: int, dims) -> tuple[list[int], list[int]]:
     return [normalise_dim(dim, left) for dim in dims_a], [normalise_dim(dim, right) for dim in dims_b]
 
 
-def kron(input, other):
+def kron(input: TensorState, other: TensorState):
     """Put `other`, times each element of `input`, side by side (Kronecker product).
 
     Shapes: input (a, b, …), other (c, d, …) -> (a · c, b · d, …)
@@ -142,10 +143,7 @@ def vecdot(x, y, *, dim=-1):
     return (x * y).sum(dim)
 
 
-# --- cross product ----------------------------------------------------------------------------------------------------
-
-
-def cross(input, other, dim=None):
+def cross(input: TensorState, other: TensorState, dim: int | None = None):
     """Return the vector product of vectors of three numbers, along `dim`.
 
     Raises:
@@ -166,19 +164,19 @@ def cross(input, other, dim=None):
     return vector_product(input, other, dim)
 
 
-def linalg_cross(input, other, *, dim=-1):
+def linalg_cross(input: TensorState, other: TensorState, *, dim: int = -1):
     """Return the vector product of vectors of three numbers, along `dim`; other dims broadcast."""
     return vector_product(input, other, dim)
 
 
-def _one_kind(first, second) -> str | None:
+def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
     if first == second:
         return None
     return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
 
 
 @op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear", refuse=_one_kind)
-def vector_product(xp, input, other, dim: int = -1):
+def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)
     dim = normalise_dim(dim, dims) - dims
@@ -196,17 +194,12 @@ def vector_product(xp, input, other, dim: int = -1):
     return xp.cross(input, other, axis=dim).astype(input.dtype, copy=False)
 
 
-@vector_product.derivative("input", formula="other × grad")
-def vector_product_input(grad, other, dim, ops):
-    return ops.linalg_cross(other, grad, dim)
-
-
-@vector_product.derivative("other", formula="grad × input")
-def vector_product_other(grad, input, dim, ops):
-    return ops.linalg_cross(grad, input, dim)
-
-
-# --- chains -----------------------------------------------------------------------------------------------------------
+vector_product.derivative("input", formula="other × grad")(
+    lambda grad, other, dim, ops: ops.linalg_cross(other, grad, dim)
+)
+vector_product.derivative("other", formula="grad × input")(
+    lambda grad, input, dim, ops: ops.linalg_cross(grad, input, dim)
+)
 
 
 def chain_matmul(*matrices):
@@ -223,7 +216,7 @@ def chain_matmul(*matrices):
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
-def multi_dot(tensors):
+def multi_dot(tensors: Sequence[TensorState]):
     """Multiply a chain of matrices in the order that costs the least; the first and last may be vectors.
 
     Raises:
@@ -248,7 +241,7 @@ def multi_dot(tensors):
     return _multiplied(tensors, _best_splits(sizes), 0, len(tensors) - 1).reshape(shape)
 
 
-def _check_chain(tensors) -> None:
+def _check_chain(tensors: Sequence[TensorState]) -> None:
     last = len(tensors) - 1
     for place, tensor in enumerate(tensors):
         if tensor._data.ndim != 2:
@@ -281,7 +274,7 @@ def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _multiplied(tensors, splits, first: int, last: int):
+def _multiplied(tensors: Sequence[TensorState], splits: dict, first: int, last: int):
     if first == last:
         return tensors[first]
     at = splits[first, last]

@@ -1,9 +1,12 @@
 """Determinants, and the logarithms of their sizes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.linalg.matrix_checks import check_float, check_square
 from backlight.ops.linalg.singular_values import decomposed
@@ -11,11 +14,8 @@ from backlight.ops.linalg.singular_values import decomposed
 __all__ = ["det", "logdet", "slogdet"]
 
 
-# --- the determinant --------------------------------------------------------------------------------------------------
-
-
 @op
-def linalg_det(xp, A):  # noqa: N803 - PyTorch's name
+def linalg_det(xp, A: Array):
     """Return the determinants of square matrices.
 
     Shapes: A (…, n, n) -> (…)
@@ -25,19 +25,19 @@ def linalg_det(xp, A):  # noqa: N803 - PyTorch's name
     return determinant(xp, A)
 
 
-def determinant(xp, matrices):
+def determinant(xp, matrices: Array):
     """Return NumPy's determinants, which may overflow without a warning."""
     with xp.errstate(all="ignore"):
         return xp.linalg.det(matrices)
 
 
 @linalg_det.derivative("A", formula="grad · cofactors of A, which are det(A) · A⁻ᵀ where A is invertible")
-def linalg_det_input(grad, A, ops):  # noqa: N803 - PyTorch's name
+def linalg_det_input(grad: Array, A: Array, ops):
     return grad[..., None, None] * ops.cofactors(A)
 
 
 @op(node="LinalgDetBackwardBackward0")
-def cofactors(xp, input):
+def cofactors(xp, input: Array):
     """The matrix of cofactors: what the determinant changes by for a change of each element.
 
     It exists for singular matrices too. With input = U · diag(s) · Vᵀ it is det(U) · det(V) · U · diag(c) · Vᵀ, where
@@ -55,14 +55,14 @@ def cofactors(xp, input):
     return found
 
 
-def _cofactors_by_values(xp, matrices):
+def _cofactors_by_values(xp, matrices: Array):
     """Return the cofactors by singular values."""
     left, sizes, right = decomposed(xp, matrices, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
 
 
-def products_without(xp, values):
+def products_without(xp, values: Array):
     """Return, for each value, the product of all the others along the last dim, without dividing."""
     ones = xp.ones_like(values[..., :1])
     before = xp.concatenate([ones, xp.cumprod(values, -1)[..., :-1]], -1)
@@ -70,13 +70,13 @@ def products_without(xp, values):
     return before * after if values.shape[-1] else values
 
 
-@cofactors.derivative("input", formula="the change of the cofactors along grad: they are their own transposed map")
-def cofactors_input(grad, input, ops):
-    return ops.cofactor_slopes(input, grad)
+cofactors.derivative("input", formula="the change of the cofactors along grad: they are their own transposed map")(
+    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+)
 
 
 @op(node="LinalgDetBackwardBackwardBackward0")
-def cofactor_slopes(xp, input, direction):
+def cofactor_slopes(xp, input: Array, direction: Array):
     """By how much the cofactors of `input` change along `direction`.
 
     With M = Uᵀ · direction · V, and c_ij the product of all s but s_i and s_j, this is det(U) · det(V) · U · K · Vᵀ,
@@ -101,13 +101,13 @@ def pairs_without(xp, values):
     return xp.where(itself, values.dtype.type(0), found)
 
 
-@cofactor_slopes.derivative("direction", formula="the change of the cofactors along grad")
-def cofactor_slopes_direction(grad, input, ops):
-    return ops.cofactor_slopes(input, grad)
+cofactor_slopes.derivative("direction", formula="the change of the cofactors along grad")(
+    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+)
 
 
 @cofactor_slopes.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
-def cofactor_slopes_input(grad, input, direction, ops):
+def cofactor_slopes_input(grad: Array, input: Array, direction: Array, ops):
     inverse = ops.linalg_inv_ex(input, raising="third derivative of linalg.det")[0].mT
     first, second = direction.mT @ inverse, grad.mT @ inverse  # Gᵀ · B, Hᵀ · B, with B = A⁻ᵀ
     trace_first, trace_second, trace_both = (traces(m, ops) for m in (first, second, first @ second))
@@ -122,12 +122,7 @@ def traces(matrices, ops):
     return ops.sum(ops.diagonal(matrices, 0, -2, -1), (-1,), True)[..., None]
 
 
-def inverse_transposed(input, ops):
-    """Return A⁻ᵀ; infinities and NaN where A is singular."""
-    return ops.linalg_inv_ex(input)[0].mT
-
-
-def det(input):
+def det(input: TensorState):
     """Return the determinants of square matrices.
 
     Shapes: input (…, n, n) -> (…)
@@ -135,11 +130,8 @@ def det(input):
     return linalg_det(input)
 
 
-# --- its logarithm ----------------------------------------------------------------------------------------------------
-
-
 @op(name="linalg_slogdet", node="LinalgSlogdetBackward0", outputs=2, returns=return_types.linalg_slogdet)
-def sign_and_logarithm(xp, A):  # noqa: N803 - PyTorch's name
+def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)
     check_float("linalg.slogdet", A)
@@ -147,11 +139,11 @@ def sign_and_logarithm(xp, A):  # noqa: N803 - PyTorch's name
 
 
 @sign_and_logarithm.derivative("A", formula="grad of the logarithm · A⁻ᵀ")
-def sign_and_logarithm_input(grad, A, ops):  # noqa: N803 - PyTorch's name
-    return None if grad[1] is None else grad[1][..., None, None] * inverse_transposed(A, ops)
+def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
+    return None if grad[1] is None else grad[1][..., None, None] * ops.linalg_inv_ex(A)[0].mT
 
 
-def linalg_slogdet(A):  # noqa: N803 - PyTorch's name
+def linalg_slogdet(A: TensorState):
     """Return (sign, logarithm of the size) of the determinants of square matrices.
 
     Shapes: A (…, n, n) -> (…), (…)
@@ -159,12 +151,12 @@ def linalg_slogdet(A):  # noqa: N803 - PyTorch's name
     return sign_and_logarithm(A)
 
 
-def slogdet(input):
+def slogdet(input: TensorState):
     """Return (sign, logarithm of the size) of the determinants of square matrices."""
     return return_types.slogdet(*sign_and_logarithm(input))
 
 
-def logdet(input):
+def logdet(input: TensorState):
     """Return the logarithms of the determinants of square matrices: NaN where the determinant is negative."""
     check_square("logdet", input._data)
     check_float("logdet", input._data)

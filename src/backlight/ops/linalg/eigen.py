@@ -1,15 +1,18 @@
 """Eigenvalues of symmetric matrices: A = V · diag(λ) · Vᵀ."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_square, identity, is_differentiated, plain
 from backlight.ops.linalg.matrix_products import big_name
 
 
-def check_symmetric(array, triangle: str) -> None:
+def check_symmetric(array: Array, triangle: str) -> None:
     """Raise PyTorch's error for what has no eigenvalues, or a word that names no triangle."""
     check_square("linalg.eigh", array)
     if triangle not in ("L", "U", "l", "u"):
@@ -20,7 +23,7 @@ def check_symmetric(array, triangle: str) -> None:
         )
 
 
-def or_not_converged(function, *given):
+def or_not_converged(function: Callable, *given):
     """Call one of NumPy's functions; PyTorch's error where it does not converge."""
     try:
         return function(*given)
@@ -32,14 +35,14 @@ def or_not_converged(function, *given):
 
 
 @op(name="linalg_eigh", node="LinalgEighBackward0", outputs=2, returns=return_types.linalg_eigh)
-def symmetric_eigen(xp, input, UPLO: str = "L"):  # noqa: N803 - PyTorch's names
+def symmetric_eigen(xp, input: Array, UPLO: str = "L"):
     """The eigenvalues and eigenvectors of symmetric matrices."""
     check_symmetric(input, UPLO)
     return tuple(or_not_converged(xp.linalg.eigh, input, UPLO.upper()))
 
 
 @symmetric_eigen.derivative("input", formula="V · [(Vᵀ · ∂V − ∂Vᵀ · V) / 2E + diag(∂λ)] · Vᵀ, with E_ij = λ_j − λ_i")
-def symmetric_eigen_input(grad, out, ops):
+def symmetric_eigen_input(grad: Sequence[Array | None], out: Sequence[Array], ops):
     values, vectors = out
     inner = None if grad[0] is None else ops.diag_embed(grad[0])
     if grad[1] is not None:
@@ -51,7 +54,7 @@ def symmetric_eigen_input(grad, out, ops):
     return None if inner is None else vectors @ inner @ vectors.mT
 
 
-def linalg_eigh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigh(input: TensorState, UPLO: str = "L"):
     """Return (eigenvalues, eigenvectors) of symmetric matrices, from the smallest eigenvalue up.
 
     The gradient of the vectors divides by the gaps between eigenvalues, and depends on a choice of sign that is not
@@ -65,7 +68,7 @@ def linalg_eigh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
     return symmetric_eigen(input, UPLO)
 
 
-def linalg_eigvalsh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigvalsh(input: TensorState, UPLO: str = "L"):
     """Return the eigenvalues of symmetric matrices, from the smallest up.
 
     Shapes: input (…, n, n) -> (…, n)

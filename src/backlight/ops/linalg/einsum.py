@@ -9,8 +9,9 @@ for one operand is the contraction of the incoming gradient with the other opera
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
@@ -56,16 +57,13 @@ def contraction(xp, tensors: Arrays, terms: tuple, output: str):
 
 
 @contraction.derivative("tensors", formula="the contraction of grad with all other tensors")
-def contraction_tensors(grad, tensors, terms, output, needs, ops):
+def contraction_tensors(grad: Array, tensors: Sequence[Array], terms: tuple, output: str, needs: tuple[bool, ...], ops):
     found = []
     for place, needed in enumerate(needs):
         others = [*tensors[:place], *tensors[place + 1 :]]
         inputs = (output, *terms[:place], *terms[place + 1 :])
         found.append(ops.einsum([grad, *others], inputs, terms[place]) if needed else None)
     return tuple(found)
-
-
-# --- reading the equation ---------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=256)
@@ -81,7 +79,7 @@ def _read(equation: str, dims: tuple[int, ...]) -> tuple[list[str], str]:
     return labels, _output_labels(right if arrow else None, labels)
 
 
-def _arguments(args) -> tuple[str, list]:
+def _arguments(args: Sequence) -> tuple[str, list]:
     """Return the equation and the operands of either calling form."""
     if len(args) < 2:
         raise ValueProblem(
@@ -98,7 +96,7 @@ def _arguments(args) -> tuple[str, list]:
     return equation, operands
 
 
-def _from_lists(args) -> tuple[str, list]:
+def _from_lists(args: Sequence) -> tuple[str, list]:
     """Return the equation for operands that are followed by lists of label numbers."""
     parts = ["".join(map(_letter, labels)) for labels in args[1::2]]
     equation = ",".join(parts)
@@ -107,7 +105,7 @@ def _from_lists(args) -> tuple[str, list]:
     return equation, list(args[: len(args) - len(args) % 2 : 2])
 
 
-def _letter(label) -> str:
+def _letter(label: int) -> str:
     if label is Ellipsis:
         return "..."
     if not 0 <= label < len(LETTERS):
@@ -167,7 +165,7 @@ def _output_labels(right: str | None, labels: list[str]) -> str:
     return before if after is None else before + dots + after
 
 
-def _check_dtypes(operands) -> None:
+def _check_dtypes(operands: Sequence[TensorState]) -> None:
     first = operands[0]._data.dtype
     for operand in operands[1:]:
         if operand._data.dtype != first:
@@ -177,10 +175,7 @@ def _check_dtypes(operands) -> None:
             )
 
 
-# --- bringing it into normal form -------------------------------------------------------------------------------------
-
-
-def _normal_form(operands, labels, output) -> tuple[list, list[str]]:
+def _normal_form(operands: Sequence[TensorState], labels: Sequence[str], output: str) -> tuple[list, list[str]]:
     """Return operands and labels as NOTE [Equations in normal form] says."""
     pairs = [_without_repeats(operand, term, place) for place, (operand, term) in enumerate(zip(operands, labels))]
     sizes = _label_sizes(pairs)
@@ -190,7 +185,7 @@ def _normal_form(operands, labels, output) -> tuple[list, list[str]]:
     return [operand for operand, _ in pairs], [term for _, term in pairs]
 
 
-def _without_repeats(operand, term: str, place: int):
+def _without_repeats(operand: TensorState, term: str, place: int):
     """Take the diagonal over a label that an operand has twice."""
     if len(set(term)) == len(term):
         return operand, term
@@ -209,7 +204,7 @@ def _without_repeats(operand, term: str, place: int):
     return operand, term
 
 
-def _label_sizes(pairs) -> dict[str, int]:
+def _label_sizes(pairs: Sequence) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for place, (operand, term) in enumerate(pairs):
         for label, size in zip(term, operand._data.shape):
@@ -227,7 +222,7 @@ def _shown(label: str) -> str:
     return "..." if label in _DOTS else label
 
 
-def _without_ones(operand, term: str, sizes):
+def _without_ones(operand: TensorState, term: str, sizes: dict):
     """Squeeze dims of size 1 that broadcast."""
     shape = operand._data.shape
     ones = [dim for dim, label in enumerate(term) if shape[dim] == 1 and sizes[label] != 1]
@@ -236,7 +231,7 @@ def _without_ones(operand, term: str, sizes):
     return operand.squeeze(tuple(ones)), "".join(label for dim, label in enumerate(term) if dim not in ones)
 
 
-def _without_lone(operand, term: str, counts):
+def _without_lone(operand: TensorState, term: str, counts):
     """Sum over labels that stand nowhere else."""
     lone = [dim for dim, label in enumerate(term) if counts[label] == 1]
     if not lone:

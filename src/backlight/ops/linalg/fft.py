@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim, one_or_several
@@ -24,7 +24,7 @@ class Transform(tuple):
 
 
 @op(name="_fft_c2r", node="FftC2RBackward0", tangent="linear")
-def signal_of_half(xp, input, transform: Transform):
+def signal_of_half(xp, input: Array, transform: Transform):
     """The real signal that a half spectrum stands for."""
     dims, sizes, scale = transform
     shape = list(sizes)
@@ -34,13 +34,13 @@ def signal_of_half(xp, input, transform: Transform):
     return (out * out.dtype.type(scale)).astype(input.dtype, copy=False)
 
 
-@signal_of_half.derivative("input", formula="scale · w_k · Σ_m grad_m · cos(2π m·k / n)")
-def signal_of_half_input(grad, input_shape, transform, ops):
-    return ops.half_of_signal(grad, transform, input_shape)
+signal_of_half.derivative("input", formula="scale · w_k · Σ_m grad_m · cos(2π m·k / n)")(
+    lambda grad, input_shape, transform, ops: ops.half_of_signal(grad, transform, input_shape)
+)
 
 
 @op(node="FftR2CBackward0", tangent="linear")
-def half_of_signal(xp, input, transform: Transform, shape: tuple):
+def half_of_signal(xp, input: Array, transform: Transform, shape: tuple):
     """The transpose of `signal_of_half`."""
     dims, sizes, scale = transform
     found = xp.fft.rfftn(input, sizes, dims).real
@@ -55,9 +55,9 @@ def half_of_signal(xp, input, transform: Transform, shape: tuple):
     return _resized(found, dims, [shape[dim] for dim in dims])
 
 
-@half_of_signal.derivative("input", formula="scale · Σ_k w_k · grad_k · cos(2π m·k / n)")
-def half_of_signal_input(grad, transform, ops):
-    return ops._fft_c2r(grad, transform)
+half_of_signal.derivative("input", formula="scale · Σ_k w_k · grad_k · cos(2π m·k / n)")(
+    lambda grad, transform, ops: ops._fft_c2r(grad, transform)
+)
 
 
 def _resized(array, dims, sizes) -> np.ndarray:

@@ -5,8 +5,11 @@ H_i = I − τ_i · v_i · v_iᵀ, where v_i is column i of V: zeros, a 1 on the
 product is Q = I − V · D · W⁻¹ · Vᵀ with D = diag(τ) and W = I + striu(Vᵀ · V) · D, which always has an inverse.
 """
 
-from backlight.codegen.declaration import op
+from collections.abc import Sequence
+
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import ARRAY_OPS
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import identity, zeros
 from backlight.ops.linalg.matrix_products import big_name
@@ -14,12 +17,12 @@ from backlight.ops.linalg.matrix_products import big_name
 __all__ = ["orgqr", "ormqr"]
 
 
-def reflectors(packed, count: int, ops):
+def reflectors(packed: Array, count: int, ops):
     """Return V: the first columns below the diagonal, ones on it, zeros above."""
     return ops.tril(packed[..., :count], -1) + identity(packed.shape[-2], packed)[:, :count]
 
 
-def reflected(vectors, tau, other, transpose: bool, ops):
+def reflected(vectors: Array, tau: Array, other: Array, transpose: bool, ops):
     """Return (Q · other, W⁻¹ · Vᵀ · other) or, with `transpose`, (Qᵀ · other, W⁻ᵀ · D · Vᵀ · other)."""
     columns = tau[..., None]
     overlaps = ops.triu(vectors.mT @ vectors, 1)
@@ -32,7 +35,7 @@ def reflected(vectors, tau, other, transpose: bool, ops):
     return other - vectors @ (columns * halfway), halfway
 
 
-def gradients_of_reflections(grad, packed, tau, other, ops):
+def gradients_of_reflections(grad: Array, packed: Array, tau: Array, other: Array, ops):
     """Return the gradients of the packed reflectors and of τ, for Q · other.
 
     With Y = W⁻¹ · Vᵀ · other, U = W⁻ᵀ · D · Vᵀ · grad and K = striu(U · Yᵀ · D):
@@ -54,7 +57,7 @@ def gradients_of_reflections(grad, packed, tau, other, ops):
     return grad_input, grad_tau
 
 
-def check_reflectors(name: str, input, tau) -> None:
+def check_reflectors(name: str, input: Array, tau: Array) -> None:
     """Raise PyTorch's error for reflectors and factors τ that do not belong together."""
     if input.ndim < 2:
         raise ShapeError(f"{name}: input must have at least 2 dimensions.")
@@ -66,7 +69,7 @@ def check_reflectors(name: str, input, tau) -> None:
     check_batch(name, "tau", tau.shape[:-1], input)
 
 
-def check_batch(name: str, argument: str, found, input) -> None:
+def check_batch(name: str, argument: str, found: Sequence[int], input: Array) -> None:
     """Raise PyTorch's error for an argument whose batch dims are not those of `input`."""
     if found != input.shape[:-2]:
         raise ShapeError(
@@ -74,14 +77,14 @@ def check_batch(name: str, argument: str, found, input) -> None:
         )
 
 
-def check_real(name: str, input) -> None:
+def check_real(name: str, input: Array) -> None:
     """Raise PyTorch's error for a dtype that has no such kernel."""
     if input.dtype.char not in "fd":
         raise UnsupportedError(f"\"{name}\" not implemented for '{big_name(input.dtype)}'; convert it (.float())")
 
 
 @op(node="LinalgHouseholderProductBackward0")
-def linalg_householder_product(xp, input, tau):
+def linalg_householder_product(xp, input: Array, tau: Array):
     """Return the first columns of Q, the product of the reflections that `input` holds below its diagonal.
 
     Shapes: input (…, m, n), tau (…, k) -> (…, m, n), k ≤ n ≤ m
@@ -102,17 +105,17 @@ def linalg_householder_product(xp, input, tau):
 @linalg_householder_product.derivative(
     "input", "tau", formula="those of the reflections, applied to the identity's columns"
 )
-def linalg_householder_product_inputs(grad, input, tau, ops):
+def linalg_householder_product_inputs(grad: Array, input: Array, tau: Array, ops):
     return gradients_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
 
 
-def orgqr(input, input2):
+def orgqr(input: TensorState, input2: TensorState):
     """Return the first columns of a product of reflections; the old name of `linalg.householder_product`."""
     return linalg_householder_product(input, input2)
 
 
 @op(node="OrmqrBackward0")
-def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False):
+def ormqr(xp, input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False):
     """Return Q · input3, where Q is the product of the reflections that `input` (and τ, `input2`) holds.
 
     Shapes: input (…, m, k), input2 (…, k), input3 (…, m, n) -> (…, m, n)
@@ -129,7 +132,9 @@ def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False)
 
 
 @ormqr.derivative("input", "input2", "input3", formula="input3: Qᵀ · grad; the others: those of the reflections")
-def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
+def ormqr_inputs(
+    grad: Array, input: Array, input2: Array, input3: Array, left: bool, transpose: bool, needs: tuple[bool, ...], ops
+):
     tau, other = input2, input3
     if not left:
         grad, other, transpose = grad.mT, other.mT, not transpose
@@ -142,7 +147,7 @@ def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
     return grad_input, grad_tau, grad_other if left or grad_other is None else grad_other.mT
 
 
-def check_applied(input, tau, other, left: bool) -> None:
+def check_applied(input: Array, tau: Array, other: Array, left: bool) -> None:
     """Raise PyTorch's error unless reflections can be applied to `other`."""
     name, side = "torch.ormqr", -2 if left else -1
     for argument, array in (("input", input), ("other", other)):

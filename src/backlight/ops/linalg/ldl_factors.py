@@ -5,11 +5,13 @@ from math import prod
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.linalg import ldl_factors
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, check_square, raise_failure, times
 from backlight.ops.linalg.matrix_products import big_name
+from backlight.sizes import Shape
 
 ZERO_BLOCK = "D[{0},{0}] is zero and using it on ldl_solve would result in a division by zero."
 
@@ -21,7 +23,7 @@ ZERO_BLOCK = "D[{0},{0}] is zero and using it on ldl_solve would result in a div
     differentiable=(0,),
     returns=return_types.linalg_ldl_factor_ex,
 )
-def symmetric_factor(xp, input, *, hermitian: bool = False, raising: str = ""):
+def symmetric_factor(xp, input: Array, *, hermitian: bool = False, raising: str = ""):
     """The factors in one matrix, the rows exchanged, and where D has a zero.
 
     Args:
@@ -40,13 +42,13 @@ def symmetric_factor(xp, input, *, hermitian: bool = False, raising: str = ""):
 
 
 @symmetric_factor.derivative("input", formula="none: PyTorch has none either")
-def symmetric_factor_input(grad):
+def symmetric_factor_input(grad: Array):
     raise GraphError(
         "derivative for aten::linalg_ldl_factor_ex is not implemented\n  linalg.solve and linalg.cholesky have one"
     )
 
 
-def linalg_ldl_factor_ex(input, *, hermitian=False, check_errors=False):
+def linalg_ldl_factor_ex(input: TensorState, *, hermitian: bool = False, check_errors: bool = False):
     """Return (LD, pivots, info) of symmetric matrices; where info is not 0, D has a zero there. It has no gradient.
 
     Shapes: input (…, n, n) -> (…, n, n), (…, n), (…)
@@ -54,7 +56,7 @@ def linalg_ldl_factor_ex(input, *, hermitian=False, check_errors=False):
     return symmetric_factor(input, hermitian=hermitian, raising="torch.linalg.ldl_factor_ex" if check_errors else "")
 
 
-def linalg_ldl_factor(input, *, hermitian=False):
+def linalg_ldl_factor(input: TensorState, *, hermitian: bool = False):
     """Return (LD, pivots) of symmetric matrices, of which the lower triangle is read. It has no gradient.
 
     Raises:
@@ -65,7 +67,7 @@ def linalg_ldl_factor(input, *, hermitian=False):
 
 
 @op
-def linalg_ldl_solve(xp, LD, pivots, B, *, hermitian: bool = False):  # noqa: N803 - PyTorch's names
+def linalg_ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool = False):
     """Solve A · X = B, given what `linalg.ldl_factor` returns for A.
 
     Shapes: LD (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k)
@@ -81,7 +83,7 @@ def linalg_ldl_solve(xp, LD, pivots, B, *, hermitian: bool = False):  # noqa: N8
     return xp.array([ldl_factors.ldl_solve(*one) for one in zip(*stacked)], B.dtype).reshape(shapes[2])
 
 
-def check_factored(factor, pivots, b) -> None:
+def check_factored(factor: Array, pivots: Array, b: Array) -> None:
     """Raise PyTorch's error for factors and a right side that do not belong together."""
     name = "torch.linalg.ldl_solve"
     check_square(name, factor)
@@ -106,10 +108,10 @@ def check_factored(factor, pivots, b) -> None:
 
 
 @linalg_ldl_solve.derivative("LD", formula="none: PyTorch has none either")
-def linalg_ldl_solve_factor(grad):
+def linalg_ldl_solve_factor(grad: Array):
     raise GraphError("derivative for aten::linalg_ldl_solve is not implemented\n  linalg.solve has one")
 
 
 @linalg_ldl_solve.derivative("B", formula="A⁻¹ · grad, as A is symmetric")
-def linalg_ldl_solve_right(grad, LD, pivots, hermitian, B_shape, ops):  # noqa: N803 - PyTorch's names
+def linalg_ldl_solve_right(grad: Array, LD: Array, pivots: Array, hermitian: bool, B_shape: Shape, ops):
     return ops.sum_to_size(ops.linalg_ldl_solve(LD, pivots, grad, hermitian=hermitian), B_shape)

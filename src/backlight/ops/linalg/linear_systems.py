@@ -1,7 +1,10 @@
 """Linear equations: solve, inverses, triangular matrices."""
 
+from collections.abc import Sequence
+
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
 from backlight.kernels.linalg.triangular import solve_triangular
@@ -27,10 +30,7 @@ NO_INVERSE = (
 )
 
 
-# --- solve ------------------------------------------------------------------------------------------------------------
-
-
-def is_vector(a_shape, b_shape) -> bool:
+def is_vector(a_shape: Sequence[int], b_shape: Sequence[int]) -> bool:
     """Tell whether `b` holds one vector for each matrix, and not a matrix."""
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
 
@@ -42,7 +42,7 @@ def is_vector(a_shape, b_shape) -> bool:
     differentiable=(0,),
     returns=return_types.linalg_solve_ex,
 )
-def solution(xp, A, B, *, left: bool = True, raising: str = ""):  # noqa: N803 - PyTorch's names
+def solution(xp, A: Array, B: Array, *, left: bool = True, raising: str = ""):
     """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero.
 
     Args:
@@ -61,7 +61,7 @@ def solution(xp, A, B, *, left: bool = True, raising: str = ""):  # noqa: N803 -
 
 
 @solution.derivative("A", "B", formula="B: A⁻ᵀ · grad =: S; A: −S · outᵀ (left=False: S = grad · A⁻ᵀ, −outᵀ · S)")
-def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):  # noqa: N803 - PyTorch's names
+def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):
     out = out[0]
     vector = is_vector(A_shape, B_shape)
     if vector:
@@ -73,7 +73,7 @@ def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):  # noqa: 
     return grad_A, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
 
 
-def linalg_solve(A, B, *, left=True):  # noqa: N803 - PyTorch's names
+def linalg_solve(A: TensorState, B: TensorState, *, left: bool = True):
     """Solve A · X = B, or X · A = B with left=False; `B` holds matrices, or one vector for each matrix of `A`.
 
     Shapes: A (…, n, n), B (…, n, k) or (…, n) -> that of B; batch dims broadcast
@@ -84,12 +84,9 @@ def linalg_solve(A, B, *, left=True):  # noqa: N803 - PyTorch's names
     return solution(A, B, left=left, raising="torch.linalg.solve").result
 
 
-def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyTorch's names
+def linalg_solve_ex(A: TensorState, B: TensorState, *, left: bool = True, check_errors: bool = False):
     """Return (result, info): where info is not 0, the matrix is singular and the result holds infinities or NaN."""
     return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
-
-
-# --- inverses ---------------------------------------------------------------------------------------------------------
 
 
 @op(
@@ -99,7 +96,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyT
     differentiable=(0,),
     returns=return_types.linalg_inv_ex,
 )
-def inversion(xp, A, *, raising: str = ""):  # noqa: N803 - PyTorch's name
+def inversion(xp, A: Array, *, raising: str = ""):
     """The inverse, and where an LU factor has a zero; `raising` as for `solution`."""
     check_square("linalg.inv", A)
     check_float("linalg.inv", A)
@@ -108,12 +105,10 @@ def inversion(xp, A, *, raising: str = ""):  # noqa: N803 - PyTorch's name
     return inverse, info
 
 
-@inversion.derivative("A", formula="−outᵀ · grad · outᵀ")
-def inversion_input(grad, out):
-    return -(out[0].mT @ grad @ out[0].mT)
+inversion.derivative("A", formula="−outᵀ · grad · outᵀ")(lambda grad, out: -(out[0].mT @ grad @ out[0].mT))
 
 
-def linalg_inv(A):  # noqa: N803 - PyTorch's name
+def linalg_inv(A: TensorState):
     """Return the inverses of square matrices.
 
     Shapes: A (…, n, n) -> (…, n, n)
@@ -124,21 +119,18 @@ def linalg_inv(A):  # noqa: N803 - PyTorch's name
     return inversion(A, raising="linalg.inv").inverse
 
 
-def inverse(input):
+def inverse(input: TensorState):
     """Return the inverses of square matrices; the old name of `linalg.inv`."""
     return inversion(input, raising="linalg.inv").inverse
 
 
-def linalg_inv_ex(A, *, check_errors=False):  # noqa: N803 - PyTorch's name
+def linalg_inv_ex(A: TensorState, *, check_errors: bool = False):
     """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
 
 
-# --- triangular matrices ----------------------------------------------------------------------------------------------
-
-
 @op(node="LinalgSolveTriangularBackward0")
-def linalg_solve_triangular(xp, input, B, *, upper: bool, left: bool = True, unitriangular: bool = False):  # noqa: N803
+def linalg_solve_triangular(xp, input: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """Solve input · X = B, or X · input = B with left=False; only one triangle of `input` is read.
 
     Shapes: input (…, n, n), B (…, n, k) -> (…, n, k); batch dims broadcast
@@ -156,7 +148,7 @@ def linalg_solve_triangular(xp, input, B, *, upper: bool, left: bool = True, uni
 
 
 @linalg_solve_triangular.derivative("input", "B", formula="B: input⁻ᵀ · grad =: S; input: the triangle of −S · outᵀ")
-def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular, input_shape, B_shape, needs, ops):  # noqa: N803
+def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular, input_shape, B_shape, needs, ops):
     solved = ops.linalg_solve_triangular(input.mT, grad, upper=not upper, left=left, unitriangular=unitriangular)
     grad_A = None
     if needs[0]:
@@ -165,13 +157,15 @@ def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular,
     return grad_A, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def triangle_read(grad, upper: bool, unit: bool, ops):
+def triangle_read(grad: Array, upper: bool, unit: bool, ops):
     """Return a gradient with zeros where a triangular matrix is not read."""
     return ops.triu(grad, int(unit)) if upper else ops.tril(grad, -int(unit))
 
 
 @op(name="triangular_solve", node="TriangularSolveBackward0", outputs=2, returns=return_types.triangular_solve)
-def old_triangular(xp, input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):  # noqa: N803
+def old_triangular(
+    xp, input: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+):
     """The solution of A · X = input (of Aᵀ · X = input), and a copy of A."""
     for name, array in (("b", input), ("A", A)):
         if array.ndim < 2:
@@ -196,7 +190,7 @@ def old_triangular(xp, input, A, upper: bool = True, transpose: bool = False, un
 @old_triangular.derivative(
     "input", "A", formula="input: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ, plus the copy's grad"
 )
-def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_shape, A_shape, needs, ops):  # noqa: N803
+def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_shape, A_shape, needs, ops):
     solved, grad_A = None, grad[1]
     if grad[0] is not None:
         turned = A if transpose else A.mT
@@ -208,7 +202,9 @@ def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_s
     return solved, None if grad_A is None or not needs[1] else ops.sum_to_size(grad_A, A_shape)
 
 
-def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803 - PyTorch's name
+def triangular_solve(
+    input: TensorState, A: TensorState, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+):
     """Return (solution, copy of A) for A · X = input with a triangular A; the old form of `linalg.solve_triangular`."""
     found = old_triangular(input, A, upper, transpose, unitriangular)
     warn_once(

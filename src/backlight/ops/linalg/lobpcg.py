@@ -10,12 +10,12 @@ __all__ = ["lobpcg"]
 
 
 def lobpcg(
-    A,  # noqa: N803 - PyTorch's names
+    A,
     k=None,
-    B=None,  # noqa: N803
-    X=None,  # noqa: N803
+    B=None,
+    X=None,
     n=None,
-    iK=None,  # noqa: N803
+    iK=None,
     niter=None,
     tol=None,
     largest=None,

@@ -1,14 +1,18 @@
 """LU factors with partial pivoting, and what they solve: A = P · L · U."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.arguments.parsing import kind_of
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
 from backlight.ops.linalg.matrix_checks import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.linalg.matrix_products import big_name
+from backlight.sizes import Shape
 from backlight.system.user_warnings import warn_once
 
 __all__ = ["lu", "lu_solve", "lu_unpack"]
@@ -19,7 +23,7 @@ ZERO_PIVOT = (
 )
 
 
-def check_factored(name: str, array, pivot: bool) -> None:
+def check_factored(name: str, array: Array, pivot: bool) -> None:
     """Raise PyTorch's error for what cannot be factored."""
     if array.ndim < 2:
         raise ShapeError(
@@ -31,10 +35,7 @@ def check_factored(name: str, array, pivot: bool) -> None:
         raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 
-# --- rules that the ops share -----------------------------------------------------------------------------------------
-
-
-def unpacked(packed, ops):
+def unpacked(packed: Array, ops):
     """Return (L, U) of a packed factor, L with its diagonal of ones.
 
     Shapes: packed (…, m, n) -> (…, m, k), (…, k, n) with k = min(m, n)
@@ -45,14 +46,14 @@ def unpacked(packed, ops):
     return ops.tril(packed[..., :count], -1) + ones, ops.triu(packed[..., :count, :])
 
 
-def packed_gradient(grad_l, grad_u, shape, ops):
+def packed_gradient(grad_l: Array | None, grad_u: Array | None, shape: Sequence[int], ops):
     """Return the gradient of a packed factor of this shape from those of L and U; either may be missing."""
     lower = None if grad_l is None else filled_up(ops.tril(grad_l, -1), shape, -1, ops)
     upper = None if grad_u is None else filled_up(ops.triu(grad_u), shape, -2, ops)
     return upper if lower is None else lower if upper is None else lower + upper
 
 
-def filled_up(part, shape, dim: int, ops):
+def filled_up(part: Array, shape: Sequence[int], dim: int, ops):
     """Return a part of a matrix with zeros behind it, up to the whole matrix's size in `dim`."""
     missing = shape[dim] - part.shape[dim]
     if not missing:
@@ -63,12 +64,12 @@ def filled_up(part, shape, dim: int, ops):
 
 
 @op
-def permutation_matrix(xp, pivots, size: int, kind: np.dtype):
+def permutation_matrix(xp, pivots: Array, size: int, kind: np.dtype):
     """P, of a dtype, from the rows that were exchanged."""
     return factors.permutation_matrix(pivots, size, kind)
 
 
-def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
+def gradient_of_factors(grad_l: Array | None, grad_u: Array | None, order: Array, lower: Array, upper: Array, ops):
     """Return the gradient of A = P · L · U from those of L and U; either may be missing.
 
     For square A it is P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ. Of another A the square part is factored;
@@ -90,9 +91,6 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     return order @ product
 
 
-# --- factors ----------------------------------------------------------------------------------------------------------
-
-
 @op(
     name="linalg_lu_factor_ex",
     node="LinalgLuFactorExBackward0",
@@ -100,7 +98,7 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     differentiable=(0,),
     returns=return_types.linalg_lu_factor_ex,
 )
-def packed_factor(xp, A, *, pivot: bool = True, raising: str = ""):  # noqa: N803 - PyTorch's name
+def packed_factor(xp, A: Array, *, pivot: bool = True, raising: str = ""):
     """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal.
 
     Args:
@@ -113,7 +111,7 @@ def packed_factor(xp, A, *, pivot: bool = True, raising: str = ""):  # noqa: N80
 
 
 @packed_factor.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
-def packed_factor_input(grad, out, ops):
+def packed_factor_input(grad: Array, out: Sequence[Array], ops):
     lower, upper = unpacked(out[0], ops)
     count = upper.shape[-2]
     order = ops.permutation_matrix(out[1], lower.shape[-2], dtype_of(lower))
@@ -122,7 +120,7 @@ def packed_factor_input(grad, out, ops):
     )
 
 
-def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - PyTorch's name
+def linalg_lu_factor_ex(A: TensorState, *, pivot: bool = True, check_errors: bool = False):
     """Return (LU, pivots, info): both factors in one matrix; where info is not 0, U has a zero there.
 
     Shapes: A (…, m, n) -> (…, m, n), (…, min(m, n)), (…)
@@ -130,7 +128,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - P
     return packed_factor(A, pivot=pivot, raising="torch.linalg.lu_factor_ex" if check_errors else "")
 
 
-def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
+def linalg_lu_factor(A: TensorState, *, pivot: bool = True):
     """Return (LU, pivots): both factors in one matrix, for `linalg.lu_solve` and `lu_unpack`.
 
     Raises:
@@ -140,7 +138,7 @@ def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
     return return_types.linalg_lu_factor(packed, pivots)
 
 
-def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
+def lu(A: TensorState, pivot: bool = True, get_infos: bool = False):
     """Return (LU, pivots), and info on request; the old form of `linalg.lu_factor`."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
@@ -157,26 +155,26 @@ def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
 
 
 @op(name="linalg_lu", node="LinalgLuBackward0", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu)
-def three_factors(xp, A, *, pivot: bool = True):  # noqa: N803 - PyTorch's name
+def three_factors(xp, A: Array, *, pivot: bool = True):
     """The factors P, L and U."""
     check_factored("linalg.lu", A, pivot)
     packed, pivots, _ = factors.lu(A)
     return factors.permutation_matrix(pivots, A.shape[-2], A.dtype), *unpacked_arrays(xp, packed)
 
 
-def unpacked_arrays(xp, packed):
+def unpacked_arrays(xp, packed: Array):
     """Return (L, U) of a packed factor, as arrays."""
     rows, columns = packed.shape[-2:]
     count = min(rows, columns)
     return xp.tril(packed[..., :count], -1) + xp.eye(rows, count, dtype=packed.dtype), xp.triu(packed[..., :count, :])
 
 
-@three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
-def three_factors_input(grad, out, ops):
-    return gradient_of_factors(grad[0], grad[1], *out, ops)
+three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")(
+    lambda grad, out, ops: gradient_of_factors(grad[0], grad[1], *out, ops)
+)
 
 
-def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
+def linalg_lu(A: TensorState, *, pivot: bool = True):
     """Return (P, L, U): a permutation, a lower triangular matrix with ones on its diagonal, an upper one.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
@@ -185,7 +183,7 @@ def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
 
 
 @op(node="LuUnpackBackward0", outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack)
-def lu_unpack(xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):  # noqa: N803
+def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True):
     """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 
     Shapes: LU_data (…, m, n), LU_pivots (…, k) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
@@ -209,7 +207,7 @@ def lu_unpack(xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: b
     return order, *(unpacked_arrays(xp, LU_data) if unpack_data else (nothing, nothing.copy()))
 
 
-def _order(xp, packed, pivots):
+def _order(xp, packed: Array, pivots: Array):
     """Return P; of matrices without elements it exchanges nothing."""
     rows = packed.shape[-2]
     if packed.size:
@@ -217,20 +215,17 @@ def _order(xp, packed, pivots):
     return xp.array(xp.broadcast_to(xp.eye(rows, dtype=packed.dtype), (*packed.shape[:-1], rows)))
 
 
-def _are_rows(pivots, count: int) -> bool:
+def _are_rows(pivots: Array, count: int) -> bool:
     return pivots.shape[-1] <= count and (not pivots.size or 1 <= pivots.min() <= pivots.max() <= count)
 
 
 @lu_unpack.derivative("LU_data", formula="tril(∂L, −1) + triu(∂U)")
-def lu_unpack_input(grad, unpack_data, LU_data_shape, ops):  # noqa: N803 - PyTorch's name
+def lu_unpack_input(grad: Sequence[Array | None], unpack_data: bool, LU_data_shape: Shape, ops):
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
-# --- solve ------------------------------------------------------------------------------------------------------------
-
-
 @op
-def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = False):  # noqa: N803 - PyTorch's names
+def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᵀ in the place of A with `adjoint`.
 
     Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
@@ -254,7 +249,7 @@ def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = Fal
 @linalg_lu_solve.derivative(
     "LU", "B", formula="B: A⁻ᵀ · grad =: S; with ∂A = −S · outᵀ, L: Pᵀ · ∂A · Uᵀ, U: Lᵀ · Pᵀ · ∂A"
 )
-def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):  # noqa: N803
+def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):
     solved = ops.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
     grad_lu = None
     if needs[0]:
@@ -265,7 +260,7 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
     return grad_lu, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name
+def _check_pivots(LU: Array, pivots: Array) -> None:
     """Raise PyTorch's error for pivots that are no row swaps of these factors."""
     if LU.shape[:-1] != pivots.shape:
         raise ShapeError(
@@ -286,7 +281,7 @@ def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name
     )
 
 
-def lu_solve(input, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names
+def lu_solve(input: TensorState, LU_data: TensorState, LU_pivots: TensorState):
     """Solve A · X = b given A's factors; the old form of `linalg.lu_solve`."""
     warn_once(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "

@@ -1,5 +1,7 @@
 """Checks of the arguments of linear algebra, with PyTorch's messages, and its errors."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.dispatch.interpreters import innermost
@@ -18,7 +20,7 @@ def times(matrices) -> str:
     return f"{matrices.shape[-2]} by {matrices.shape[-1]}"
 
 
-def check_matrix(name: str, array, argument: str = "A") -> None:
+def check_matrix(name: str, array: np.ndarray, argument: str = "A") -> None:
     """Raise PyTorch's error for a tensor that has no rows and columns."""
     if array.ndim < 2:
         raise ShapeError(
@@ -27,7 +29,7 @@ def check_matrix(name: str, array, argument: str = "A") -> None:
         )
 
 
-def check_square(name: str, array) -> None:
+def check_square(name: str, array: np.ndarray) -> None:
     """Raise PyTorch's error unless a tensor holds square matrices."""
     check_matrix(name, array)
     if array.shape[-1] != array.shape[-2]:
@@ -60,7 +62,7 @@ _WITHOUT_CHECK = (  # PyTorch's kernels refuse integers there, too
 )
 
 
-def check_float(name: str, array, low_precision: bool = False) -> None:
+def check_float(name: str, array: np.ndarray, low_precision: bool = False) -> None:
     """Raise PyTorch's error for a dtype that linear algebra does not take."""
     if not is_float(array.dtype):
         if name in _WITHOUT_CHECK:
@@ -77,7 +79,7 @@ def check_float(name: str, array, low_precision: bool = False) -> None:
         )
 
 
-def check_same_kind(name: str, a, b, first: str = "A", second: str = "B") -> None:
+def check_same_kind(name: str, a: np.ndarray, b: np.ndarray, first: str = "A", second: str = "B") -> None:
     """Raise PyTorch's error for operands of two dtypes."""
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -86,7 +88,7 @@ def check_same_kind(name: str, a, b, first: str = "A", second: str = "B") -> Non
         )
 
 
-def check_equation(name: str, a, b, left: bool = True) -> None:
+def check_equation(name: str, a: np.ndarray, b: np.ndarray, left: bool = True) -> None:
     """Raise PyTorch's error unless a · x = b (or, with left=False, x · a = b) makes sense for stacks of matrices."""
     check_square(name, a)
     check_matrix(name, b, "B")
@@ -98,7 +100,7 @@ def check_equation(name: str, a, b, left: bool = True) -> None:
     check_batches_broadcast(a, b)
 
 
-def check_batches_broadcast(a, b) -> None:
+def check_batches_broadcast(a: np.ndarray, b: np.ndarray) -> None:
     """Raise PyTorch's error for batch dims that do not broadcast; `b` is the first of the two it names."""
     left, right = b.shape[:-2], a.shape[:-2]
     dims = max(len(left), len(right))
@@ -111,7 +113,7 @@ def check_batches_broadcast(a, b) -> None:
             )
 
 
-def raise_failure(info, message: str, name: str, error: type = LinAlgError) -> None:
+def raise_failure(info: np.ndarray, message: str, name: str, error: type = LinAlgError) -> None:
     """Raise for the first matrix of a batch whose `info` is not 0, unless `name` is empty.
 
     Args:
@@ -127,36 +129,36 @@ def raise_failure(info, message: str, name: str, error: type = LinAlgError) -> N
     raise error(f"{name}: {place}{message.format(int(info.reshape(-1)[first]))}")
 
 
-def like_kind(array, like):
+def like_kind(array: np.ndarray, like: np.ndarray | TensorState):
     """Return a constant array as what `like` is, an array or a tensor."""
     return wrap(array) if isinstance(like, TensorState) else array
 
 
-def identity(size: int, like):
+def identity(size: int, like: np.ndarray | TensorState):
     """Return the identity matrix, of the dtype and the kind of `like`, an array or a tensor."""
     return like_kind(np.eye(size, dtype=dtype_of(like)), like)
 
 
-def zeros(shape, like):
+def zeros(shape: Sequence[int], like: np.ndarray | TensorState):
     """Return zeros, of the dtype and the kind of `like`, an array or a tensor."""
     return like_kind(np.zeros(shape, dtype_of(like)), like)
 
 
-def dtype_of(value) -> np.dtype:
+def dtype_of(value: np.ndarray | TensorState) -> np.dtype:
     """Return NumPy's dtype of an array or a tensor."""
     return data_of(value).dtype
 
 
-def data_of(value):
+def data_of(value: np.ndarray | TensorState):
     """Return the array of a tensor; an array as it is."""
     return value._data if isinstance(value, TensorState) else value
 
 
-def plain(array):
+def plain(array: np.ndarray):
     """Return a result that has no history as a tensor; a 0-d array as NumPy's scalar."""
     return wrap(array[()] if isinstance(array, np.ndarray) else array)
 
 
-def is_differentiated(tensor) -> bool:
+def is_differentiated(tensor: TensorState) -> bool:
     """Tell whether a call must be one of an op: because it is recorded, or there is an interpreter."""
     return innermost() is not None or (tensor._edge is not None and modes.grad_enabled)

@@ -1,10 +1,12 @@
 """Functions of matrices: exponential, powers; equations between tensors of more dims; Vandermonde matrices."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
 from backlight.kernels.linalg import matrix_exponential
@@ -21,11 +23,8 @@ from backlight.sizes import check_work
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
-# --- exponential ------------------------------------------------------------------------------------------------------
-
-
 @op(node="LinalgMatrixExpBackward0")
-def linalg_matrix_exp(xp, input):
+def linalg_matrix_exp(xp, input: Array):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 
     Shapes: input (…, n, n) -> (…, n, n)
@@ -36,22 +35,19 @@ def linalg_matrix_exp(xp, input):
 
 
 @linalg_matrix_exp.derivative("input", formula="the upper right block of exp([Aᵀ, grad; 0, Aᵀ])")
-def linalg_matrix_exp_input(grad, input, ops):
+def linalg_matrix_exp_input(grad: Array, input: Array, ops):
     turned, size = input.mT, input.shape[-1]
     upper = ops.cat([turned, grad], -1)
     lower = ops.cat([zeros(tuple(input.shape), input), turned], -1)
     return ops.linalg_matrix_exp(ops.cat([upper, lower], -2))[..., :size, size:]
 
 
-def matrix_exp(input):
+def matrix_exp(input: TensorState):
     """Return the exponentials of square matrices; the same as `linalg.matrix_exp`."""
     return linalg_matrix_exp(input)
 
 
-# --- powers -----------------------------------------------------------------------------------------------------------
-
-
-def linalg_matrix_power(input, n):
+def linalg_matrix_power(input: TensorState, n: int):
     """Multiply square matrices with themselves, n times; their inverses where n is negative.
 
     Shapes: input (…, k, k) -> (…, k, k)
@@ -69,7 +65,7 @@ def linalg_matrix_power(input, n):
     return positive_power(linalg_inv(input) if n < 0 else input, abs(n))
 
 
-def positive_power(matrices, n: int):
+def positive_power(matrices: TensorState, n: int):
     """Return a power by squaring: about log₂(n) products."""
     if n <= 3:
         return matrices if n == 1 else matrices @ matrices if n == 2 else (matrices @ matrices) @ matrices
@@ -83,15 +79,12 @@ def positive_power(matrices, n: int):
     return found
 
 
-def matrix_power(input, n):
+def matrix_power(input: TensorState, n: int):
     """Multiply square matrices with themselves, n times; the same as `linalg.matrix_power`."""
     return linalg_matrix_power(input, n)
 
 
-# --- tensors of more dims ---------------------------------------------------------------------------------------------
-
-
-def linalg_tensorinv(input, ind=2):
+def linalg_tensorinv(input: TensorState, ind: int = 2):
     """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
 
     Shapes: input (a, …, b, …) with as many elements in the first dims as in the others -> (b, …, a, …)
@@ -108,7 +101,7 @@ def linalg_tensorinv(input, ind=2):
     return inversion(matrix, raising="inv").inverse.reshape((*rest, *first))
 
 
-def linalg_tensorsolve(input, other, dims=None):
+def linalg_tensorsolve(input: TensorState, other: TensorState, dims: Sequence[int] | None = None):
     """Solve tensordot(input, X, X.ndim) = other.
 
     Args:
@@ -127,10 +120,7 @@ def linalg_tensorsolve(input, other, dims=None):
     return linalg_solve(input.reshape((size, size)), other.flatten()).reshape(tuple(shape))
 
 
-# --- parts and makers of matrices -------------------------------------------------------------------------------------
-
-
-def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
+def linalg_vander(x: TensorState, *, N: int | None = None):
     """Return matrices with the powers 0, 1, …, N − 1 of each number in a row.
 
     Shapes: x (…, n) -> (…, n, N)
@@ -149,12 +139,12 @@ def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
     return cat([plain(np.ones((*x.shape, 1), powers._data.dtype)), powers], -1)
 
 
-def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):  # noqa: N803 - PyTorch's name
+def linalg_diagonal(A: TensorState, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Return the diagonals of matrices, as a view."""
     return diagonal(A, offset, dim1, dim2)
 
 
-def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
+def vander(x, N=None, increasing=False):
     """Return a matrix with the powers N − 1, …, 1, 0 of each number in a row; `increasing` turns them round.
 
     Shapes: x (n,) -> (n, N)

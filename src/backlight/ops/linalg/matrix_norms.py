@@ -1,6 +1,7 @@
 """Norms of matrices and their condition numbers."""
 
 import math
+from collections.abc import Sequence
 from types import NoneType
 
 import numpy as np
@@ -21,7 +22,9 @@ __all__ = ["norm"]
 BY_SINGULAR_VALUES = (2, -2, "nuc")
 
 
-def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+def matrix_norm(
+    input: TensorState, ord: float | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, dtype=None
+):
     """Return the norm of the matrices that the two dims `dim` make.
 
     Args:
@@ -58,7 +61,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     return found if keepdim else found.squeeze((rows, columns))
 
 
-def norm_by_singular_values(matrices, ord, rows: int, columns: int, keepdim: bool):
+def norm_by_singular_values(matrices: TensorState, ord: float | str, rows: int, columns: int, keepdim: bool):
     """Return the largest or smallest singular value, or the sum of all."""
     last = matrices.ndim - 2, matrices.ndim - 1
     if (rows, columns) != last:
@@ -93,7 +96,14 @@ def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
     return vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
-def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
+def norm(
+    input: TensorState,
+    p: float | str = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype=None,
+):
     """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too, "nuc" of matrices."""
     if not isinstance(p, (str, int, float, np.number, TensorState, NoneType)):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(p).__name__}")
@@ -108,7 +118,7 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     return vector_norm(input, 2 if euclidean else p, dim, keepdim, dtype=dtype)
 
 
-def linalg_cond(input, p=None):
+def linalg_cond(input: TensorState, p: float | str | None = None):
     """Return condition numbers: by how much solving an equation may enlarge an error.
 
     Shapes: input (…, m, n) -> (…)
@@ -130,7 +140,7 @@ def linalg_cond(input, p=None):
     return size_of_both(input, p)
 
 
-def _check_condition(input, p) -> None:
+def _check_condition(input: TensorState, p: float | str) -> None:
     known = p in ("fro", "nuc", 1, -1, math.inf, -math.inf)
     square = input.shape[-1] == input.shape[-2] or (not input.numel() and p not in ("fro", "nuc"))
     if not square:
@@ -142,7 +152,7 @@ def _check_condition(input, p) -> None:
         raise ShapeError(f"linalg.cond got an invalid norm type: {p}")
 
 
-def size_of_both(matrices, p):
+def size_of_both(matrices: TensorState, p: float | str):
     """Return ‖A‖ · ‖A⁻¹‖, infinite for singular matrices."""
     inverse, info = inversion(matrices)
     inverse = inverse.masked_fill((info > 0)[..., None, None], math.inf)

@@ -12,11 +12,12 @@ until they are added up. A stack on the right is transposed, and the result copi
 rules, so that the graph has its nodes; only broadcasting is our bmm's own affair, where PyTorch's has nodes before it.
 """
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -29,7 +30,7 @@ ndarray = np.ndarray
 __all__ = ["bmm", "dot", "matmul", "mm", "mv", "vdot"]
 
 
-def careful_product(xp, a, b, check):
+def careful_product(xp, a: Array, b: Array, check: Callable):
     """Return a @ b in the operands' dtype; halves are multiplied as float32.
 
     Args:
@@ -61,10 +62,7 @@ def times(shape) -> str:
     return "x".join(map(str, shape))
 
 
-# --- matrices ---------------------------------------------------------------------------------------------------------
-
-
-def mm(input, mat2):
+def mm(input: TensorState, mat2: TensorState):
     """Multiply two matrices.
 
     Shapes: input (n, k), mat2 (k, m) -> (n, m)
@@ -75,12 +73,8 @@ def mm(input, mat2):
     return matrix_product(input, mat2)
 
 
-def check_matrices(a, b) -> None:
-    """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied.
-
-    Raises:
-        RuntimeError: the inner sizes or the dtypes differ.
-    """
+def check_matrices(a: Array, b: Array) -> None:
+    """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied."""
     check_inner_sizes(a, b)
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -89,7 +83,7 @@ def check_matrices(a, b) -> None:
         )
 
 
-def check_inner_sizes(a, b) -> None:
+def check_inner_sizes(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless matrices of these shapes can be multiplied."""
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
@@ -98,12 +92,8 @@ def check_inner_sizes(a, b) -> None:
         )
 
 
-def check_sum_dtypes(added, mat1, mat2) -> None:
-    """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype.
-
-    Raises:
-        RuntimeError: it is not.
-    """
+def check_sum_dtypes(added: Array, mat1: Array, mat2: Array) -> None:
+    """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype."""
     for name, array in (("self", added), ("mat1", mat1)):
         if array.dtype != mat2.dtype:
             raise ShapeError(
@@ -113,7 +103,7 @@ def check_sum_dtypes(added, mat1, mat2) -> None:
 
 
 @op(name="mm", explain=check_matrices, tangent="multilinear")
-def matrix_product(xp, input, mat2):
+def matrix_product(xp, input: Array, mat2: Array):
     """Multiply two matrices."""
     return (
         matrix_products.matmul(input, mat2)
@@ -123,7 +113,7 @@ def matrix_product(xp, input, mat2):
 
 
 @matrix_product.derivative("input", formula="grad · mat2ᵀ")
-def matrix_product_input(grad, mat2, ops):
+def matrix_product_input(grad: Array, mat2: Array, ops):
     return (
         matrix_products.matmul(grad, mat2.T)
         if grad.__class__ is ndarray and grad.itemsize > 2
@@ -132,7 +122,7 @@ def matrix_product_input(grad, mat2, ops):
 
 
 @matrix_product.derivative("mat2", formula="inputᵀ · grad")
-def matrix_product_mat2(grad, input, ops):
+def matrix_product_mat2(grad: Array, input: Array, ops):
     return (
         matrix_products.matmul(input.T, grad)
         if grad.__class__ is ndarray and grad.itemsize > 2
@@ -140,10 +130,7 @@ def matrix_product_mat2(grad, input, ops):
     )
 
 
-# --- batches ----------------------------------------------------------------------------------------------------------
-
-
-def bmm(input, mat2):
+def bmm(input: TensorState, mat2: TensorState):
     """Multiply two batches of matrices, pair by pair.
 
     Shapes: input (b, n, k), mat2 (b, k, m) -> (b, n, m)
@@ -156,7 +143,7 @@ def bmm(input, mat2):
     return batch_product(input, mat2)
 
 
-def check_batches(a, b) -> None:
+def check_batches(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (b, n, k) and b (b, k, m) can be multiplied."""
     expected = [a.shape[0], a.shape[2]]
     if list(b.shape[:2]) != expected:
@@ -166,7 +153,7 @@ def check_batches(a, b) -> None:
         )
 
 
-def check_stacks(a, b) -> None:
+def check_stacks(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless stacks of matrices can be multiplied and their batch dims broadcast."""
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -190,7 +177,7 @@ def check_stacks(a, b) -> None:
 
 
 @op(name="bmm", explain=check_stacks, tangent="multilinear")
-def batch_product(xp, input, mat2):
+def batch_product(xp, input: Array, mat2: Array):
     """Multiply stacks of matrices; batch dims broadcast."""
     return (
         matrix_products.matmul(input, mat2)
@@ -199,20 +186,15 @@ def batch_product(xp, input, mat2):
     )
 
 
-@batch_product.derivative("input", formula="grad · mat2ᵀ, summed over broadcast dims")
-def batch_product_input(grad, mat2, input_shape, ops):
-    return ops.sum_to_size(ops.bmm(grad, mat2.mT), input_shape)
+batch_product.derivative("input", formula="grad · mat2ᵀ, summed over broadcast dims")(
+    lambda grad, mat2, input_shape, ops: ops.sum_to_size(ops.bmm(grad, mat2.mT), input_shape)
+)
+batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcast dims")(
+    lambda grad, input, mat2_shape, ops: ops.sum_to_size(ops.bmm(input.mT, grad), mat2_shape)
+)
 
 
-@batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcast dims")
-def batch_product_mat2(grad, input, mat2_shape, ops):
-    return ops.sum_to_size(ops.bmm(input.mT, grad), mat2_shape)
-
-
-# --- vectors ----------------------------------------------------------------------------------------------------------
-
-
-def mv(input, vec):
+def mv(input: TensorState, vec: TensorState):
     """Multiply a matrix with a vector.
 
     Shapes: input (n, k), vec (k,) -> (n,)
@@ -225,22 +207,16 @@ def mv(input, vec):
 
 
 @op(name="mv", tangent="multilinear")
-def matrix_vector_product(xp, input, vec):
+def matrix_vector_product(xp, input: Array, vec: Array):
     """Multiply a matrix with a vector."""
     return careful_product(xp, input, vec, check_matrix_and_vector)
 
 
-@matrix_vector_product.derivative("input", formula="grad · vecᵀ")
-def matrix_vector_product_input(grad, vec):
-    return grad.reshape((*grad.shape, 1)) * vec
+matrix_vector_product.derivative("input", formula="grad · vecᵀ")(lambda grad, vec: grad.reshape((*grad.shape, 1)) * vec)
+matrix_vector_product.derivative("vec", formula="inputᵀ · grad")(lambda grad, input, ops: ops.mv(input.T, grad))
 
 
-@matrix_vector_product.derivative("vec", formula="inputᵀ · grad")
-def matrix_vector_product_vec(grad, input, ops):
-    return ops.mv(input.T, grad)
-
-
-def check_matrix_and_vector(a, b) -> None:
+def check_matrix_and_vector(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (n, k) and b (k,) can be multiplied."""
     rows, count = a.shape
     if count != b.shape[0]:
@@ -255,29 +231,23 @@ def check_matrix_and_vector(a, b) -> None:
         )
 
 
-def check_vector_and_matrix(a, b) -> None:
+def check_vector_and_matrix(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a (k,) and b (k, m) can be multiplied."""
     check_matrices(a[None], b)
 
 
 @op(name="vm", node="SqueezeBackward4", tangent="multilinear")
-def vector_matrix_product(xp, input, mat2):
+def vector_matrix_product(xp, input: Array, mat2: Array):
     """Multiply a vector with a matrix."""
     return careful_product(xp, input, mat2, check_vector_and_matrix)
 
 
-@vector_matrix_product.derivative("input", formula="mat2 · grad")
-def vector_matrix_product_input(grad, mat2, ops):
-    return ops.mv(mat2, grad)
-
-
-@vector_matrix_product.derivative("mat2", formula="input · gradᵀ")
-def vector_matrix_product_mat2(grad, input):
-    return input.reshape((-1, 1)) * grad
+vector_matrix_product.derivative("input", formula="mat2 · grad")(lambda grad, mat2, ops: ops.mv(mat2, grad))
+vector_matrix_product.derivative("mat2", formula="input · gradᵀ")(lambda grad, input: input.reshape((-1, 1)) * grad)
 
 
 @op(tangent="multilinear")
-def dot(xp, input, tensor):
+def dot(xp, input: Array, tensor: Array):
     """Multiply two vectors element by element and add up.
 
     Shapes: input (n,), tensor (n,) -> ()
@@ -285,33 +255,21 @@ def dot(xp, input, tensor):
     return careful_product(xp, input, tensor, check_vectors)
 
 
-@dot.derivative("input", formula="grad · tensor")
-def dot_input(grad, tensor):
-    return grad * tensor
-
-
-@dot.derivative("tensor", formula="grad · input")
-def dot_tensor(grad, input):
-    return grad * input
+dot.derivative("input", formula="grad · tensor")(lambda grad, tensor: grad * tensor)
+dot.derivative("tensor", formula="grad · input")(lambda grad, input: grad * input)
 
 
 @op(tangent="multilinear")
-def vdot(xp, input, other):
+def vdot(xp, input: Array, other: Array):
     """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
     return careful_product(xp, input, other, check_vectors)
 
 
-@vdot.derivative("input", formula="grad · other")
-def vdot_input(grad, other):
-    return grad * other
+vdot.derivative("input", formula="grad · other")(lambda grad, other: grad * other)
+vdot.derivative("other", formula="grad · input")(lambda grad, input: grad * input)
 
 
-@vdot.derivative("other", formula="grad · input")
-def vdot_other(grad, input):
-    return grad * input
-
-
-def check_vectors(a, b) -> None:
+def check_vectors(a: Array, b: Array) -> None:
     """Raise PyTorch's error unless a and b are vectors of one size and dtype."""
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors; see torch.matmul")
@@ -327,10 +285,7 @@ def check_vectors(a, b) -> None:
         )
 
 
-# --- any of them ------------------------------------------------------------------------------------------------------
-
-
-def matmul(input, other):
+def matmul(input: TensorState, other: TensorState):
     """Multiply vectors, matrices or stacks of matrices.
 
     A vector counts as a row on the left and as a column on the right. Dims before the last two broadcast.
@@ -346,7 +301,7 @@ def matmul(input, other):
 
 
 @matrix_product.elsewhere(dims=2)
-def product_of_dims(input, other):
+def product_of_dims(input: TensorState, other):
     """Multiply tensors that are not both matrices, by the op that fits (see NOTE [Folding])."""
     left, right = input._data.ndim, other._data.ndim
     if left == 0 or right == 0:
@@ -364,27 +319,24 @@ def product_of_dims(input, other):
     return dot(input, other) if left == 1 else matrix_vector_product(input, other)
 
 
-# --- a stack and one matrix or vector ---------------------------------------------------------------------------------
-
-
-def folds(stack, one) -> bool:
+def folds(stack: TensorState, one: TensorState) -> bool:
     """Tell whether a stack times one matrix or vector is to be one product (see NOTE [Folding])."""
     return one._edge is not None or rows_follow(stack._data)
 
 
-def folds_from_left(one, stack) -> bool:
+def folds_from_left(one: TensorState, stack: TensorState) -> bool:
     """Tell the same of one matrix or vector times a stack."""
     return one._edge is not None or (one._data.ndim == 1 and rows_follow(stack._data.mT))
 
 
-def rows_follow(data) -> bool:
+def rows_follow(data: Array) -> bool:
     """Tell whether the rows of a stack lie in memory with one distance between all of them."""
     if data.__class__ is not ndarray or data.flags.c_contiguous:
         return True
     return all(data.strides[dim] == data.strides[dim + 1] * data.shape[dim + 1] for dim in range(data.ndim - 2))
 
 
-def folded(stack, one):
+def folded(stack: TensorState, one: TensorState):
     """Multiply all rows of a stack by one matrix or vector."""
     shape = stack._data.shape
     rows = stack.reshape((prod(shape[:-1]), shape[-1]))
@@ -393,14 +345,14 @@ def folded(stack, one):
     return unsafe_view(matrix_product(rows, one), shape[:-1] + one._data.shape[1:])
 
 
-def folded_from_left(one, stack):
+def folded_from_left(one: TensorState, stack: TensorState):
     """Multiply one matrix or vector by a stack: as the transposed stack's product by the transposed one."""
     if one._data.ndim == 1:
         return folded(stack.mT, one)
     return folded(stack.mT, one.t()).mT.contiguous()
 
 
-def folded_stack(input, other):
+def folded_stack(input: TensorState, other: TensorState):
     """Multiply stacks of one batch dim; one that holds a single matrix, whose gradient is wanted, is that matrix."""
     left, right = len(input._data), len(other._data)
     if left == 1 != right and input._edge is not None:
@@ -410,7 +362,7 @@ def folded_stack(input, other):
     return stacked(input, other)
 
 
-def stacked(input, other):
+def stacked(input: TensorState, other: TensorState):
     """Multiply pair by pair; a matrix or vector is one for each of the other's matrices."""
     if other._data.ndim == 1:
         product = batch_product(input, other.unsqueeze(1)).squeeze(-1)

@@ -1,5 +1,7 @@
 """Pseudoinverses, ranks and least squares: linear algebra up to a tolerance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
@@ -13,14 +15,12 @@ from backlight.ops.linalg.linear_systems import is_vector
 from backlight.ops.linalg.matrix_checks import check_batches_broadcast, check_matrix
 from backlight.ops.linalg.matrix_products import big_name
 from backlight.ops.linalg.singular_values import decomposed
+from backlight.sizes import Shape
 
 __all__ = ["pinverse"]
 
 
-# --- what counts as zero ----------------------------------------------------------------------------------------------
-
-
-def tolerance(largest, shape, atol, rtol):
+def tolerance(largest: Array, shape: Sequence[int], atol, rtol: Array | float | None):
     """Return below which size a singular value counts as 0: max(atol, rtol · the largest).
 
     Args:
@@ -32,21 +32,18 @@ def tolerance(largest, shape, atol, rtol):
     return np.maximum(0 if atol is None else atol, rtol * largest)[..., None]
 
 
-def largest_of(sizes):
+def largest_of(sizes: Array):
     """Return the largest along the last dim; 0 where there is none."""
     return sizes.max(-1, initial=0)
 
 
-def bound(value):
+def bound(value: TensorState | float | None):
     """Return a tolerance, where there is one, as a tensor."""
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
 
-# --- pseudoinverse ----------------------------------------------------------------------------------------------------
-
-
 @op(name="linalg_pinv", node="LinalgPinvBackward0")
-def pseudoinverse(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
+def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
     if hermitian:
@@ -61,7 +58,7 @@ def pseudoinverse(xp, input, atol: Array | None = None, rtol: Array | None = Non
     return (right.mT * inverse[..., None, :]) @ left.mT
 
 
-def check_pinv(array) -> None:
+def check_pinv(array: Array) -> None:
     """Raise PyTorch's error for what has no pseudoinverse."""
     if array.ndim < 2 or array.dtype.char not in "fd":
         name = from_numpy_dtype(array.dtype).old_name
@@ -71,12 +68,12 @@ def check_pinv(array) -> None:
         )
 
 
-@pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what leaves the range of the input, P = out")
-def pseudoinverse_input(grad, input, out):
-    return pseudoinverse_gradient(grad, input, out)
+pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what leaves the range of the input, P = out")(
+    lambda grad, input, out: pseudoinverse_gradient(grad, input, out)
+)
 
 
-def pseudoinverse_gradient(grad, matrix, inverse):
+def pseudoinverse_gradient(grad: Array, matrix: Array, inverse: Array):
     """Return the gradient of a matrix A from that of its pseudoinverse P.
 
     Source: Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems, 1973.
@@ -94,7 +91,9 @@ def pseudoinverse_gradient(grad, matrix, inverse):
 
 
 @composite_function
-def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
+def linalg_pinv(
+    input: TensorState, rcond: float | None = None, hermitian: bool = False, *, atol=None, rtol: float | None = None
+):
     """Return the pseudoinverses of matrices.
 
     Shapes: input (…, m, n) -> (…, n, m)
@@ -109,13 +108,13 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return pseudoinverse(input, bound(atol), bound(rtol), hermitian)
 
 
-def pinverse(input, rcond=1e-15):
+def pinverse(input: TensorState, rcond: float = 1e-15):
     """Return the pseudoinverses of matrices; the old form of `linalg.pinv`."""
     return linalg_pinv(input, rcond)
 
 
 @op(name="linalg_matrix_rank")
-def count_of_values(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
+def count_of_values(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """How many singular values are not 0."""
     check_matrix("torch.linalg.matrix_rank", input, "input")
     if input.dtype.char not in "fd":
@@ -130,7 +129,7 @@ def count_of_values(xp, input, atol: Array | None = None, rtol: Array | None = N
 
 
 @composite_function
-def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
+def linalg_matrix_rank(input: TensorState, tol=None, hermitian: bool = False, *, atol=None, rtol: float | None = None):
     """Return how many singular values are not 0, as int64.
 
     Shapes: input (…, m, n) -> (…)
@@ -145,8 +144,6 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
     return count_of_values(input, bound(atol), bound(rtol), hermitian)
 
 
-# --- least squares ----------------------------------------------------------------------------------------------------
-
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
@@ -157,7 +154,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
     differentiable=(0, 1),
     returns=return_types.linalg_lstsq,
 )
-def least_squares(xp, input, b, rcond: float | None = None, driver: str = "gelsy"):
+def least_squares(xp, input: Array, b: Array, rcond: float | None = None, driver: str = "gelsy"):
     """The X of least norm with the least ‖A · X − B‖, the squares that are left, the rank, the singular values."""
     check_least_squares(input, b, driver)
     vector = is_vector(input.shape, b.shape)
@@ -178,7 +175,7 @@ def least_squares(xp, input, b, rcond: float | None = None, driver: str = "gelsy
     return (found[..., 0] if vector else found), left_over, ranks, values
 
 
-def check_least_squares(a, b, driver: str) -> None:
+def check_least_squares(a: Array, b: Array, driver: str) -> None:
     """Raise PyTorch's error for equations of which no least squares can be found."""
     name = "torch.linalg.lstsq"
     if a.ndim < 2:
@@ -208,7 +205,9 @@ def check_least_squares(a, b, driver: str) -> None:
 @least_squares.derivative(
     "input", "b", formula="b: Pᵀ · ∂X, P the pseudoinverse; input: P's gradient ∂X · bᵀ; and 2 · rest · ∂r"
 )
-def least_squares_inputs(grad, input, b, out, input_shape, b_shape, ops):
+def least_squares_inputs(
+    grad: Sequence[Array | None], input: Array, b: Array, out: Sequence[Array], input_shape: Shape, b_shape: Shape, ops
+):
     found, (grad_solution, grad_rest) = out[0], grad
     if is_vector(input_shape, b_shape):
         b, found = b[..., None], found[..., None]
@@ -220,7 +219,7 @@ def least_squares_inputs(grad, input, b, out, input_shape, b_shape, ops):
     return ops.sum_to_size(grad_a, input_shape), grad_b.reshape(b_shape)
 
 
-def equation_gradients(grad_solution, grad_rest, input, b, found, ops):
+def equation_gradients(grad_solution: Array | None, grad_rest: Array | None, input: Array, b: Array, found: Array, ops):
     """Return the gradients of A and B from those of the solution and of the squares that are left."""
     grad_a = grad_b = None
     if grad_solution is not None:
@@ -234,7 +233,7 @@ def equation_gradients(grad_solution, grad_rest, input, b, found, ops):
     return grad_a, grad_b
 
 
-def linalg_lstsq(input, b, rcond=None, *, driver=None):
+def linalg_lstsq(input: TensorState, b: TensorState, rcond=None, *, driver: str | None = None):
     """Return (solution, residuals, rank, singular_values) of the least squares problem min ‖input · X − b‖.
 
     Of all best solutions it is the one of least norm.

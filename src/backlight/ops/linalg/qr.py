@@ -1,7 +1,10 @@
 """QR factors: A = Q · R."""
 
+from collections.abc import Sequence
+
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, zeros
 from backlight.system.user_warnings import warn_once
@@ -12,7 +15,7 @@ MODES = ("reduced", "complete", "r")
 
 
 @op(name="linalg_qr", node="LinalgQrBackward0", outputs=2, returns=return_types.linalg_qr)
-def orthogonal_factor(xp, A, mode: str = "reduced"):  # noqa: N803 - PyTorch's name
+def orthogonal_factor(xp, A: Array, mode: str = "reduced"):
     """The factors Q and R; Q without elements for mode "r"."""
     check_matrix("linalg.qr", A)
     check_float("linalg.qr", A)
@@ -25,7 +28,7 @@ def orthogonal_factor(xp, A, mode: str = "reduced"):  # noqa: N803 - PyTorch's n
 
 
 @orthogonal_factor.derivative("A", formula="[∂Q + Q · copy(R · ∂Rᵀ − ∂Qᵀ · Q)] · R⁻ᵀ, copy: lower triangle to upper")
-def orthogonal_factor_input(grad, out, mode, ops):
+def orthogonal_factor_input(grad: Sequence[Array | None], out: Sequence[Array], mode: str, ops):
     vectors, upper = out
     rows, columns = vectors.shape[-2] if vectors.ndim > 1 else None, upper.shape[-1]
     check_differentiable(mode, rows, columns)
@@ -41,7 +44,7 @@ def orthogonal_factor_input(grad, out, mode, ops):
     return left if columns == count else ops.cat([left, vectors @ grad_rest], -1)
 
 
-def check_differentiable(mode: str, rows, columns: int) -> None:
+def check_differentiable(mode: str, rows: int, columns: int) -> None:
     """Raise PyTorch's error for factors of which the gradient is not defined."""
     if mode == "r":
         raise GraphError(
@@ -55,7 +58,7 @@ def check_differentiable(mode: str, rows, columns: int) -> None:
         )
 
 
-def linalg_qr(A, mode="reduced"):  # noqa: N803 - PyTorch's name
+def linalg_qr(A: TensorState, mode: str = "reduced"):
     """Return (Q, R): orthonormal columns and an upper triangular matrix, with Q · R = A.
 
     Shapes: A (…, m, n) -> (…, m, k), (…, k, n) with k = min(m, n); "complete": (…, m, m), (…, m, n)
@@ -63,7 +66,7 @@ def linalg_qr(A, mode="reduced"):  # noqa: N803 - PyTorch's name
     return orthogonal_factor(A, mode)
 
 
-def qr(input, some=True):
+def qr(input: TensorState, some: bool = True):
     """Return (Q, R) with Q · R = input; the old form of `linalg.qr`."""
     warn_once(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
@@ -75,7 +78,7 @@ def qr(input, some=True):
 
 
 @op(node="GeqrfBackward0", outputs=2, returns=return_types.geqrf)
-def geqrf(xp, input):
+def geqrf(xp, input: Array):
     """Return (a, tau): R, with below its diagonal the reflectors whose product Q is (see `linalg.householder_product`).
 
     Shapes: input (…, m, n) -> (…, m, n), (…, min(m, n))
@@ -87,5 +90,5 @@ def geqrf(xp, input):
 
 
 @geqrf.derivative("input", formula="none: PyTorch has none either")
-def geqrf_input(grad):
+def geqrf_input(grad: Sequence[Array | None]):
     raise UnsupportedError("the derivative for 'geqrf' is not implemented.\n  linalg.qr has one")

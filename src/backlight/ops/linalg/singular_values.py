@@ -1,16 +1,19 @@
 """Singular values: A = U · diag(S) · Vᵀ."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import LinAlgError, ShapeError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
 
 __all__ = ["svd"]
 
 
-def decomposed(xp, input, full_matrices: bool, compute_uv: bool = True):
+def decomposed(xp, input: Array, full_matrices: bool, compute_uv: bool = True):
     """Return NumPy's singular value decomposition, or raise PyTorch's error where it does not converge."""
     if xp.isinf(input).any():
         return around_infinities(xp, input, full_matrices, compute_uv)  # LAPACK's loop may never end
@@ -53,7 +56,7 @@ def not_converged(input) -> LinAlgError:
 
 
 @op(name="linalg_svd", node="LinalgSvdBackward0", outputs=3, returns=return_types.linalg_svd)
-def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's name
+def decomposition(xp, A: Array, full_matrices: bool = True):
     """The singular vectors and values: U, S, Vᵀ."""
     check_matrix("linalg.svd", A)
     check_float("linalg.svd", A)
@@ -61,7 +64,7 @@ def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's 
 
 
 @decomposition.derivative("A", formula="of S: U · diag(∂S) · Vᵀ; of U and V by s_j² − s_i², see svd_gradient")
-def decomposition_input(grad, out, full_matrices, ops):
+def decomposition_input(grad: Sequence[Array | None], out: Sequence[Array], full_matrices: bool, ops):
     left, sizes, right = out
     count = sizes.shape[-1]
     grad_left, grad_sizes, grad_right = grad
@@ -105,12 +108,12 @@ def svd_gradient(grad_left, grad_sizes, grad_right, left, sizes, right, ops):
     return found
 
 
-def added(total, part):
+def added(total: Array | None, part: Array):
     """Return a sum of which the first part may be missing."""
     return part if total is None else total + part
 
 
-def linalg_svd(A, full_matrices=True, *, driver=None):  # noqa: N803 - PyTorch's name
+def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver=None):
     """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, k), (…, n, n) with k = min(m, n); with full_matrices=False (…, m, k), (…, k),
@@ -123,7 +126,7 @@ def linalg_svd(A, full_matrices=True, *, driver=None):  # noqa: N803 - PyTorch's
     return decomposition(A, full_matrices)
 
 
-def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
+def linalg_svdvals(A: TensorState, *, driver=None):
     """Return the singular values, from the largest down.
 
     Shapes: A (…, m, n) -> (…, min(m, n))
@@ -135,7 +138,7 @@ def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
     return plain(decomposed(np, A._data, False, False))
 
 
-def svd(input, some=True, compute_uv=True):
+def svd(input: TensorState, some: bool = True, compute_uv: bool = True):
     """Return (U, S, V) with input = U · diag(S) · Vᵀ; the old form of `linalg.svd`.
 
     Args:

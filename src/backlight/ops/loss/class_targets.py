@@ -10,21 +10,21 @@ __all__ = []
 LONG, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 
 
-def class_numbers(target):
+def class_numbers(target: np.ndarray):
     """Return the target of each position, as int64."""
     if target.ndim != 1:
         target = target.reshape(-1)
     return target if target.dtype == LONG else target.astype(LONG)
 
 
-def class_rows(array):
+def class_rows(array: np.ndarray):
     """Return (positions, classes) of an array (classes,), (batch, classes) or (batch, classes, …)."""
     if array.ndim <= 2:
         return array if array.ndim == 2 else array[None]
     return np.moveaxis(array, 1, -1).reshape((array.size // (array.shape[1] or 1), array.shape[1]))
 
 
-def class_weights(target, weight, ignore_index, classes, kind):
+def class_weights(target: np.ndarray, weight: np.ndarray | None, ignore_index: int, classes: int, kind: np.dtype):
     """Return the target of each position, 0 where ignored, and its weight, 0 where ignored; None if all weigh 1."""
     target = target.reshape(-1)
     if 0 <= ignore_index < classes or not all_between(target, classes):
@@ -34,12 +34,12 @@ def class_weights(target, weight, ignore_index, classes, kind):
     return target, None if weight is None else weight.astype(kind)[target]
 
 
-def all_between(numbers, limit: int) -> bool:
+def all_between(numbers: np.ndarray, limit: int) -> bool:
     """Tell whether all integers of an array are at least 0 and below the limit."""
     return not numbers.size or (numbers.min() >= 0 and numbers.max() < limit)
 
 
-def check_classes(input, target, weight, ignore_index) -> None:
+def check_classes(input: np.ndarray, target: np.ndarray, weight: np.ndarray | None, ignore_index: int) -> None:
     """Raise PyTorch's error unless each target is one of the input's classes: IndexError, or as `check_target`."""
     check_target(input, target, weight)
     classes = input.shape[min(input.ndim - 1, 1)]
@@ -48,7 +48,7 @@ def check_classes(input, target, weight, ignore_index) -> None:
         raise problem
 
 
-def check_target(input, target, weight) -> None:
+def check_target(input: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
     """Raise PyTorch's error unless target and weight fit the input.
 
     Raises:
@@ -69,7 +69,7 @@ def check_target(input, target, weight) -> None:
         )
 
 
-def _check_target_shape(input, target) -> None:
+def _check_target_shape(input: np.ndarray, target: np.ndarray) -> None:
     if input.ndim > 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
         found = target.shape[0] if target.ndim else 1
         raise ValueProblem(
@@ -86,7 +86,7 @@ def _check_target_shape(input, target) -> None:
         raise ShapeError(f"Expected target size {wanted}, got {list(target.shape)}; one class for each position")
 
 
-def wrong_class(target, classes: int, ignore_index: int) -> DimError | None:
+def wrong_class(target: np.ndarray, classes: int, ignore_index: int) -> DimError | None:
     """Return PyTorch's error for a target that is no class, None if each is one."""
     wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)]
     if not wrong.size:

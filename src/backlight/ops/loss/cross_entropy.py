@@ -1,11 +1,13 @@
 """Losses for classes: cross-entropy and negative log-likelihood."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
 from backlight.kernels.loss import class_losses
@@ -24,21 +26,20 @@ from backlight.ops.nn.linear import linear
 from backlight.ops.nn.softmax import check_float, log_softmax
 from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
+from backlight.sizes import Shape
 
 __all__ = []
 
-# --- by class numbers -------------------------------------------------------------------------------------------------
-
 
 def cross_entropy(
-    input,
-    target,
-    weight=None,
+    input: TensorState,
+    target: TensorState,
+    weight: TensorState | None = None,
     size_average=None,
-    ignore_index=-100,
+    ignore_index: int = -100,
     reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ):
     """Return −log softmax(input) at the target classes.
 
@@ -127,7 +128,7 @@ def linear_cross_entropy(
     ).to(kind)
 
 
-def _reduced(losses, weights, reduction, shape):
+def _reduced(losses: Array, weights: Array | None, reduction: str, shape: Sequence[int]):
     """Return the loss, and the factors that turn its gradient into that of each position."""
     one = losses.dtype.type(1)
     if weights is not None:
@@ -142,7 +143,9 @@ def _reduced(losses, weights, reduction, shape):
     return mean, share if weights is None else weights * share
 
 
-def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing):
+def _cross_entropy_forward(
+    input: Array, target: Array, weight: Array, reduction: str, ignore_index: int, smoothing: float
+):
     """−weight · log softmax at the target; maxima, sums of exponentials and shares in the loss for backward."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
     check_target(input, target, weight)
@@ -155,7 +158,9 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
     return rounded(out.reshape(target.shape) if reduction == "none" else out, input.dtype), scales, factors
 
 
-def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
+def _cross_entropy_gradient(
+    grad: Array, input: Array, target: Array, weight: Array, scales: Array, factors: Array, smoothing: float
+):
     """grad · factor · (softmax − 1 at the target)."""
     flat = class_rows(widened(input))
     found = class_losses.class_gradients(
@@ -166,38 +171,36 @@ def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smooth
     return rounded(found if found.shape == input.shape else found.reshape(input.shape), grad.dtype)
 
 
-@op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax at the target, for one row or rows."""
+def _cross_entropy(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+    """−log softmax at the target; the classes are in dim 1 of inputs with more than one."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
+
+
+KEPT = ("scales", "factors")
+cross_entropy_of_classes = op(_cross_entropy, name="cross_entropy", node="NllLossBackward0", keeps=KEPT)
+cross_entropy_of_maps = op(_cross_entropy, name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=KEPT)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(grad, input, target, weight, scales, factors, xp):
-    return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
-
-
-@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("scales", "factors"))
-def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax over dim 1 at the target, for inputs with more dims."""
-    return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
-
-
 @cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(grad, input, target, weight, scales, factors, xp):
+def cross_entropy_input(
+    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, xp
+):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
 @cross_entropy_of_classes.decomposition
 @cross_entropy_of_maps.decomposition
-def cross_entropy_decomposition(input, target, weight, reduction, ignore_index):
+def cross_entropy_decomposition(
+    input: TensorState, target: TensorState, weight: TensorState | None, reduction: str, ignore_index: int
+):
     logs = log_softmax(input, min(input.ndim - 1, 1))
     return nll(logs, target, weight, reduction, ignore_index)
 
 
-@op(node="AddBackward0", keeps=("scales", "factors"))
+@op(node="AddBackward0", keeps=KEPT)
 def smoothed_cross_entropy(
-    xp, input, target, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
+    xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
 ):
     """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
     return _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing)
@@ -207,7 +210,9 @@ def smoothed_cross_entropy(
     "input",
     formula="grad · factor · ((1 − s) · (softmax(input) − 1 at the target) + s / classes · Σ (softmax(input) − 1))",
 )
-def smoothed_cross_entropy_input(grad, input, target, weight, scales, factors, smoothing, xp):
+def smoothed_cross_entropy_input(
+    grad: Array, input: Array, target: Array, weight: Array | None, scales: Array, factors: Array, smoothing: float, xp
+):
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing)
 
 
@@ -238,53 +243,32 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return by_class(input, target, weight, reduction, ignore_index)
 
 
-def _nll_forward(xp, input, target, weight, reduction, ignore_index):
-    target = owned(target)
-    check_classes(input, target, weight, ignore_index)
-    flat = class_rows(widened(input))
-    classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
-    out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
-    return rounded(out, input.dtype), factors
+def _declare_nll(name: str, node: str, kernel: str):
+    """Declare the op for rows or for maps; they differ by their names only."""
+
+    @op(name=name, node=node, keeps=("factors",), tangent="linear", resting=("input",), refuse=no_integers(kernel))
+    def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+        """−weight · input at the target; the classes are in dim 1 of inputs with more than one."""
+        target = owned(target)
+        check_classes(input, target, weight, ignore_index)
+        flat = class_rows(widened(input))
+        classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
+        out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
+        return rounded(out, input.dtype), factors
+
+    @nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
+    def nll_input(grad: Array, target: Array, input_shape: Shape, factors: Array, ignore_index: int, ops):
+        return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+
+    return nll
 
 
-@op(
-    name="nll_loss",
-    node="NllLossBackward0",
-    keeps=("factors",),
-    tangent="linear",
-    resting=("input",),
-    refuse=no_integers("nll_loss_out_frame"),
-)
-def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
-
-
-@nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_input(grad, target, input_shape, factors, ignore_index, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
-
-
-@op(
-    name="nll_loss2d",
-    node="NllLoss2DBackward0",
-    keeps=("factors",),
-    tangent="linear",
-    resting=("input",),
-    refuse=no_integers("nll_loss2d_forward_out_frame"),
-)
-def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target, classes in dim 1."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
-
-
-@nll_of_maps.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_of_maps_input(grad, target, input_shape, factors, ignore_index, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+nll = _declare_nll("nll_loss", "NllLossBackward0", "nll_loss_out_frame")
+nll_of_maps = _declare_nll("nll_loss2d", "NllLoss2DBackward0", "nll_loss2d_forward_out_frame")
 
 
 @op(name="spread_over_classes", node="NllLossBackwardBackward0", tangent="linear")
-def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+def spread_over_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
     out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
     classes = target.reshape(-1)
@@ -296,12 +280,12 @@ def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: i
 
 
 @spread_over_classes.derivative("input", formula="−grad · factor at the target")
-def spread_over_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+def spread_over_classes_input(grad: Array, target: Array, factors: Array, input_shape: Shape, ignore_index: int, ops):
     return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
 
 
 @op(name="take_of_classes", node="NllLossBackwardBackward0", tangent="linear")
-def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+def take_of_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
     classes = target.reshape(-1)
     counted = classes != ignore_index
@@ -310,19 +294,18 @@ def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
 
 
 @take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+def take_of_classes_input(grad: Array, target: Array, factors: Array, input_shape: Shape, ignore_index: int, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-# --- by probabilities -------------------------------------------------------------------------------------------------
-
-
-def _class_factor(weight, input):
+def _class_factor(weight: TensorState, input: TensorState):
     """Return the weights in a shape that multiplies the input's class dim."""
     return weight.reshape((-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
 
 
-def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing):
+def _cross_entropy_of_probabilities(
+    input: TensorState, target: TensorState, weight: TensorState, reduction: str, label_smoothing: float
+):
     """−Σ target · log softmax(input), averaged over positions (the weights do not count in the mean)."""
     if not is_float(target._data.dtype):
         name = from_numpy_dtype(target._data.dtype).old_name

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
@@ -20,13 +20,15 @@ FAR = -1e30  # stands for log 0 where a gradient is taken: −∞ − (−∞) w
 
 
 @op(name="ctc_loss", keeps=("alphas",))
-def alignment_loss(xp, log_probs, alignment: Alignment, zero_infinity: bool):
+def alignment_loss(xp, log_probs: Array, alignment: Alignment, zero_infinity: bool):
     """The negative log-likelihood of each text."""
     return ctc.forward(log_probs, alignment)
 
 
 @alignment_loss.derivative("log_probs", formula="grad · (exp(log_probs) − the probability of each label at each frame)")
-def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infinity, xp):
+def alignment_loss_log_probs(
+    grad: Array, out: Array, log_probs: Array, alphas: Array, alignment: Alignment, zero_infinity: bool, xp
+):
     gradients = ctc.gradients(log_probs, out, alphas, alignment)
     if zero_infinity:
         gradients[:, xp.isinf(out)] = 0
@@ -34,7 +36,7 @@ def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infin
 
 
 @alignment_loss.decomposition
-def alignment_loss_decomposition(log_probs, alignment, zero_infinity):
+def alignment_loss_decomposition(log_probs: TensorState, alignment: Alignment, zero_infinity: bool):
     """Return the losses by the same recursion on tensors.
 
     Σ exp(log_probs) is added, since PyTorch's gradient is that of the loss behind a log_softmax.
@@ -53,11 +55,8 @@ def alignment_loss_decomposition(log_probs, alignment, zero_infinity):
     return where(losses > -FAR / 2, 0.0, losses) if zero_infinity else losses
 
 
-def _constant(array):
+def _constant(array: Array):
     return wrap(np.array(array))
-
-
-# --- what users call --------------------------------------------------------------------------------------------------
 
 
 @composite_function
@@ -106,7 +105,7 @@ def _numbers(*lengths) -> list[np.ndarray]:
 _WHERE = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
-def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
+def _checked(log_probs: Array, targets: Array, frames: Array, lengths: Array, blank: int) -> Alignment:
     """Return what is aligned, or raise PyTorch's error."""
     if not log_probs.size:
         raise ShapeError("log_probs tensor must not be empty")
@@ -138,7 +137,7 @@ def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
     return ctc.states_of(texts, frames, lengths, blank)
 
 
-def _label_sequences(targets, lengths) -> np.ndarray:
+def _label_sequences(targets: Array, lengths: Array) -> np.ndarray:
     """Return the texts as (batch, longest)."""
     if targets.ndim not in (1, 2):
         raise ShapeError(

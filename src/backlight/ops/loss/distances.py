@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.ops.number_operands import require_floats
 from backlight.ops.reduction.norms import cdist, pairwise
@@ -14,7 +14,7 @@ from backlight.ops.type_promotion import common_dtype, is_float
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
 
 
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+def cosine_similarity(x1: TensorState, x2: TensorState, dim: int = 1, eps: float = 1e-8):
     """Return the cosine of the angle between vectors along `dim`; other dims broadcast.
 
     x1 · x2 / (max(|x1|, eps) · max(|x2|, eps))
@@ -30,7 +30,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 
 @composite_function
-def raised_length(x, dim, eps):
+def raised_length(x: TensorState, dim: int, eps: float):
     """Return the lengths of vectors, raised to eps; the gradient is that of the length itself, as in PyTorch."""
     length = x.norm(2, dim, keepdim=True)
     values = length._data
@@ -39,12 +39,12 @@ def raised_length(x, dim, eps):
     return length
 
 
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+def pairwise_distance(x1: TensorState, x2: TensorState, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
     """Return the p-norm of x1 − x2 + eps over the last dim."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
-def pdist(input, p=2.0):
+def pdist(input: TensorState, p: float = 2.0):
     """Return the p-norm distances between all pairs of rows, row 0 with all others first.
 
     Shapes: input (n, dim) -> (n · (n − 1) / 2,)

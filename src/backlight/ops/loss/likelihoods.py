@@ -9,6 +9,7 @@ import warnings
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.loss.regression_losses import reduced, reduced_and_rounded, reduction_of, share
@@ -39,7 +40,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 
 @op(name="binary_cross_entropy", refuse=no_integers("binary_cross_entropy"))
-def binary_entropy(xp, input, target, weight: Array | None, reduction: str):
+def binary_entropy(xp, input: Array, target: Array, weight: Array | None, reduction: str):
     """The cross-entropy of probabilities, reduced."""
     if target.dtype != input.dtype:
         names = from_numpy_dtype(target.dtype).old_name, from_numpy_dtype(input.dtype).old_name
@@ -73,7 +74,7 @@ def binary_entropy_both(grad, input, target, weight, input_shape, reduction, nee
 
 
 @binary_entropy.decomposition
-def binary_entropy_decomposition(input, target, weight, reduction):
+def binary_entropy_decomposition(input: TensorState, target: TensorState, weight: TensorState | None, reduction: str):
     losses = (target - 1) * (1 - input).log().clamp_min(-100) - target * input.log().clamp_min(-100)
     return reduced(losses if weight is None else losses * weight, reduction)
 
@@ -103,7 +104,7 @@ def binary_cross_entropy_with_logits(
 
 
 @op(name="binary_cross_entropy_with_logits")
-def logistic_entropy(xp, input, target, weight: Array | None, pos_weight: Array | None, reduction: str):
+def logistic_entropy(xp, input: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str):
     """(1 − t) · x + (1 + (w − 1) · t) · log(1 + exp(−x)), reduced; w is pos_weight."""
     x, t = widened(input), widened(target)
     softplus = xp.logaddexp(x.dtype.type(0), -x)
@@ -134,7 +135,9 @@ def logistic_entropy_both(grad, input, target, weight, pos_weight, input_shape, 
 
 
 @logistic_entropy.decomposition
-def logistic_entropy_decomposition(input, target, weight, pos_weight, reduction):
+def logistic_entropy_decomposition(
+    input: TensorState, target: TensorState, weight: TensorState | None, pos_weight: TensorState | None, reduction: str
+):
     softplus = (-input).clamp_min(0) + (-input.abs()).exp().log1p()
     if pos_weight is not None:
         softplus = softplus * ((pos_weight - 1) * target + 1)
@@ -142,7 +145,7 @@ def logistic_entropy_decomposition(input, target, weight, pos_weight, reduction)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean"):
     """Return log(1 + exp(−target · input)) for targets of 1 and −1.
 
     Raises:
@@ -161,7 +164,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 @op(name="soft_margin_loss", promote="same")
-def logistic_margin(xp, input, target, reduction: str):
+def logistic_margin(xp, input: Array, target: Array, reduction: str):
     """log(1 + exp(−target · input)), reduced."""
     product = widened(target) * widened(input)
     return reduced_and_rounded(xp.logaddexp(product.dtype.type(0), -product), reduction, input.dtype)
@@ -178,7 +181,7 @@ def logistic_margin_both(grad, input, target, input_shape, target_shape, reducti
 
 
 @logistic_margin.decomposition
-def logistic_margin_decomposition(input, target, reduction):
+def logistic_margin_decomposition(input: TensorState, target: TensorState, reduction: str):
     product = input * target
     return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
 

@@ -1,6 +1,7 @@
 """Losses that require a margin between scores: ranking, hinge, triplet."""
 
 from backlight.dispatch.dispatcher import composite_function
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.elementwise.activations import logsigmoid, relu
 from backlight.ops.elementwise.where_clamp import where
@@ -59,16 +60,16 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 
 def triplet_margin_loss(
-    anchor,
-    positive,
-    negative,
-    margin=1.0,
-    p=2.0,
-    eps=1e-6,
-    swap=False,
+    anchor: TensorState,
+    positive: TensorState,
+    negative: TensorState,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
     size_average=None,
     reduce=None,
-    reduction="mean",
+    reduction: str = "mean",
 ):
     """Return max(0, margin + |anchor − positive| − |anchor − negative|) in the p-norm.
 
@@ -76,7 +77,7 @@ def triplet_margin_loss(
         swap: measure the negative from the positive if it is nearer to that.
     """
 
-    def distance(a, b):
+    def distance(a: TensorState, b: TensorState):
         return pairwise_distance(a, b, p, eps)
 
     reduction = reduction_of(reduction, size_average, reduce)
@@ -110,10 +111,9 @@ def triplet_margin_with_distance_loss(
     return reduced((margin + near - far).clamp_min(0), reduction)
 
 
-# --- several classes --------------------------------------------------------------------------------------------------
-
-
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multilabel_soft_margin_loss(
+    input: TensorState, target: TensorState, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+):
     """Return the binary cross-entropy of sigmoid(input) for targets of 0 and 1, averaged over the last dim."""
     reduction = reduction_of(reduction, size_average, reduce)
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
@@ -154,7 +154,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduced(losses.reshape(target._data.shape) if reduction == "none" else losses, reduction)
 
 
-def _check_targets(target, classes: int) -> None:
+def _check_targets(target: TensorState, classes: int) -> None:
     found = target._data
     if found.size and not (found.min() >= 0 and found.max() < classes):
         raise ShapeError(
@@ -163,7 +163,9 @@ def _check_targets(target, classes: int) -> None:
 
 
 @composite_function
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(
+    input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean"
+):
     """Return Σ max(0, 1 − input[target] + input[other]) over targets and other classes, divided by the classes.
 
     Args:

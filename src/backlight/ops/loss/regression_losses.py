@@ -6,9 +6,13 @@ runs on arrays, and create_graph differentiates the decomposition next to it.
 
 import math
 import warnings
+from collections.abc import Sequence
 
-from backlight.codegen.declaration import op
+import numpy as np
+
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.number_operands import no_integers
@@ -45,19 +49,19 @@ def _old_names(size_average, reduce) -> str:
     return "sum" if size_average is False else "mean"
 
 
-def reduced(losses, reduction: str):
+def reduced(losses: Array, reduction: str):
     """Return the mean or the sum of losses, or the losses themselves: arrays or tensors."""
     if reduction == "mean":
         return losses.mean()
     return losses.sum() if reduction == "sum" else losses
 
 
-def share(grad, reduction: str, shape):
+def share(grad: Array, reduction: str, shape: Sequence[int]):
     """Return the gradient that each element's loss gets."""
     return grad / math.prod(shape) if reduction == "mean" and math.prod(shape) else grad
 
 
-def same_size(input, target):
+def same_size(input: TensorState, target: TensorState):
     """Return both, expanded to one shape, after PyTorch's warning if they had two."""
     if input._data.shape == target._data.shape:
         return input, target
@@ -71,30 +75,27 @@ def same_size(input, target):
     return broadcast_tensors(input, target)
 
 
-def both_signs(grad_both, needs, kind, other_kind):
+def both_signs(grad_both: Array, needs: Sequence[bool], kind: np.dtype, other_kind: np.dtype):
     """Return the gradient of the first input and its negative for the second, where they are needed."""
     return rounded(grad_both, kind) if needs[0] else None, rounded(-grad_both, other_kind) if needs[1] else None
 
 
-def reduced_and_rounded(losses, reduction: str, kind):
+def reduced_and_rounded(losses: Array, reduction: str, kind: np.dtype):
     """Reduce an array of losses and round it to its dtype."""
     return rounded(reduced(losses, reduction), kind)
 
 
-def _check_weight(weight, input) -> None:
+def _check_weight(weight: TensorState, input: TensorState) -> None:
     if weight._data.shape != input._data.shape:
         raise ValueProblem(
             f"Weights and input must have the same size. Got {list(weight._data.shape)} and {list(input._data.shape)}"
         )
 
 
-def _weighted(losses, weight, reduction: str):
+def _weighted(losses: TensorState, weight: TensorState, reduction: str):
     """Reduce losses times weights; the mean divides by the sum of the weights."""
     losses = losses * weight
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
-
-
-# --- squared ----------------------------------------------------------------------------------------------------------
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -113,7 +114,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 @op(name="mse_loss", promote="same")
-def squared_error(xp, input, target, reduction: str):
+def squared_error(xp, input: Array, target: Array, reduction: str):
     """(input − target)², reduced."""
     if not is_float(input.dtype):
         name = from_numpy_dtype(input.dtype).old_name
@@ -125,20 +126,17 @@ def squared_error(xp, input, target, reduction: str):
     return rounded(total / difference.size if reduction == "mean" else total, input.dtype)
 
 
-@squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")
-def squared_error_input(grad, input, target, input_shape, reduction):
-    return (input - target) * (share(grad, reduction, input_shape) * 2)
+squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")(
+    lambda grad, input, target, input_shape, reduction: (input - target) * (share(grad, reduction, input_shape) * 2)
+)
+squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")(
+    lambda grad, input, target, input_shape, reduction: (target - input) * (share(grad, reduction, input_shape) * 2)
+)
 
 
-@squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")
-def squared_error_target(grad, input, target, input_shape, reduction):
-    return (target - input) * (share(grad, reduction, input_shape) * 2)
-
-
-# --- absolute ---------------------------------------------------------------------------------------------------------
-
-
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", weight=None
+):
     """Return |input − target|, by default its mean; arguments as `mse_loss`."""
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = same_size(input, target)
@@ -148,7 +146,9 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, reduction)
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
+):
     """Return d² / (2 · beta) where d = |input − target| is below beta, else d − beta / 2."""
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = same_size(input, target)
@@ -160,7 +160,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 @op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
-def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
+def smooth_absolute_error(xp, input: Array, target: Array, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))
     near = xp.minimum(distance, beta)
@@ -174,13 +174,13 @@ def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta
 
 
 @smooth_absolute_error.decomposition
-def smooth_absolute_error_decomposition(input, target, reduction, beta):
+def smooth_absolute_error_decomposition(input: TensorState, target: TensorState, reduction: str, beta: float):
     distance = (input - target).abs()
     near = distance.clamp_max(beta)
     return reduced(near * (distance - near * 0.5) / beta, reduction)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(input: TensorState, target: TensorState, reduction: str = "mean", delta: float = 1.0, weight=None):
     """Return d² / 2 where d = |input − target| is at most delta, else delta · (d − delta / 2)."""
     reduction = reduction_of(reduction)
     input, target = same_size(input, target)
@@ -193,7 +193,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 @op(name="huber_loss", promote="same", refuse=no_integers("huber_cpu"))
-def huber_error(xp, input, target, reduction: str, delta: float):
+def huber_error(xp, input: Array, target: Array, reduction: str, delta: float):
     """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
     distance = xp.abs(widened(input) - widened(target))
     near = xp.minimum(distance, delta)
@@ -207,7 +207,7 @@ def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, 
 
 
 @huber_error.decomposition
-def huber_error_decomposition(input, target, reduction, delta):
+def huber_error_decomposition(input: TensorState, target: TensorState, reduction: str, delta: float):
     distance = (input - target).abs()
     near = distance.clamp_max(delta)
     return reduced(near * (distance - near * 0.5), reduction)

@@ -5,21 +5,25 @@ Window i of n over a dim of size s runs from ⌊i · s / n⌋ to ⌈(i + 1) · s
 in turn, so adaptive means are one small matrix product a dim.
 """
 
+from collections.abc import Sequence
 from math import prod
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
 from backlight.ops.nn.pooling import largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
-from backlight.sizes import check_storage
+from backlight.sizes import Shape, check_storage
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
 
 
-def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
+def _wanted_sizes(
+    name: str, output_size: int | Sequence[int | None], shape: Sequence[int], dims: int
+) -> tuple[int, ...]:
     """Return the size of each dim pooled over; None keeps a size."""
     if output_size is None:
         return tuple(shape[-dims:])
@@ -36,30 +40,27 @@ def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
     return found
 
 
-# --- the mean ---------------------------------------------------------------------------------------------------------
-
-
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
     @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0", tangent="linear", resting=("input",))
-    def adaptive_avg_pool(xp, input, output_size: tuple):
+    def adaptive_avg_pool(xp, input: Array, output_size: tuple):
         """Return the mean of each adaptive window."""
         out = pooling.means_in_bins(widened(stacked(input, dims)), output_size)
         return rounded(out.reshape(input.shape[: input.ndim - dims] + output_size), input.dtype)
 
     @adaptive_avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
-    def adaptive_avg_pool_input(grad, input_shape, output_size, ops):
+    def adaptive_avg_pool_input(grad: Array, input_shape: Shape, output_size: tuple, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d_backward")(grad, input_shape, output_size)
 
     @op(name=f"adaptive_avg_pool{dims}d_backward", node=f"AdaptiveAvgPool{dims}DBackwardBackward0", tangent="linear")
-    def adaptive_avg_pool_backward(xp, grad_output, input_sizes: tuple, output_size: tuple):
+    def adaptive_avg_pool_backward(xp, grad_output: Array, input_sizes: tuple, output_size: tuple):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
         return rounded(pooling.shared_in_bins(stack, sizes).reshape(input_sizes), grad_output.dtype)
 
     @adaptive_avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
-    def adaptive_avg_pool_backward_grad_output(grad, output_size, ops):
+    def adaptive_avg_pool_backward_grad_output(grad: Array, output_size: tuple, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d")(grad, output_size)
 
     return adaptive_avg_pool
@@ -68,7 +69,7 @@ def _declare_mean(dims: int):
 _MEAN = {2: _declare_mean(2), 3: _declare_mean(3)}
 
 
-def _mean(dims: int, input, output_size):
+def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]):
     name = f"adaptive_avg_pool{dims}d"
     shape, kind = input._data.shape, input._data.dtype
     if kind.kind in "iub":
@@ -94,17 +95,14 @@ def adaptive_avg_pool1d(input, output_size):
     return _mean(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: TensorState, output_size: int | Sequence[int | None]):
     """Return the means of windows over the last two dims, as many as `output_size` says; None keeps a size."""
     return _mean(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: TensorState, output_size: int | Sequence[int | None]):
     """Return the means of windows over the last three dims, as many as `output_size` says; None keeps a size."""
     return _mean(3, input, output_size)
-
-
-# --- the largest ------------------------------------------------------------------------------------------------------
 
 
 def _declare_max(dims: int):
@@ -118,12 +116,12 @@ def _declare_max(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def adaptive_max_pool(xp, input, output_size: tuple):
+    def adaptive_max_pool(xp, input: Array, output_size: tuple):
         """Return the largest element of each adaptive window, and where in its plane it lies."""
         return largest_as(pooling.largest_in_bins(widened(stacked(input, dims)), output_size), input, dims)
 
     @adaptive_max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def adaptive_max_pool_input(grad, places, input_shape, output_size, ops):
+    def adaptive_max_pool_input(grad: Array, places: Array, input_shape: Shape, output_size: tuple, ops):
         return ops.add_at_places(grad, places, input_shape, True)
 
     return adaptive_max_pool
@@ -132,7 +130,7 @@ def _declare_max(dims: int):
 _MAX = {2: _declare_max(2), 3: _declare_max(3)}
 
 
-def _largest(dims: int, input, output_size):
+def _largest(dims: int, input: TensorState, output_size: int | Sequence[int]):
     """Return the largest elements of adaptive windows and where they are."""
     name = f"adaptive_max_pool{dims}d"
     shape, kind = input._data.shape, input._data.dtype
@@ -147,7 +145,7 @@ def _largest(dims: int, input, output_size):
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-def adaptive_max_pool1d(input, output_size):
+def adaptive_max_pool1d(input: TensorState, output_size: int | Sequence[int]):
     """Return the largest elements of `output_size` windows over the last dim, and where along it they lie.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size), twice
@@ -158,26 +156,23 @@ def adaptive_max_pool1d(input, output_size):
     return _largest(1, input, output_size)
 
 
-def adaptive_max_pool2d(input, output_size, return_indices=False):
+def adaptive_max_pool2d(input: TensorState, output_size: int | Sequence[int | None], return_indices: bool = False):
     """Return the largest elements of windows over the last two dims, as many as `output_size` says."""
     both = _largest(2, input, output_size)
     return both if return_indices else both[0]
 
 
-def adaptive_max_pool3d(input, output_size, return_indices=False):
+def adaptive_max_pool3d(input: TensorState, output_size: int | Sequence[int | None], return_indices: bool = False):
     """Return the largest elements of windows over the last three dims, as many as `output_size` says."""
     both = _largest(3, input, output_size)
     return both if return_indices else both[0]
-
-
-# --- back from the largest --------------------------------------------------------------------------------------------
 
 
 def _declare_unpool(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
     @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", keeps=("places",), tangent="linear")
-    def max_unpool(xp, input, indices, output_size: tuple):
+    def max_unpool(xp, input: Array, indices: Array, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)
         check_storage((*input.shape[: input.ndim - dims], *output_size), input.itemsize)
@@ -191,7 +186,7 @@ def _declare_unpool(dims: int):
         return out, places
 
     @max_unpool.derivative("input", formula="grad at the places")
-    def max_unpool_input(grad, places, ops):
+    def max_unpool_input(grad: Array, places: Array, ops):
         return ops.taken_at_places(grad, places)
 
     return max_unpool
@@ -219,7 +214,9 @@ def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size
     return _UNPOOL[2](input.unsqueeze(-2), indices.unsqueeze(-2), (1, *wanted)).squeeze(-2)
 
 
-def _checked_output(output_size, plain, stride, dims: int) -> tuple[int, ...]:
+def _checked_output(
+    output_size: Sequence[int], plain: Sequence[int], stride: Sequence[int], dims: int
+) -> tuple[int, ...]:
     found = tuple(output_size)
     found = found[2:] if len(found) == dims + 2 else found
     if len(found) != dims:
@@ -248,13 +245,17 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool2d(
+    input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
+):
     """Put the results of `max_pool2d` back where they came from; see `max_unpool1d`."""
     require_floats("max_unpool2d", input)
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool3d(
+    input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
+):
     """Put the results of `max_pool3d` back where they came from; see `max_unpool1d`."""
     require_floats("max_unpool3d", input)
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -13,14 +13,14 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg.matrix_products import matmul
 from backlight.kernels.nn import varlen_attention
 from backlight.kernels.reduction import rows
 from backlight.ops.linalg.matrix_products import check_stacks, not_a_tensor
-from backlight.ops.nn.softmax import along
+from backlight.ops.nn.softmax import softmax_along
 from backlight.ops.random.dropout import check_probability, kept
 from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import is_float
@@ -64,7 +64,7 @@ def _dropout_factors(query, key, p: float):
     return wrap(found / (1 - p) if p < 1 else found)
 
 
-def _check(query, key, value, attn_mask, is_causal) -> None:
+def _check(query: TensorState, key: TensorState, value: TensorState, attn_mask, is_causal: bool) -> None:
     try:
         q, k, v = query._data, key._data, value._data
     except AttributeError:
@@ -101,7 +101,7 @@ def _check(query, key, value, attn_mask, is_causal) -> None:
         )
 
 
-def _repeated_heads(query, tensor):
+def _repeated_heads(query: TensorState, tensor: TensorState):
     """Return key or value with each head repeated so that there are as many as the query has."""
     wanted, found = query._data.shape[-3], tensor._data.shape[-3]
     if wanted == found:
@@ -130,7 +130,7 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
     return rounded(matmul(weights, wide_value), query.dtype), probabilities
 
 
-def check_rows(key, value) -> None:
+def check_rows(key: Array, value: Array) -> None:
     """Raise PyTorch's error unless there is one value for each key."""
     if key.shape[-2] != value.shape[-2]:
         count = math.prod(value.shape[:-2])
@@ -170,7 +170,7 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
     return g_query, g_key, g_value, g_mask
 
 
-def _fitting(grad, like):
+def _fitting(grad: Array, like: Array):
     """Sum a gradient over broadcast dims, and round it to the dtype of its input."""
     return rounded(sum_to_shape(grad, like.shape) if grad.shape != like.shape else grad, like.dtype)
 
@@ -184,15 +184,12 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
         boolean = attn_mask._data.dtype.kind == "b"
         scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
     blind = probabilities.sum(-1, keepdim=True) == 0
-    found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    found = softmax_along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return (found if factors is None else found * factors) @ value
 
 
-# --- texts laid end to end --------------------------------------------------------------------------------------------
-
-
 @op(name="ragged_attention", keeps=("logs",))
-def ragged_attention(xp, qkv, lengths: tuple, heads: int):
+def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 
     Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side -> (tokens, heads · dim)
@@ -208,21 +205,21 @@ def ragged_attention(xp, qkv, lengths: tuple, heads: int):
     return rounded(out, qkv.dtype), logs
 
 
-def _scale(qkv, heads: int) -> float:
+def _scale(qkv: Array, heads: int) -> float:
     return 1 / math.sqrt(qkv.shape[1] // (3 * heads) or math.inf)
 
 
 @ragged_attention.derivative(
     "qkv", formula="with p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p) · scale: s · k; sᵀ · q; pᵀ · grad"
 )
-def ragged_attention_qkv(grad, qkv, lengths, heads, logs, xp):
+def ragged_attention_qkv(grad: Array, qkv: Array, lengths: tuple, heads: int, logs: Array, xp):
     scale = _scale(qkv, heads)
     found = varlen_attention.ragged_attention_gradient(widened(grad), widened(qkv), logs, lengths, heads, scale)
     return rounded(found, qkv.dtype)
 
 
 @ragged_attention.decomposition
-def ragged_attention_decomposition(qkv, lengths, heads, logs):
+def ragged_attention_decomposition(qkv: TensorState, lengths: tuple, heads: int, logs: Array):
     by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
     seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
     return cat(seen)

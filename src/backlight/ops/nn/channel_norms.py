@@ -1,6 +1,7 @@
 """Layers that normalise channels: batch norm, instance norm, group norm."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.provenance import user_place
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import channels
@@ -17,9 +18,6 @@ from backlight.ops.number_operands import no_integers
 from backlight.sizes import Size
 
 __all__ = ["group_norm"]
-
-
-# --- groups -----------------------------------------------------------------------------------------------------------
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
@@ -40,7 +38,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     resting={"weight": ("weight",)},
     refuse=no_integers("GroupNormKernelImpl"),
 )
-def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
+def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
     x, scale, shift = np.ascontiguousarray(widened(input)), widened(weight), widened(bias)
@@ -54,11 +52,15 @@ def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_g
     "bias",
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
-def native_group_norm_all(grad, input, weight, mean, inverse, needs, xp):
+def native_group_norm_all(
+    grad: Array, input: Array, weight: Array | None, mean: Array, inverse: Array, needs: tuple[bool, ...], xp
+):
     return _gradients(grad, input, weight, mean, inverse, False, needs)
 
 
-def _gradients(grad, input, weight, mean, inverse, fixed, needs):
+def _gradients(
+    grad: Array, input: Array, weight: Array | None, mean: Array, inverse: Array, fixed: bool, needs: Sequence[bool]
+):
     """Return the gradients of input, weight and bias that are needed, in the dtype of grad."""
     wide, x = np.ascontiguousarray(widened(grad)), np.ascontiguousarray(widened(input))
     found = channels.channels_gradients(wide, x, mean, inverse, widened(weight), fixed, needs)
@@ -66,7 +68,9 @@ def _gradients(grad, input, weight, mean, inverse, fixed, needs):
 
 
 @native_group_norm.decomposition
-def native_group_norm_decomposition(input, weight, bias, num_groups, eps):
+def native_group_norm_decomposition(
+    input: TensorState, weight: TensorState | None, bias: TensorState | None, num_groups: int, eps: float
+):
     batch = input.shape[0]
     groups = input.reshape((batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     centred = groups - groups.mean(2, keepdim=True)
@@ -81,7 +85,7 @@ def _scaled_and_shifted(normal, weight, bias):
     return normal if bias is None else normal + bias.reshape(shape)
 
 
-def check_groups(input, weight, bias, num_groups: int) -> None:
+def check_groups(input: Array, weight: Array | None, bias: Array | None, num_groups: int) -> None:
     """Raise PyTorch's error unless the channels fall into groups, and weight and bias have one number for each."""
     if input.ndim < 2:
         raise ShapeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
@@ -100,9 +104,6 @@ def check_groups(input, weight, bias, num_groups: int) -> None:
                 f"shape {list(array.shape)} and input of shape {shape}"
             )
     check_parameter_dtypes(input, (weight, bias))
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
 
 
 def batch_norm(
@@ -161,7 +162,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
 )
 def native_batch_norm(
     xp,
-    input,
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     running_mean: Array | None,
@@ -218,7 +219,7 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
     check_parameter_dtypes(input._data, tuple(one if one is None else one._data for one in parameters))
 
 
-def check_several(shape, what: str, shown=None) -> None:
+def check_several(shape: Sequence[int], what: str, shown: Sequence[int] | None = None) -> None:
     """Raise PyTorch's error if statistics would be taken of a single number."""
     if shape[0] * math.prod(shape[2:]) == 1:
         size = Size(shown or shape)
@@ -227,15 +228,15 @@ def check_several(shape, what: str, shown=None) -> None:
 
 @composite_function
 def instance_norm(
-    input,
+    input: TensorState,
     running_mean=None,
     running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-5,
-    cudnn_enabled=True,
+    weight: TensorState | None = None,
+    bias: TensorState | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
 ):
     """Normalise each channel of each example over space, then scale and shift the channel.
 
@@ -246,7 +247,7 @@ def instance_norm(
     shape = input._data.shape
     batch, channels = shape[:2]
 
-    def for_each(vector):
+    def for_each(vector: TensorState | None):
         return None if vector is None else vector.repeat(batch)
 
     means, variances = for_each(running_mean), for_each(running_var)

@@ -6,6 +6,7 @@ gradient for w is `convolution_weight(grad, x)`, linear in both. A transposed co
 exchanged. So all orders of derivative are these ops again.
 """
 
+from collections.abc import Sequence
 from numbers import Integral
 
 from backlight.codegen.declaration import Array, op
@@ -30,9 +31,6 @@ __all__ = [
 ]
 
 
-# --- the op -----------------------------------------------------------------------------------------------------------
-
-
 @op(
     name="convolution",
     node="ConvolutionBackward0",
@@ -42,8 +40,8 @@ __all__ = [
 )
 def convolve(
     xp,
-    input,
-    weight,
+    input: Array,
+    weight: Array,
     bias: Array | None,
     stride: tuple,
     padding: tuple,
@@ -81,19 +79,15 @@ def convolve_weight(grad, input, weight_shape, stride, padding, dilation, transp
     return ops.convolution_weight(at, seen, weight_shape[2:], stride, padding, dilation, groups)
 
 
-@convolve.derivative("bias", formula="Σ grad over batch and places")
-def convolve_bias(grad, ops):
-    return ops.sum(grad, (0, *range(2, len(grad.shape))))
-
-
-@convolve.tangent("bias")
-def convolve_bias_tangent(tangent, weight):
-    return tangent.reshape((-1,) + (1,) * (weight.ndim - 2))
+convolve.derivative("bias", formula="Σ grad over batch and places")(
+    lambda grad, ops: ops.sum(grad, (0, *range(2, len(grad.shape))))
+)
+convolve.tangent("bias")(lambda tangent, weight: tangent.reshape((-1,) + (1,) * (weight.ndim - 2)))
 
 
 @op(node="ConvolutionBackwardBackward0", tangent="multilinear")
 def convolution_weight(
-    xp, grad_output, input, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
+    xp, grad_output: Array, input: Array, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ):
     """The gradient of a convolution for its weight: Σ over batch and places of grad · what the kernel saw there."""
     found = patches.weight_gradient(widened(grad_output), widened(input), kernel, stride, padding, dilation, groups)
@@ -110,9 +104,6 @@ def convolution_weight_grad_output(grad, input, grad_output_shape, stride, paddi
 def convolution_weight_input(grad, grad_output, input_shape, kernel, stride, padding, dilation, groups, ops):
     more = missing_sizes(input_shape[2:], grad_output.shape[2:], kernel, stride, padding, dilation)
     return ops.convolution(grad_output, grad, None, stride, padding, dilation, True, more, groups)
-
-
-# --- what users call --------------------------------------------------------------------------------------------------
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
@@ -133,7 +124,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return convolve(input, weight, bias, stride, padding, dilation, bool(transposed), output_padding, groups)
 
 
-def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
+def as_tuple(name: str, value: int | Sequence[int], dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
     if isinstance(value, Integral):
         return (int(value),) * dims
@@ -152,7 +143,7 @@ def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
     return found
 
 
-def _batched(name: str, dims: int, input, weight):
+def _batched(name: str, dims: int, input: TensorState, weight: TensorState):
     """Return the input with a batch dim, and whether one was added."""
     if not isinstance(input, TensorState) or not isinstance(weight, TensorState):
         raise not_a_tensor(name, input=input, weight=weight)
@@ -177,7 +168,7 @@ def _plain(dims: int, input, weight, bias, stride, padding, dilation, groups):
     return out.squeeze(0) if added else out
 
 
-def _named_padding(input, kernel, stride, padding: str, dilation):
+def _named_padding(input: TensorState, kernel: Sequence[int], stride: int, padding: str, dilation: int):
     """Return the input, padded where one side needs more, and the padding that both sides need."""
     if padding == "valid":
         return input, 0

@@ -1,11 +1,18 @@
 """The sizes of convolutions, and what PyTorch refuses of inputs, weights, biases and options."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.linalg.matrix_products import big_name, small_name
 from backlight.ops.number_operands import no_kernel
 
 
-def places_of(sizes, kernel, stride, padding, dilation) -> tuple[int, ...]:
+def places_of(
+    sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
     """Return at how many places a kernel fits into each dim."""
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation)
@@ -26,14 +33,14 @@ def missing_sizes(sizes, places, kernel, stride, padding, dilation) -> tuple[int
     return tuple(wanted - found for wanted, found in zip(sizes, plain))
 
 
-def cropped(value, shape):
+def cropped(value: np.ndarray, shape: Sequence[int]):
     """Return the corner of a tensor or an array that has this shape."""
     if tuple(value.shape) == tuple(shape):
         return value
     return value[tuple(slice(size) for size in shape)]
 
 
-def _check_kind(kind, dims: int, transposed: bool) -> None:
+def _check_kind(kind: np.dtype, dims: int, transposed: bool) -> None:
     """Raise PyTorch's error, in the name of its kernel, for a dtype that convolutions do not take."""
     if kind.kind == "b" or (transposed and kind.kind in "iu" and kind.itemsize < 8):
         volume = "slow_conv_transpose3d_out_cpu" if transposed else "compute_columns3d"
@@ -70,7 +77,7 @@ def check(input, weight, bias, stride, padding, dilation, transposed, output_pad
         raise ShapeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}")
 
 
-def _check_bias_dtype(input, bias) -> None:
+def _check_bias_dtype(input: np.ndarray, bias: TensorState | None) -> None:
     if bias is not None and bias._data.dtype != input.dtype:
         names = [small_name(array.dtype) for array in (input, bias._data)]
         raise ShapeError(
@@ -78,7 +85,7 @@ def _check_bias_dtype(input, bias) -> None:
         )
 
 
-def _check_spread_bias(input, bias) -> None:
+def _check_spread_bias(input: np.ndarray, bias: TensorState | None) -> None:
     """Refuse the bias dtypes that PyTorch refuses for a transposed convolution: over one or two dims it casts."""
     if bias is None or bias._data.dtype == input.dtype:
         return
@@ -110,7 +117,9 @@ def _check_options(stride, padding, dilation, transposed, output_padding, groups
         raise ShapeError(f"output padding must be smaller than either stride or dilation, but got {listed}")
 
 
-def _check_channels(shape, sizes, bias, transposed, groups) -> None:
+def _check_channels(
+    shape: Sequence[int], sizes: Sequence[int], bias: TensorState | None, transposed: bool, groups: int
+) -> None:
     given = f"Given transposed={int(transposed)}" if transposed else f"Given groups={groups}"
     if sizes[0] < groups:
         raise ShapeError(

@@ -7,16 +7,18 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.nn.pooling import flat_places
+from backlight.sizes import Shape
 
 __all__ = []
 
 _NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
-def _starts(samples, size: int, kernel: int, count: int) -> np.ndarray:
+def _starts(samples: Array, size: int, kernel: int, count: int) -> np.ndarray:
     """Return where the windows along one dim start: (batch, channels) -> (batch, channels, count)."""
     numbers = np.arange(count)
     step = samples.dtype.type(size - kernel) / samples.dtype.type(max(count - 1, 1))
@@ -36,7 +38,7 @@ def _declare(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def fractional_max_pool(xp, input, random_samples, kernel_size: tuple, output_size: tuple):
+    def fractional_max_pool(xp, input: Array, random_samples: Array, kernel_size: tuple, output_size: tuple):
         """Return the largest element of each window, and where in its plane it lies."""
         sizes = input.shape[-dims:]
         planes = input if input.ndim == dims + 2 else input.reshape((1, *input.shape))
@@ -57,7 +59,7 @@ def _declare(dims: int):
         return (values, indices), flat_places(indices, dims, prod(sizes))
 
     @fractional_max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def fractional_max_pool_input(grad, places, input_shape, ops):
+    def fractional_max_pool_input(grad: Array, places: Array, input_shape: Shape, ops):
         return ops.add_at_places(grad, places, input_shape, True)
 
     return fractional_max_pool
@@ -66,7 +68,7 @@ def _declare(dims: int):
 _OPS = {2: _declare(2), 3: _declare(3)}
 
 
-def pool_fractionally(input, random_samples, kernel: tuple, output_size: tuple):
+def pool_fractionally(input: TensorState, random_samples: TensorState, kernel: tuple, output_size: tuple):
     """Return the largest elements of windows at drawn places, and where they lie.
 
     Shapes: input (batch, channels, *sizes) or without batch, random_samples (batch, channels, dims)
@@ -95,7 +97,7 @@ def pool_fractionally(input, random_samples, kernel: tuple, output_size: tuple):
     return _OPS[dims](input, random_samples, kernel, output_size)
 
 
-def _check_samples(input, samples, dims: int) -> None:
+def _check_samples(input: Array, samples: Array, dims: int) -> None:
     """Raise PyTorch's error unless there is a number for each channel and dim."""
     batch, channels = (1, *input.shape)[-dims - 2 : -dims] if input.ndim == dims + 1 else input.shape[:2]
     if input.dtype != samples.dtype:

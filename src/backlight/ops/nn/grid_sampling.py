@@ -1,12 +1,13 @@
 """Sampling at the places of a grid, and grids of affine maps (see NOTE [Samples])."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import grid_samples
@@ -15,7 +16,7 @@ from backlight.kernels.nn.grid_samples import Sampling
 __all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
 
-def _planes(array) -> np.ndarray:
+def _planes(array: Array) -> np.ndarray:
     """Return an array (batch, channels, *sizes) as (batch, channels, positions)."""
     return np.ascontiguousarray(array).reshape((*array.shape[:2], prod(array.shape[2:])))
 
@@ -24,7 +25,7 @@ def _declare(dims: int):
     """Declare the op for pictures or volumes; they differ by their names only."""
 
     @op(name=f"grid_sampler_{dims}d", node=f"GridSampler{dims}DBackward0", resting=("input", "grid"))
-    def grid_sample(xp, input, grid, how: Sampling):
+    def grid_sample(xp, input: Array, grid: Array, how: Sampling):
         """Return the input's values at the places of the grid."""
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = grid_samples.taps_of(points, input.shape[2:], how)
@@ -34,7 +35,7 @@ def _declare(dims: int):
     @grid_sample.derivative(
         "input", "grid", formula="grad · each element's weight; Σ grad · input · the weights' slopes"
     )
-    def grid_sample_both(grad, input, grid, how, needs, xp):
+    def grid_sample_both(grad: Array, input: Array, grid: Array, how: Sampling, needs: tuple[bool, ...], xp):
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = grid_samples.taps_of(points, input.shape[2:], how)
         for_planes, for_grid = grid_samples.gradients(
@@ -46,7 +47,7 @@ def _declare(dims: int):
         )
 
     @grid_sample.decomposition
-    def grid_sample_decomposition(input, grid, how):
+    def grid_sample_decomposition(input: TensorState, grid: TensorState, how: Sampling):
         sizes, shape = input.shape[2:], grid.shape
         points = grid.reshape((shape[0], prod(shape[1:-1]), dims))
         change = points - points.detach()  # zeros that carry the gradient
@@ -75,7 +76,9 @@ def _fractions(taps, change, dims: int) -> list:
 _OPS = {2: _declare(2), 3: _declare(3)}
 
 
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(
+    input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
+):
     """Return the input's values at the places of a grid.
 
     Shapes: input (batch, channels, *sizes), grid (batch, *new sizes, dims) -> (batch, channels, *new sizes)
@@ -105,13 +108,13 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def _check_mode(name: str, value, known: str) -> None:
+def _check_mode(name: str, value: float, known: str) -> None:
     """Refuse a number that stands for no mode: PyTorch does not look at it, and returns what the memory held."""
     if value not in (0, 1, 2):
         raise ShapeError(f"grid_sampler(): {name} must be {known}, got {value}")
 
 
-def _check(input, grid, mode: int) -> None:
+def _check(input: Array, grid: Array, mode: int) -> None:
     shapes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.shape[:1] != grid.shape[:1]:
         raise ShapeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
@@ -142,10 +145,7 @@ def _check(input, grid, mode: int) -> None:
         )
 
 
-# --- affine grids -----------------------------------------------------------------------------------------------------
-
-
-def _base(size, align_corners: bool, kind) -> np.ndarray:
+def _base(size: Sequence[int], align_corners: bool, kind: np.dtype) -> np.ndarray:
     """Return the coordinates of each element, the last dim's first, and a 1: (elements, dims + 1)."""
     axes = []
     for count in size[2:]:
@@ -156,7 +156,7 @@ def _base(size, align_corners: bool, kind) -> np.ndarray:
 
 
 @op(tangent="linear")
-def affine_grid_generator(xp, theta, size: tuple, align_corners: bool):
+def affine_grid_generator(xp, theta: Array, size: tuple, align_corners: bool):
     """The places to which affine maps take the elements of a picture or a volume of `size`.
 
     Shapes: theta (batch, dims, dims + 1) -> (batch, *size[2:], dims)
@@ -171,18 +171,18 @@ def affine_grid_generator(xp, theta, size: tuple, align_corners: bool):
     return rounded(places.reshape((size[0], *size[2:], len(size) - 2)), theta.dtype)
 
 
-@affine_grid_generator.derivative("theta", formula="Σ over elements of grad · (coordinates, 1)")
-def affine_grid_generator_theta(grad, size, align_corners, ops):
-    return ops.affine_grid_generator_backward(grad, size, align_corners)
+affine_grid_generator.derivative("theta", formula="Σ over elements of grad · (coordinates, 1)")(
+    lambda grad, size, align_corners, ops: ops.affine_grid_generator_backward(grad, size, align_corners)
+)
 
 
 @op(tangent="linear")
-def affine_grid_generator_backward(xp, grad_output, size: tuple, align_corners: bool):
+def affine_grid_generator_backward(xp, grad_output: Array, size: tuple, align_corners: bool):
     """Σ over elements of grad_output · (coordinates, 1)."""
     wide = widened(grad_output).reshape((size[0], prod(size[2:]), len(size) - 2))
     return rounded(wide.swapaxes(1, 2) @ _base(size, align_corners, wide.dtype), grad_output.dtype)
 
 
-@affine_grid_generator_backward.derivative("grad_output", formula="the grid of grad")
-def affine_grid_generator_backward_grad_output(grad, size, align_corners, ops):
-    return ops.affine_grid_generator(grad, size, align_corners)
+affine_grid_generator_backward.derivative("grad_output", formula="the grid of grad")(
+    lambda grad, size, align_corners, ops: ops.affine_grid_generator(grad, size, align_corners)
+)

@@ -1,27 +1,29 @@
 """Patches as columns and back (unfold, fold), and channels laid out as pixels."""
 
+from collections.abc import Sequence
 from math import prod
 
-from backlight.codegen.declaration import op
+import numpy as np
+
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import patches
 from backlight.ops.nn.convolution_sizes import places_of
 from backlight.ops.nn.pooling_sizes import numbers_of
 from backlight.ops.number_operands import no_integers, no_kernel
+from backlight.sizes import Shape
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 
 
-# --- patches ----------------------------------------------------------------------------------------------------------
-
-
-def _refuse_whole_numbers(kind):
+def _refuse_whole_numbers(kind: np.dtype):
     return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
 
 
 @op(node="Im2ColBackward0", tangent="linear", refuse=_refuse_whole_numbers)
-def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
+def im2col(xp, input: Array, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input
     places = places_of(stack.shape[2:], kernel_size, stride, padding, dilation)
@@ -32,24 +34,26 @@ def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, strid
 
 
 @im2col.derivative("input", formula="grad's columns added where they were seen")
-def im2col_input(grad, input_shape, kernel_size, dilation, padding, stride, ops):
+def im2col_input(
+    grad: Array, input_shape: Shape, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple, ops
+):
     return ops.col2im(grad, tuple(input_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
 @op(node="Col2ImBackward0", tangent="linear")
-def col2im(xp, input, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
+def col2im(xp, input: Array, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return zeros with each column added where the kernel stood."""
     places = places_of(output_size, kernel_size, stride, padding, dilation)
     channels = input.shape[-2] // prod(kernel_size)
     columns = widened(input).reshape((prod(input.shape[:-2]), channels, *kernel_size, *places))
     full = [size + 2 * before for size, before in zip(output_size, padding)]
-    out = patches.added(columns, stride, dilation, full)[patches.inside(padding, output_size)]
+    out = patches.added(columns, stride, dilation, full)[patches.unpadded(padding, output_size)]
     return rounded(out.reshape((*input.shape[:-2], channels, *output_size)), input.dtype)
 
 
-@col2im.derivative("input", formula="what the kernel sees of grad at each place")
-def col2im_input(grad, kernel_size, dilation, padding, stride, ops):
-    return ops.im2col(grad, kernel_size, dilation, padding, stride)
+col2im.derivative("input", formula="what the kernel sees of grad at each place")(
+    lambda grad, kernel_size, dilation, padding, stride, ops: ops.im2col(grad, kernel_size, dilation, padding, stride)
+)
 
 
 def _pairs(name: str, **options) -> list[tuple[int, int]]:
@@ -62,7 +66,9 @@ def _pairs(name: str, **options) -> list[tuple[int, int]]:
     return list(found.values())
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: TensorState, kernel_size: Sequence[int], dilation: Sequence[int] = 1, padding: int = 0, stride: int = 1
+):
     """Return what a kernel sees at each place of a picture, a column a place.
 
     Shapes: input (batch, channels, height, width) or without batch -> (batch, channels · kernel, places)
@@ -121,11 +127,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 
-# --- channels and pixels ----------------------------------------------------------------------------------------------
-
-
 @op(tangent="linear")
-def pixel_shuffle(xp, input, upscale_factor: int):
+def pixel_shuffle(xp, input: Array, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
 
     Shapes: input (…, channels · r², height, width) -> (…, channels, height · r, width · r)
@@ -141,13 +144,13 @@ def pixel_shuffle(xp, input, upscale_factor: int):
     return xp.ascontiguousarray(parts).reshape((*lead, channels // r**2, height * r, width * r))
 
 
-@pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels")
-def pixel_shuffle_input(grad, upscale_factor, ops):
-    return ops.pixel_unshuffle(grad, upscale_factor)
+pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels")(
+    lambda grad, upscale_factor, ops: ops.pixel_unshuffle(grad, upscale_factor)
+)
 
 
 @op(tangent="linear")
-def pixel_unshuffle(xp, input, downscale_factor: int):
+def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     """Lay squares of r × r pixels out as r² channels.
 
     Shapes: input (…, channels, height · r, width · r) -> (…, channels · r², height, width)
@@ -164,12 +167,12 @@ def pixel_unshuffle(xp, input, downscale_factor: int):
     return xp.ascontiguousarray(parts).reshape((*lead, channels * r**2, height // r, width // r))
 
 
-@pixel_unshuffle.derivative("input", formula="grad's channels, laid back as squares")
-def pixel_unshuffle_input(grad, downscale_factor, ops):
-    return ops.pixel_shuffle(grad, downscale_factor)
+pixel_unshuffle.derivative("input", formula="grad's channels, laid back as squares")(
+    lambda grad, downscale_factor, ops: ops.pixel_shuffle(grad, downscale_factor)
+)
 
 
-def _checked_factor(name: str, option: str, factor: int, input) -> int:
+def _checked_factor(name: str, option: str, factor: int, input: Array) -> int:
     if input.ndim < 3:
         raise ShapeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
@@ -180,7 +183,7 @@ def _checked_factor(name: str, option: str, factor: int, input) -> int:
 
 
 @op(tangent="linear")
-def channel_shuffle(xp, input, groups: int):
+def channel_shuffle(xp, input: Array, groups: int):
     """Mix channels: take the first of each group, then the second of each, …
 
     Shapes: input (batch, channels, …) -> as input
@@ -198,9 +201,9 @@ def channel_shuffle(xp, input, groups: int):
     return xp.ascontiguousarray(parts).reshape(input.shape)
 
 
-@channel_shuffle.derivative("input", formula="grad, mixed back")
-def channel_shuffle_input(grad, input_shape, groups, ops):
-    return ops.channel_shuffle(grad, input_shape[1] // groups)
+channel_shuffle.derivative("input", formula="grad, mixed back")(
+    lambda grad, input_shape, groups, ops: ops.channel_shuffle(grad, input_shape[1] // groups)
+)
 
 
 def native_channel_shuffle(input, groups):

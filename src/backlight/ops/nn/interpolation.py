@@ -3,7 +3,9 @@
 The ops differ by their names and by how many dims they resize; kernels/nn/resampling.py computes all of them.
 """
 
-from backlight.codegen.declaration import op
+from collections.abc import Sequence
+
+from backlight.codegen.declaration import Array, op
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import resampling
@@ -22,7 +24,7 @@ def _declare(name: str, node: str):
     """Declare one of the ops."""
 
     @op(name=name, node=node, tangent="linear")
-    def upsample(xp, input, resizes: Resizes):
+    def upsample(xp, input: Array, resizes: Resizes):
         """Return the input with its last dims resized."""
         wide = widened(input)
         kind = wide.dtype.type if wide.dtype.kind == "f" else xp.float32
@@ -30,23 +32,23 @@ def _declare(name: str, node: str):
         return rounded(resampling.along_dims(wide, taps), input.dtype)
 
     @upsample.derivative("input", formula="each element's grad times its weights, added where it was taken from")
-    def upsample_input(grad, resizes, ops):
+    def upsample_input(grad: Array, resizes: Resizes, ops):
         return ops.upsample_backward(grad, resizes, name)
 
     return upsample
 
 
 @op(tangent="linear")
-def upsample_backward(xp, grad_output, resizes: Resizes, upsample: str):
+def upsample_backward(xp, grad_output: Array, resizes: Resizes, upsample: str):
     """The transpose of the resize: each gradient, times its weights, added where its element was taken from."""
     wide = widened(grad_output)
     taps = [resampling.transposed_taps(one, wide.dtype.type) for one in resizes]
     return rounded(resampling.along_dims(wide, taps), grad_output.dtype)
 
 
-@upsample_backward.derivative("grad_output", formula="grad, resized")
-def upsample_backward_grad_output(grad, resizes, upsample, ops):
-    return getattr(ops, upsample)(grad, resizes)
+upsample_backward.derivative("grad_output", formula="grad, resized")(
+    lambda grad, resizes, upsample, ops: getattr(ops, upsample)(grad, resizes)
+)
 
 
 _NAMES = {
@@ -89,14 +91,16 @@ def upsample_to(input, mode: str, sizes, scales, align_corners: bool, antialias:
     return _OPS[mode, dims](input, resizes)
 
 
-def _resize(mode: str, dims, old: int, new: int, scale, align_corners: bool, antialias: bool) -> Resize:
+def _resize(
+    mode: str, dims: int | str, old: int, new: int, scale: float | None, align_corners: bool, antialias: bool
+) -> Resize:
     """Return how one dim is resized; as in PyTorch, some kinds leave a dim that keeps its size as it is."""
     if old == new and (mode == "linear" or antialias or (mode, dims) == ("nearest", 2)):
         return Resize("same", old, new)
     return Resize(mode, old, new, align_corners, scale, antialias)
 
 
-def _check(name: str, array, mode: str, old, sizes) -> None:
+def _check(name: str, array: Array, mode: str, old: Sequence[int], sizes: Sequence[int]) -> None:
     if min((*old, *sizes)) <= 0:
         letters = ("D", "H", "W")[-len(old) :]
         given, wanted = (", ".join(f"{a}: {n}" for a, n in zip(letters, part)) for part in (old, sizes))

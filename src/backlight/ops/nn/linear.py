@@ -9,7 +9,8 @@ from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg import matrix_products
@@ -25,13 +26,14 @@ from backlight.ops.linalg.matrix_products import (
 )
 from backlight.ops.number_operands import require_no_bools
 from backlight.ops.shape.reshaping import unsafe_view
+from backlight.sizes import Shape
 
 __all__ = ["bilinear"]
 
 ndarray = np.ndarray
 
 
-def linear(input, weight, bias=None):
+def linear(input: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x · weightᵀ + bias to the last dim.
 
     Shapes: input (…, in), weight (out, in) or (in,), bias (out,) or None -> (…, out) or (…)
@@ -53,7 +55,7 @@ def linear(input, weight, bias=None):
     return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
 
 
-def _linear_in_parts(input, weight, bias):
+def _linear_in_parts(input: TensorState, weight: TensorState, bias: TensorState | None):
     """Apply a weight to a vector, a vector as weight, or a bias that broadcasts."""
     sizes = weight._data.shape
     if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
@@ -62,7 +64,7 @@ def _linear_in_parts(input, weight, bias):
     return product if bias is None else product + _expandable(bias, product)
 
 
-def _expandable(bias, product):
+def _expandable(bias: TensorState, product: TensorState):
     """Return the bias, or raise PyTorch's error if it is larger than the product it is added to."""
     wanted, found = list(product._data.shape), list(bias._data.shape)
     for dim, size in enumerate(reversed(found), 1):
@@ -76,7 +78,7 @@ def _expandable(bias, product):
     return bias
 
 
-def rows_of(input):
+def rows_of(input: Array):
     """Return an array with all dims but the last made one."""
     return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
@@ -86,14 +88,14 @@ def check_rows_and_weight(input, weight) -> None:
     check_matrices(rows_of(input), weight.T)
 
 
-def check_rows_weight_and_bias(input, weight, bias) -> None:
+def check_rows_weight_and_bias(input: Array, weight: Array, bias: Array) -> None:
     """Raise PyTorch's error unless weight and bias fit the input."""
     check_inner_sizes(rows_of(input), weight.T)
     check_sum_dtypes(bias, input, weight)
 
 
 @op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
-def linear_without_bias(xp, input, weight):
+def linear_without_bias(xp, input: Array, weight: Array):
     """Rows times the transposed weight."""
     return (
         matrix_products.linear(input, weight, None)
@@ -102,21 +104,8 @@ def linear_without_bias(xp, input, weight):
     )
 
 
-@linear_without_bias.derivative("input", formula="grad · weight")
-def linear_without_bias_input(grad, weight, input_shape, ops):
-    wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
-
-
-@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_without_bias_weight(grad, input, ops):
-    rows = input.reshape((grad.shape[0], input.shape[-1]))
-    wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
-
-
 @op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
-def linear_with_bias(xp, input, weight, bias):
+def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     """Rows times the transposed weight, plus bias."""
     kind = input.dtype
     if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize <= 2:
@@ -126,51 +115,43 @@ def linear_with_bias(xp, input, weight, bias):
     return matrix_products.linear(input, weight, bias)
 
 
+@linear_without_bias.derivative("input", formula="grad · weight")
 @linear_with_bias.derivative("input", formula="grad · weight")
-def linear_with_bias_input(grad, weight, input_shape, ops):
+def linear_input(grad: Array, weight: Array, input_shape: Shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return (matrix_products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
+@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_with_bias_weight(grad, input, ops):
+def linear_weight(grad: Array, input: Array, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
     wide = grad.__class__ is ndarray and grad.itemsize > 2
     return matrix_products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
 
 
 @linear_with_bias.derivative("bias", formula="Σ grad over rows")
-def linear_with_bias_bias(grad, ops):
+def linear_with_bias_bias(grad: Array, ops):
     return matrix_products.column_sums(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.sum(grad, (0,))
 
 
-@linear_with_bias.tangent("input")
-def linear_with_bias_input_tangent(tangent, weight, ops):
-    return ops.linear_without_bias(tangent, weight)
-
-
-@linear_with_bias.tangent("weight")
-def linear_with_bias_weight_tangent(tangent, input, ops):
-    return ops.linear_without_bias(input, tangent)
-
-
-@linear_with_bias.tangent("bias")
-def linear_with_bias_bias_tangent(tangent):
-    return tangent
+linear_with_bias.tangent("input")(lambda tangent, weight, ops: ops.linear_without_bias(tangent, weight))
+linear_with_bias.tangent("weight")(lambda tangent, input, ops: ops.linear_without_bias(input, tangent))
+linear_with_bias.tangent("bias")(lambda tangent: tangent)
 
 
 @op(name="view_of_rows", node="ViewBackward0", tangent="linear")
-def view_of_rows(xp, input, size: tuple):
+def view_of_rows(xp, input: Array, size: tuple):
     """A fresh result in another shape."""
     return input.reshape(size)
 
 
-@view_of_rows.derivative("input", formula="grad in the shape of input")
-def view_of_rows_input(grad, input_shape):
-    return grad.reshape(input_shape)
+view_of_rows.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
-def bilinear(input1, input2, weight, bias=None):
+def bilinear(input1: TensorState, input2: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x1ᵀ · weight · x2 + bias to the last dims, one weight matrix for each output.
 
     Shapes: input1 (…, n), input2 (…, m), weight (out, n, m), bias (out,) or None -> (…, out)

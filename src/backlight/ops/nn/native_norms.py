@@ -30,7 +30,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 
 @composite_function
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803 - PyTorch's names
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
     Args:

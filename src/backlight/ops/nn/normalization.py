@@ -1,11 +1,13 @@
 """Layers that bring activations to mean 0 and variance 1."""
 
+from collections.abc import Sequence
 from math import prod
 
 from numpy import ascontiguousarray, dtype, zeros
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import finfo, float32, from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import row_norms
@@ -37,7 +39,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     keeps=("mean", "inverse"),
     resting=("input", "weight", "bias"),
 )
-def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
+def native_layer_norm(
+    xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5
+):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
     x, size = ascontiguousarray(widened(input)), prod(normalized_shape)
@@ -66,14 +70,14 @@ def _gradients(grad, input, weight, mean, inverse, shape, needs):
     )
 
 
-def _columns(array):
+def _columns(array: Array | None):
     """Return weight or bias as one number a column, in float32 if it holds halves."""
     if array is None or (array.ndim == 1 and array.dtype.itemsize > 2):
         return array
     return _shaped(widened(array), (array.size,))
 
 
-def _shaped(array, shape):
+def _shaped(array: Array, shape: Sequence[int]):
     """Return an array in a shape: itself if it has it, so that its memory stays its own; zeros of no rows."""
     if array.shape == shape:
         return array
@@ -81,7 +85,9 @@ def _shaped(array, shape):
 
 
 @native_layer_norm.decomposition
-def native_layer_norm_decomposition(input, weight, bias, normalized_shape, eps):
+def native_layer_norm_decomposition(
+    input: TensorState, weight: TensorState | None, bias: TensorState | None, normalized_shape: tuple, eps: float
+):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     centred = input - input.mean(dims, keepdim=True)
     out = centred * ((centred * centred).mean(dims, keepdim=True) + eps).rsqrt()
@@ -89,7 +95,7 @@ def native_layer_norm_decomposition(input, weight, bias, normalized_shape, eps):
     return out if bias is None else out + bias
 
 
-def check_parameter_dtypes(input, parameters: tuple) -> None:
+def check_parameter_dtypes(input: Array, parameters: tuple) -> None:
     """Raise PyTorch's error unless parameters (arrays or None) are of the input's dtype.
 
     The parameters of halves may be float32, all of them.
@@ -111,7 +117,7 @@ def check_parameter_dtypes(input, parameters: tuple) -> None:
         raise ShapeError(f"mixed dtype (CPU): all inputs must share same datatype. {remedy[0].upper()}{remedy[1:]}")
 
 
-def check_layer_norm(input, weight, bias, normalized_shape) -> None:
+def check_layer_norm(input: Array, weight: Array | None, bias: Array | None, normalized_shape: Sequence[int]) -> None:
     """Raise PyTorch's error for shapes and dtypes that do not fit."""
     check_float(input, "LayerNormKernelImpl")
     shape = list(normalized_shape)
@@ -137,7 +143,7 @@ def check_layer_norm(input, weight, bias, normalized_shape) -> None:
         )
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(input: TensorState, normalized_shape: Sequence[int], weight: TensorState | None = None, eps=None):
     """Divide by the root of the mean square over the last dims, then scale.
 
         x / √(mean(x²) + eps) · weight
@@ -169,7 +175,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 
 @op(name="rms_norm", node="MulBackward0", keeps=("inverse",), refuse=no_integers("rms_norm"))
-def native_rms_norm(xp, input, weight: Array | None, normalized_shape: tuple, eps: float):
+def native_rms_norm(xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float):
     """x / √(mean(x²) + eps) · weight over the last dims."""
     x = ascontiguousarray(widened(input))
     out, _, inverse = row_norms.normalised(x, prod(normalized_shape), _columns(weight), None, eps, False)
@@ -184,7 +190,7 @@ def native_rms_norm_all(grad, input, weight, inverse, normalized_shape, needs, x
 
 
 @native_rms_norm.decomposition
-def native_rms_norm_decomposition(input, weight, normalized_shape, eps):
+def native_rms_norm_decomposition(input: TensorState, weight: TensorState | None, normalized_shape: tuple, eps: float):
     wide = input.float() if input.dtype.itemsize == 2 else input
     normal = wide * ((wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdim=True) + eps).rsqrt()
     if weight is None:
@@ -192,7 +198,7 @@ def native_rms_norm_decomposition(input, weight, normalized_shape, eps):
     return (normal * (weight.float() if weight.dtype.itemsize == 2 else weight)).to(input.dtype)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12):
+def normalize(input: TensorState, p: float = 2.0, dim: int = 1, eps: float = 1e-12):
     """Divide by the p-norm along `dim`, or by eps where that is larger."""
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
 
@@ -206,7 +212,7 @@ def _check_averaged(kind: dtype, dims: int) -> None:
             raise no_kernel("avg_pool3d_out_frame", kind, "convert the input with .float()")
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input: TensorState, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
     """Divide by (k + alpha · the mean square of `size` neighbouring channels) to the power beta.
 
     Shapes: input (batch, channels, …) -> as input

@@ -4,16 +4,19 @@ NOTE [Pooling over one dim]
 As in PyTorch, one dim is pooled as a plane of height 1, by the op for two dims.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
 from backlight.ops.nn.pooling_sizes import Windows, check_dims, checked_places, numbers_of, windows_of
 from backlight.ops.number_operands import no_kernel, require_floats
+from backlight.sizes import Shape
 
 __all__ = [
     "avg_pool1d",
@@ -24,12 +27,12 @@ __all__ = [
 ]
 
 
-def stacked(array, dims: int):
+def stacked(array: Array, dims: int):
     """Return an array with exactly two dims before those pooled over."""
     return array if array.ndim == dims + 2 else array.reshape((1, *array.shape))
 
 
-def largest_as(found, input, dims: int):
+def largest_as(found: Sequence[Array], input: Array, dims: int):
     """Return the largest elements, their indices and their flat places, with the input's dims and dtype."""
     values, indices, places = found
     if input.ndim != dims + 2:
@@ -37,11 +40,8 @@ def largest_as(found, input, dims: int):
     return (rounded(values, input.dtype), indices), places
 
 
-# --- what derivatives share -------------------------------------------------------------------------------------------
-
-
 @op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
-def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
+def add_at_places(xp, input: Array, places: Array, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
     if overlap or input.dtype.kind == "f":
         return pooling.added_at(input, places, sizes)
@@ -50,23 +50,20 @@ def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
     return out
 
 
-@add_at_places.derivative("input", formula="grad at the places")
-def add_at_places_input(grad, places, ops):
-    return ops.taken_at_places(grad, places)
+add_at_places.derivative("input", formula="grad at the places")(
+    lambda grad, places, ops: ops.taken_at_places(grad, places)
+)
 
 
 @op(node="GatherBackward0", tangent="linear")
-def taken_at_places(xp, input, places):
+def taken_at_places(xp, input: Array, places: Array):
     """The elements at flat places."""
     return xp.take(input, places)
 
 
-@taken_at_places.derivative("input", formula="grad added at the places")
-def taken_at_places_input(grad, places, input_shape, ops):
-    return ops.add_at_places(grad, places, input_shape, True)
-
-
-# --- the largest ------------------------------------------------------------------------------------------------------
+taken_at_places.derivative("input", formula="grad added at the places")(
+    lambda grad, places, input_shape, ops: ops.add_at_places(grad, places, input_shape, True)
+)
 
 
 def _declare_max(dims: int):
@@ -80,14 +77,14 @@ def _declare_max(dims: int):
         differentiable=(0,),
         keeps=("places",),
     )
-    def max_pool(xp, input, windows: Windows):
+    def max_pool(xp, input: Array, windows: Windows):
         """Return the largest element of each window, and where in its plane it lies."""
         stack = stacked(input, dims)
         found = pooling.largest_in_windows(widened(stack), windows, windows.places(stack.shape[2:]))
         return largest_as(found, input, dims)
 
     @max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
-    def max_pool_input(grad, places, input_shape, windows, ops):
+    def max_pool_input(grad: Array, places: Array, input_shape: Shape, windows: Windows, ops):
         return ops.add_at_places(grad, places, input_shape, windows.overlap)
 
     return max_pool
@@ -168,14 +165,11 @@ def max_pool3d_with_indices(
     return _largest(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-# --- the mean ---------------------------------------------------------------------------------------------------------
-
-
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
     @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear", resting=("input",))
-    def avg_pool(xp, input, windows: Windows, count_include_pad: bool, divisor_override: int | None):
+    def avg_pool(xp, input: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))
         places = windows.places(stack.shape[2:])
@@ -183,7 +177,9 @@ def _declare_mean(dims: int):
         return rounded(out if input.ndim == out.ndim else out[0], input.dtype)
 
     @avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
-    def avg_pool_input(grad, input_shape, windows, count_include_pad, divisor_override, ops):
+    def avg_pool_input(
+        grad: Array, input_shape: Shape, windows: Windows, count_include_pad: bool, divisor_override: int | None, ops
+    ):
         back = getattr(ops, f"avg_pool{dims}d_backward")
         return back(grad, input_shape, windows, count_include_pad, divisor_override)
 
@@ -197,7 +193,9 @@ def _declare_mean(dims: int):
         return rounded(out.reshape(input_sizes), grad_output.dtype)
 
     @avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
-    def avg_pool_backward_grad_output(grad, windows, count_include_pad, divisor_override, ops):
+    def avg_pool_backward_grad_output(
+        grad: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None, ops
+    ):
         return getattr(ops, f"avg_pool{dims}d")(grad, windows, count_include_pad, divisor_override)
 
     return avg_pool
@@ -256,10 +254,7 @@ def avg_pool3d(
     return _mean(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-# --- norms ------------------------------------------------------------------------------------------------------------
-
-
-def _norm(dims: int, input, norm_type, kernel_size, stride, ceil_mode):
+def _norm(dims: int, input: TensorState, norm_type: float, kernel_size: int, stride, ceil_mode: bool):
     kernel = numbers_of(f"lp_pool{dims}d", "kernel_size", kernel_size, dims)
     mean = _mean(dims, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
     return (mean.sign() * mean.abs().relu()).mul(prod(kernel)).pow(1.0 / norm_type)
@@ -270,7 +265,9 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _norm(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(
+    input: TensorState, norm_type: float, kernel_size: int | Sequence[int], stride=None, ceil_mode: bool = False
+):
     """Return (Σ x^p)^(1/p) of each window over the last two dims, p = `norm_type`."""
     return _norm(2, input, norm_type, kernel_size, stride, ceil_mode)
 

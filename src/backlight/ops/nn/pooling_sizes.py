@@ -1,5 +1,6 @@
 """Where the windows of a pooling lie: options, sizes, checks, with PyTorch's messages."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from numbers import Integral
 from typing import NamedTuple
@@ -18,11 +19,11 @@ class Windows(NamedTuple):
     dilation: tuple
     ceil_mode: bool
 
-    def places(self, sizes) -> tuple[int, ...]:
+    def places(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return how many windows there are along each dim."""
         return _places(self, tuple(sizes))
 
-    def _along(self, size, kernel, stride, padding, dilation) -> int:
+    def _along(self, size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
         free = size + 2 * padding - dilation * (kernel - 1) - 1
         count = -(-free // stride) + 1 if self.ceil_mode else free // stride + 1
         # the last window must start inside the input or the padding before it
@@ -67,7 +68,7 @@ def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bo
     return Windows(kernel, stride, padding, dilation, ceil_mode)
 
 
-def _require_positive(name: str, option: str, numbers) -> None:
+def _require_positive(name: str, option: str, numbers: Sequence[int]) -> None:
     """Raise PyTorch's error for a size, a stride or a dilation of 0 or less."""
     least = min(numbers)
     if least > 0:
@@ -90,7 +91,7 @@ def _too_much(name, pad, size, step) -> str:
     )
 
 
-def numbers_of(name: str, option: str, value, dims: int) -> tuple[int, ...]:
+def numbers_of(name: str, option: str, value: int | Sequence[int], dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
     if value.__class__ is int or isinstance(value, Integral):
         return (int(value),) * dims
@@ -122,7 +123,7 @@ def _miscounted(name: str, option: str, value, dims: int) -> str:
     return f"{name}: {option} must {either}be a single int, or a tuple of {NUMBERS[dims]}, got {tuple(value)}"
 
 
-def checked_places(name: str, windows: Windows, shape) -> tuple[int, ...]:
+def checked_places(name: str, windows: Windows, shape: Sequence[int]) -> tuple[int, ...]:
     """Return how many windows there are along each dim, or raise PyTorch's error where there are none."""
     dims = len(windows.kernel)
     sizes = shape[-dims:]
@@ -137,7 +138,7 @@ def checked_places(name: str, windows: Windows, shape) -> tuple[int, ...]:
     return places
 
 
-def check_dims(name: str, shape, dims: int) -> None:
+def check_dims(name: str, shape: Sequence[int], dims: int) -> None:
     """Raise PyTorch's error unless the shape has the dims pooled over, channels, and perhaps a batch."""
     if len(shape) in (dims + 1, dims + 2):
         _check_not_empty(name, shape, dims)
@@ -157,7 +158,7 @@ def check_dims(name: str, shape, dims: int) -> None:
         )
 
 
-def _check_not_empty(name: str, shape, dims: int) -> None:
+def _check_not_empty(name: str, shape: Sequence[int], dims: int) -> None:
     """Raise PyTorch's error for an empty dim; the batch may be empty, and for adaptive pooling some channels too."""
     if 0 not in shape:
         return
@@ -192,7 +193,7 @@ def _expected(name: str, shape, dims: int) -> str:
     )
 
 
-def check_unpooled(shape, dims: int) -> None:
+def check_unpooled(shape: Sequence[int], dims: int) -> None:
     """Raise PyTorch's error unless `max_unpool` can put elements of this shape back: PyTorch has planes and volumes."""
     dims, sizes = max(dims, 2), [*shape, *[1] * (dims == 1)]
     if len(sizes) not in (dims + 1, dims + 2):

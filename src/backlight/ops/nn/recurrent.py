@@ -8,6 +8,7 @@ gradients of the weights are one product over all rows.
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import recurrence
 from backlight.ops.shape.joining import cat
@@ -35,11 +36,8 @@ def _in_time(parts: dict):
     return cat([parts[start] for start in sorted(parts)])
 
 
-# --- plain ------------------------------------------------------------------------------------------------------------
-
-
 @op(outputs=2, keeps=("before", "states"))
-def rnn_steps(xp, rows, hidden, weight, sizes: tuple, reverse: bool, rectified: bool):
+def rnn_steps(xp, rows: Array, hidden: Array, weight: Array, sizes: tuple, reverse: bool, rectified: bool):
     """h = tanh(rows + weight · h) step by step, or max(…, 0): all h, and the last."""
     out, last, before = recurrence.plain(widened(rows), widened(hidden), widened(weight), sizes, reverse, rectified)
     return _all_rounded((out, last), rows.dtype), before, out
@@ -61,7 +59,9 @@ def rnn_steps_all(grad, hidden, weight, sizes, reverse, rectified, before, state
 
 
 @rnn_steps.decomposition
-def rnn_steps_decomposition(rows, hidden, weight, sizes, reverse, rectified):
+def rnn_steps_decomposition(
+    rows: TensorState, hidden: TensorState, weight: TensorState, sizes: tuple, reverse: bool, rectified: bool
+):
     outs = {}
     for start, count in recurrence.time_steps(sizes, reverse):
         sums = rows.narrow(0, start, count) + hidden.narrow(0, 0, count) @ weight.T
@@ -70,11 +70,10 @@ def rnn_steps_decomposition(rows, hidden, weight, sizes, reverse, rectified):
     return _in_time(outs), hidden
 
 
-# --- LSTM -------------------------------------------------------------------------------------------------------------
-
-
 @op(outputs=3, keeps=("gates", "h_before", "c_before", "bent"))
-def lstm_steps(xp, rows, hidden, cells, weight, projection: Array | None, sizes: tuple, reverse: bool):
+def lstm_steps(
+    xp, rows: Array, hidden: Array, cells: Array, weight: Array, projection: Array | None, sizes: tuple, reverse: bool
+):
     """i, f, g, o = gates of rows + weight · h; c = f · c + i · g; h = o · tanh(c), projected: all h, last h, last c."""
     out, h, c, *kept = recurrence.lstm(
         widened(rows), widened(hidden), widened(cells), widened(weight), widened(projection), sizes, reverse
@@ -116,11 +115,8 @@ def lstm_steps_decomposition(rows, hidden, cells, weight, projection, sizes, rev
     return _in_time(outs), hidden, cells
 
 
-# --- GRU --------------------------------------------------------------------------------------------------------------
-
-
 @op(outputs=2, keeps=("gates", "before", "inner"))
-def gru_steps(xp, rows, hidden, weight, bias: Array | None, sizes: tuple, reverse: bool):
+def gru_steps(xp, rows: Array, hidden: Array, weight: Array, bias: Array | None, sizes: tuple, reverse: bool):
     """r, z, n = gates of rows and of weight · h + bias; h = n + z · (h − n): all h, and the last."""
     out, h, *kept = recurrence.gru(widened(rows), widened(hidden), widened(weight), widened(bias), sizes, reverse)
     return _all_rounded((out, h), rows.dtype), *kept
@@ -145,7 +141,9 @@ def gru_steps_all(grad, hidden, weight, sizes, reverse, gates, before, inner, ne
 
 
 @gru_steps.decomposition
-def gru_steps_decomposition(rows, hidden, weight, bias, sizes, reverse):
+def gru_steps_decomposition(
+    rows: TensorState, hidden: TensorState, weight: TensorState, bias: TensorState | None, sizes: tuple, reverse: bool
+):
     outs = {}
     for start, count in recurrence.time_steps(sizes, reverse):
         state = hidden.narrow(0, 0, count)

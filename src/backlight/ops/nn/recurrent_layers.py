@@ -33,9 +33,6 @@ class Weights(NamedTuple):
         return self.input_bias + self.hidden_bias
 
 
-# --- one layer in one direction ---------------------------------------------------------------------------------------
-
-
 def through_tanh(rows, states, weights: Weights, sizes: tuple, reverse: bool):
     """Return the outputs and the last state of h_t = tanh(W · x_t + b + U · h_(t−1) + d)."""
     return rnn_steps(linear(rows, weights.input, weights.bias), *states, weights.hidden, sizes, reverse, False)
@@ -61,9 +58,6 @@ def through_gru(rows, states, weights: Weights, sizes: tuple, reverse: bool):
 THROUGH = {"LSTM": through_lstm, "GRU": through_gru, "RNN_TANH": through_tanh, "RNN_RELU": through_relu}
 
 
-# --- all layers -------------------------------------------------------------------------------------------------------
-
-
 def through_layers(through, rows, sizes: tuple, states, weights: list[Weights], directions: int, p: float) -> tuple:
     """Run all layers over packed rows: return the outputs of the last one, and the last states of each.
 
@@ -87,8 +81,6 @@ def through_layers(through, rows, sizes: tuple, states, weights: list[Weights], 
             rows = drop(rows, p)
     return rows, [stack(each) for each in zip(*found)]
 
-
-# --- PyTorch's signatures ---------------------------------------------------------------------------------------------
 
 _END = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", "hx", *_END, "batch_first")
@@ -170,9 +162,6 @@ def _with_one_state(name: str, mode: str, args: tuple, named: dict) -> tuple:
     given = _arguments(name, args, named)
     out, (last,) = _run(mode, given, [given["hx"]])
     return out, last
-
-
-# --- cells ------------------------------------------------------------------------------------------------------------
 
 
 def _check_cell(gates: int, input, states, w_ih, w_hh) -> None:

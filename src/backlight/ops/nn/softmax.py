@@ -2,8 +2,9 @@
 
 import warnings
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction import rows
@@ -14,54 +15,54 @@ from backlight.ops.type_promotion import is_float
 __all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
 
 
-def softmax(input, dim, dtype=None):
+def softmax(input: TensorState, dim: int, dtype=None):
     """Return exp(x) / Σ exp(x) along `dim`: positive numbers that add up to 1.
 
     Args:
         dtype: convert to this dtype first.
     """
-    return along(input if dtype is None else input.to(dtype), dim)
+    return softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="softmax", tangent="symmetric")
-def along(xp, input, dim: int):
+def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
     return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-@along.derivative("input", formula="out · (grad − Σ grad · out)")
-def along_input(grad, out, dim, ops):
-    return ops._softmax_backward_data(grad, out, dim)
+softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
+    lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
+)
 
 
 @op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
-def _softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: object = None):
+def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = rows.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 
-@_softmax_backward_data.derivative("grad_output", formula="output · (grad − Σ grad · output)")
-def _softmax_backward_data_grad_output(grad, output, dim, ops):
-    return ops._softmax_backward_data(grad, output, dim)
+_softmax_backward_data.derivative("grad_output", formula="output · (grad − Σ grad · output)")(
+    lambda grad, output, dim, ops: ops._softmax_backward_data(grad, output, dim)
+)
 
 
 @_softmax_backward_data.derivative(
     "output", formula="grad · (grad_output − Σ grad_output · output) − grad_output · Σ grad · output"
 )
-def _softmax_backward_data_output(grad, grad_output, output, dim, ops):
+def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array, dim: int, ops):
     first = grad * (grad_output - (grad_output * output).sum(dim, keepdims=True))
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
 
 
-def _safe_softmax(input, dim, dtype=None):
+def _safe_softmax(input: TensorState, dim: int, dtype=None):
     """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
-    return safely_along(input if dtype is None else input.to(dtype), dim)
+    return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="_safe_softmax", node="SafeSoftmaxBackward0")
-def safely_along(xp, input, dim: int):
+def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
@@ -70,55 +71,51 @@ def safely_along(xp, input, dim: int):
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
 
-@safely_along.derivative("input", formula="out · (grad − Σ grad · out)")
-def safely_along_input(grad, out, dim, ops):
-    return ops._softmax_backward_data(grad, out, dim)
+safe_softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
+    lambda grad, out, dim, ops: ops._softmax_backward_data(grad, out, dim)
+)
 
 
-def log_softmax(input, dim, dtype=None):
+def log_softmax(input: TensorState, dim: int, dtype=None):
     """Return the logarithm of softmax along `dim`, computed without taking the logarithm of small numbers.
 
     Args:
         dtype: convert to this dtype first.
     """
-    return log_along(input if dtype is None else input.to(dtype), dim)
+    return log_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
 @op(name="log_softmax")
-def log_along(xp, input, dim: int):
+def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
     return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
-@log_along.derivative("input", formula="grad − exp(out) · Σ grad")
-def log_along_input(grad, out, dim, ops):
-    return ops._log_softmax_backward_data(grad, out, dim)
-
-
-@log_along.tangent("input")
-def log_along_tangent(tangent, out, dim, ops):
-    return tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True)
+log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
+    lambda grad, out, dim, ops: ops._log_softmax_backward_data(grad, out, dim)
+)
+log_softmax_along.tangent("input")(
+    lambda tangent, out, dim, ops: tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True)
+)
 
 
 @op(name="_log_softmax_backward_data")
-def _log_softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: object = None):
+def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
     wide = rows.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 
-@_log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(output) · grad")
-def _log_softmax_backward_data_grad_output(grad, output, dim, ops):
-    return grad - (grad * ops.exp(output)).sum(dim, keepdims=True)
+_log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(output) · grad")(
+    lambda grad, output, dim, ops: grad - (grad * ops.exp(output)).sum(dim, keepdims=True)
+)
+_log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")(
+    lambda grad, grad_output, output, dim, ops: -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
+)
 
 
-@_log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")
-def _log_softmax_backward_data_output(grad, grad_output, output, dim, ops):
-    return -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
-
-
-def check_float(array, kernel: str) -> None:
+def check_float(array: Array, kernel: str) -> None:
     """Raise PyTorch's error for an array that is not floating point."""
     if not is_float(array.dtype):
         raise UnsupportedError(

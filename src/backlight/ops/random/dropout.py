@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
@@ -126,25 +126,25 @@ def native_dropout(input, p, train):
 
 
 @op(name="native_dropout", node="NativeDropoutBackward0", tangent="linear")
-def native_dropout_scaled(xp, input, mask, scale: float):
+def native_dropout_scaled(xp, input: Array, mask: Array, scale: float):
     """The elements that a mask keeps times `scale`, 0 elsewhere."""
     return input * (mask * input.dtype.type(scale))
 
 
-@native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask is False")
-def native_dropout_input(grad, mask, scale, ops):
-    return ops.native_dropout_backward(grad, mask, scale)
+native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask is False")(
+    lambda grad, mask, scale, ops: ops.native_dropout_backward(grad, mask, scale)
+)
 
 
 @op(tangent="linear")
-def native_dropout_backward(xp, grad_output, mask, scale: float):
+def native_dropout_backward(xp, grad_output: Array, mask: Array, scale: float):
     """The gradient of `native_dropout`: grad_output · scale, 0 where the mask is False."""
     return grad_output * (mask * grad_output.dtype.type(scale))
 
 
-@native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 where mask is False")
-def native_dropout_backward_grad_output(grad, mask, scale, ops):
-    return ops.native_dropout_backward(grad, mask, scale)
+native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 where mask is False")(
+    lambda grad, mask, scale, ops: ops.native_dropout_backward(grad, mask, scale)
+)
 
 
 @composite_function

@@ -1,19 +1,22 @@
 """Extremes: max, min, amax, amin, aminmax, argmax, argmin."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import flat_places, kept_shape, normalise_dim, reduced_dims, with_numpy_names
 from backlight.ops.type_promotion import INT64
+from backlight.sizes import Shape
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 
-def check_not_empty(name: str, shape, dim: int) -> None:
+def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:
     """Raise PyTorch's error for an extreme over a dim of size 0."""
     if shape and shape[dim] == 0:
         raise DimError(
@@ -22,7 +25,7 @@ def check_not_empty(name: str, shape, dim: int) -> None:
         )
 
 
-def check_any(name: str, input, kind=ShapeError) -> None:
+def check_any(name: str, input: Array, kind: type = ShapeError) -> None:
     """Raise PyTorch's error for an extreme of no elements at all."""
     if input.size == 0:
         advice = "" if kind is DimError else " Specify the reduction dim with the 'dim' argument."
@@ -32,11 +35,8 @@ def check_any(name: str, input, kind=ShapeError) -> None:
         )
 
 
-# --- what derivatives share ------------------------------------------------------------------------------------------
-
-
 @op
-def tie_weights(xp, input, extreme, dim: tuple | None = None):
+def tie_weights(xp, input: Array, extreme: Array, dim: tuple | None = None):
     """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN.
 
     The extreme may have been written to since. Where no element equals it, all is 0 without `dim`, NaN with one.
@@ -50,33 +50,45 @@ def tie_weights(xp, input, extreme, dim: tuple | None = None):
     return tied / xp.add.reduce(tied, reduced_dims(dim, input.ndim), input.dtype, None, True)
 
 
-def shared_between_ties(grad, input, out, dim, ops):
+def shared_between_ties(grad: Array, input: Array, out: Array, dim: tuple | None, ops):
     """Return the gradient of an extreme over `dim`: elements that tie for it get equal parts."""
     return grad.reshape(kept_shape(input.shape, dim)) * ops.tie_weights(input, out, () if dim is None else dim)
 
 
-def tied_tangent(tangent, input, out, dim, keepdim, ops):
+def tied_tangent(tangent: Array, input: Array, out: Array, dim: tuple | None, keepdim: bool, ops):
     """Return the tangent of an extreme over `dim`: the mean over the elements that tie for it."""
     return ops.sum(tangent * ops.tie_weights(input, out, dim), dim, keepdim)
 
 
-def tied_tangent_of_all(tangent, input, out, ops):
+def tied_tangent_of_all(tangent: Array, input: Array, out: Array, ops):
     """The same for an extreme of all elements."""
     return (tangent * ops.tie_weights(input, out, None)).sum()
 
 
-def picked_tangent(tangent, out, dim, keepdim, ops):
+def selected_gradient(grad: Array, input_shape: Shape, dim: int, keepdim: bool, indices: Array, ops):
+    """Return the gradient of the input of (values, indices) along `dim`."""
+    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
+
+
+def ordered_gradient(grad: Array, input_shape: Shape, dim: int, indices: Array, ops):
+    """The same where `dim` stays."""
+    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
+
+
+def picked_tangent(tangent: Array, out: Sequence[Array], dim: int, keepdim: bool, ops):
     """Return the tangents of (values, indices): the values' are taken where the values come from."""
     return value_selecting_reduction_backward_grad_output(tangent, out[1], dim, keepdim, ops), None
 
 
-def ordered_tangent(tangent, out, dim, ops):
+def ordered_tangent(tangent: Array, out: Sequence[Array], dim: int, ops):
     """The same where `dim` stays."""
     return picked_tangent(tangent, out, dim, True, ops)
 
 
 @op(node="ScatterBackward0", tangent="linear")
-def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, dim: int, keepdim: bool = True):
+def value_selecting_reduction_backward(
+    xp, grad_output: Array, indices: Array, size: tuple, dim: int, keepdim: bool = True
+):
     """Put each gradient where its value came from along `dim`, and 0 elsewhere."""
     if not size:
         return grad_output
@@ -87,50 +99,40 @@ def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, di
 
 
 @value_selecting_reduction_backward.derivative("grad_output", formula="grad, taken where the values came from")
-def value_selecting_reduction_backward_grad_output(grad, indices, dim, keepdim, ops):
+def value_selecting_reduction_backward_grad_output(grad: Array, indices: Array, dim: int, keepdim: bool, ops):
     if keepdim or grad.ndim == 0:
         return ops.gather(grad, dim, indices)
     kept = kept_shape(grad.shape, dim)
     return ops.gather(grad, dim, indices.reshape(kept)).reshape(indices.shape)
 
 
-# --- of all elements -------------------------------------------------------------------------------------------------
-
-
 @op(node="MaxBackward1")
-def max_all(xp, input):
+def max_all(xp, input: Array):
     """The largest element."""
     check_any("max", input)
     return xp.maximum.reduce(input, None)
 
 
 max_all.tangent("input")(tied_tangent_of_all)
-
-
-@max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")
-def max_all_input(grad, input, out, ops):
-    return grad * ops.tie_weights(input, out, None)
+max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")(
+    lambda grad, input, out, ops: grad * ops.tie_weights(input, out, None)
+)
 
 
 @op(node="MinBackward1")
-def min_all(xp, input):
+def min_all(xp, input: Array):
     """The smallest element."""
     check_any("min", input)
     return xp.minimum.reduce(input, None)
 
 
 min_all.tangent("input")(tied_tangent_of_all)
+min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")(
+    lambda grad, input, out, ops: grad * ops.tie_weights(input, out, None)
+)
 
 
-@min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")
-def min_all_input(grad, input, out, ops):
-    return grad * ops.tie_weights(input, out, None)
-
-
-# --- over one dim, with indices --------------------------------------------------------------------------------------
-
-
-def extreme_along(name, extreme, find, input, dim, keepdim):
+def extreme_along(name: str, extreme: Callable, find: Callable, input: Array, dim: int, keepdim: bool):
     """Return (values, indices) of an extreme along one dim: the first among equals, NaN before all."""
     dim = normalise_dim(dim, input.ndim)
     check_not_empty(name, input.shape, dim)
@@ -140,37 +142,31 @@ def extreme_along(name, extreme, find, input, dim, keepdim):
 
 
 @op(node="MaxBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.max)
-def max_dim(xp, input, dim: int, keepdim: bool = False):
+def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The largest elements along `dim`, and where they are."""
     values, indices = extreme_along("max", xp.maximum, xp.argmax, input, dim, keepdim)
     return (values, indices), xp.array(indices)
 
 
+max_dim.derivative("input", formula="grad at the largest element along dim, 0 elsewhere")(selected_gradient)
 max_dim.tangent("input")(picked_tangent)
 
 
-@max_dim.derivative("input", formula="grad at the largest element along dim, 0 elsewhere")
-def max_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @op(node="MinBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.min)
-def min_dim(xp, input, dim: int, keepdim: bool = False):
+def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)
     return (values, indices), xp.array(indices)
 
 
+min_dim.derivative("input", formula="grad at the smallest element along dim, 0 elsewhere")(selected_gradient)
 min_dim.tangent("input")(picked_tangent)
 
 
-@min_dim.derivative("input", formula="grad at the smallest element along dim, 0 elsewhere")
-def min_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @with_numpy_names
-def max(input, dim=None, keepdim=False, *, other=None):
+def max(
+    input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other: TensorState | None = None
+):
     """Return the largest element; with `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
     if dim is None and other is None:
         return max_all(input)
@@ -180,7 +176,7 @@ def max(input, dim=None, keepdim=False, *, other=None):
 
 
 @with_numpy_names
-def min(input, dim=None, keepdim=False, *, other=None):
+def min(input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other=None):
     """Return the smallest element; with `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
     if dim is None and other is None:
         return min_all(input)
@@ -189,10 +185,7 @@ def min(input, dim=None, keepdim=False, *, other=None):
     return TENSOR_OPS.minimum(input, dim if other is None else other)
 
 
-# --- over any dims ---------------------------------------------------------------------------------------------------
-
-
-def extreme_over(name, extreme, input, dim, keepdim):
+def extreme_over(name: str, extreme: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):
     """Return the extreme over one dim, several or all."""
     dims = reduced_dims(dim, input.ndim)
     if len(dims) == input.ndim and input.ndim != 1:
@@ -203,31 +196,27 @@ def extreme_over(name, extreme, input, dim, keepdim):
 
 
 @op(name="amax", node="AmaxBackward0")
-def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def amax_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
 
 
 amax_dims.tangent("input")(tied_tangent)
-
-
-@amax_dims.derivative("input", formula="grad, shared equally by the elements that are the largest over dim")
-def amax_input(grad, input, out, dim, ops):
-    return shared_between_ties(grad, input, out, dim, ops)
+amax_dims.derivative("input", formula="grad, shared equally by the elements that are the largest over dim")(
+    shared_between_ties
+)
 
 
 @op(name="amin", node="AminBackward0")
-def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def amin_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
 
 
 amin_dims.tangent("input")(tied_tangent)
-
-
-@amin_dims.derivative("input", formula="grad, shared equally by the elements that are the smallest over dim")
-def amin_input(grad, input, out, dim, ops):
-    return shared_between_ties(grad, input, out, dim, ops)
+amin_dims.derivative("input", formula="grad, shared equally by the elements that are the smallest over dim")(
+    shared_between_ties
+)
 
 
 amax = with_numpy_names(amax_dims)
@@ -235,7 +224,7 @@ amin = with_numpy_names(amin_dims)
 
 
 @op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
-def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
+def both_extremes(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
     """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:
         raise ShapeError(
@@ -249,7 +238,7 @@ def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
 
 
 @both_extremes.derivative("input", formula="grads of min and max, each shared equally by the elements that tie for it")
-def both_extremes_input(grad, input, out, dim, ops):
+def both_extremes_input(grad: Sequence[Array | None], input: Array, out: Sequence[Array], dim: int | None, ops):
     parts = [shared_between_ties(g, input, end, dim, ops) for g, end in zip(grad, out) if g is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
@@ -257,15 +246,12 @@ def both_extremes_input(grad, input, out, dim, ops):
 aminmax = with_numpy_names(both_extremes)
 
 
-# --- where they are --------------------------------------------------------------------------------------------------
-
-
-def _refuse_bools(name: str, input) -> None:
+def _refuse_bools(name: str, input: Array) -> None:
     if input.dtype.kind == "b":
         raise ShapeError(f"{name}(): does not support bool input; convert it with .long()")
 
 
-def place_of(name, find, input, dim, keepdim):
+def place_of(name: str, find: Callable, input: Array, dim: int | None, keepdim: bool):
     """Return where an extreme is, counted row by row without `dim`: the first among equals, NaN before all."""
     if dim is None:
         check_any(name, input, DimError)
@@ -276,14 +262,14 @@ def place_of(name, find, input, dim, keepdim):
 
 
 @op(name="argmax")
-def place_of_max(xp, input, dim: int | None = None, keepdim: bool = False):
+def place_of_max(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the largest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmax", input)
     return place_of("argmax", xp.argmax, input, dim, keepdim)
 
 
 @op(name="argmin")
-def place_of_min(xp, input, dim: int | None = None, keepdim: bool = False):
+def place_of_min(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the smallest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmin", input)
     return place_of("argmin", xp.argmin, input, dim, keepdim)

@@ -2,12 +2,13 @@
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -21,26 +22,21 @@ __all__ = ["cdist", "dist", "renorm"]
 
 
 @op(promote="same", node="MaskedFillBackward0", tangent="symmetric")
-def divide_or_zero(xp, input, other):
+def divide_or_zero(xp, input: Array, other: Array):
     """Divide, with 0 where the divisor is 0: the derivative that PyTorch gives to a norm at 0."""
     zero = other == 0
     return rounded(input / (other + zero) * ~zero, input.dtype)
 
 
-@divide_or_zero.derivative("input", formula="grad / other, 0 where other is 0")
-def divide_or_zero_input(grad, other, ops):
-    return ops.divide_or_zero(grad, other)
+divide_or_zero.derivative("input", formula="grad / other, 0 where other is 0")(
+    lambda grad, other, ops: ops.divide_or_zero(grad, other)
+)
+divide_or_zero.derivative("other", formula="−grad · out / other, 0 where other is 0")(
+    lambda grad, other, out, ops: -ops.divide_or_zero(grad * out, other)
+)
 
 
-@divide_or_zero.derivative("other", formula="−grad · out / other, 0 where other is 0")
-def divide_or_zero_other(grad, other, out, ops):
-    return -ops.divide_or_zero(grad * out, other)
-
-
-# --- one formula for all p -------------------------------------------------------------------------------------------
-
-
-def length_of(xp, values, ord, dims, keepdim):
+def length_of(xp, values: Array, ord: float, dims: Sequence[int] | None, keepdim: bool):
     """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
     if ord == 2:
         return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
@@ -56,7 +52,7 @@ def length_of(xp, values, ord, dims, keepdim):
     return xp.add.reduce(sizes**ord, dims, None, None, keepdim) ** (1 / ord)
 
 
-def gradient_of_length(grad, values, length, ord, dim, ops):
+def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, dim: int | Sequence[int] | None, ops):
     """Return the gradient of a norm, `grad` and `length` having the reduced dims with size 1; 0 where the norm is 0.
 
     ∂‖x‖/∂x = sign(x) · |x|^(ord − 1) / ‖x‖^(ord − 1)
@@ -75,7 +71,7 @@ def gradient_of_length(grad, values, length, ord, dim, ops):
 
 
 @op(node="LinalgVectorNormBackward0")
-def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
+def linalg_vector_norm(xp, input: Array, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
     check_norm(input, ord, dims)
@@ -83,12 +79,12 @@ def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keep
 
 
 @linalg_vector_norm.derivative("input", formula="grad · sign(input) · (|input| / out)^(ord − 1); 0 where out is 0")
-def linalg_vector_norm_input(grad, input, out, ord, dim, ops):
+def linalg_vector_norm_input(grad: Array, input: Array, out: Array, ord: float, dim: tuple | None, ops):
     kept = kept_shape(input.shape, dim)
     return gradient_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
 
 
-def _check_kinds(input, ord) -> None:
+def _check_kinds(input: Array, ord: float) -> None:
     """Raise PyTorch's error for an order that is no number, and for vectors of integers."""
     if isinstance(ord, str):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str; got {ord!r}")
@@ -99,7 +95,7 @@ def _check_kinds(input, ord) -> None:
         )
 
 
-def check_norm(input, ord, dims) -> None:
+def check_norm(input: Array, ord: float, dims: Sequence[int]) -> None:
     """Raise PyTorch's error for a norm that does not exist."""
     _check_kinds(input, ord)
     if input.size == 0 and (ord < 0 or ord == math.inf) and (not dims or 0 in [input.shape[dim] for dim in dims]):
@@ -114,10 +110,9 @@ def check_norm(input, ord, dims) -> None:
         )
 
 
-# --- public forms ----------------------------------------------------------------------------------------------------
-
-
-def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
+def vector_norm(
+    input: TensorState, ord: float = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None
+):
     """Return the norm of all elements, or of the vectors over `dim` (an int or several).
 
     Args:
@@ -130,16 +125,13 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     return linalg_vector_norm(in_dtype(input, dtype), ord, dim, keepdim)
 
 
-def check_not_narrower(name: str, x, dtype) -> None:
+def check_not_narrower(name: str, x: TensorState, dtype: dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
     if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
             f"{name}: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
             f"to the specified dtype ({dtype.old_name})"
         )
-
-
-# --- distances -------------------------------------------------------------------------------------------------------
 
 
 def _refuse_distances(*kinds):
@@ -156,31 +148,31 @@ def _refuse_distances(*kinds):
 
 
 @op(promote="same", node="DistBackward0", refuse=_refuse_distances)
-def dist(xp, input, other, p: float = 2):
+def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
 
 
 @dist.derivative("input", formula="the slope of the p-norm at input − other")
-def dist_input(grad, input, other, out, p, ops):
+def dist_input(grad: Array, input: Array, other: Array, out: Array, p: float, ops):
     found = gradient_of_length(grad, input - other, out, p, None, ops)
     return None if found is None else ops.sum_to_size(found, tuple(input.shape))
 
 
 @dist.derivative("other", formula="minus the slope of the p-norm at input − other")
-def dist_other(grad, input, other, out, p, ops):
+def dist_other(grad: Array, input: Array, other: Array, out: Array, p: float, ops):
     found = gradient_of_length(-grad, input - other, out, p, None, ops)
     return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
 @op(name="cdist", node="CdistBackward0", resting=("x1", "x2"))
-def pairwise(xp, x1, x2, p: float = 2):
+def pairwise(xp, x1: Array, x2: Array, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
 
 
 @pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
-def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
+def pairwise_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, needs: tuple[bool, ...], ops):
     differences = x1[..., :, None, :] - x2[..., None, :, :]
     gradients = gradient_of_length(grad[..., None], differences, out[..., None], p, -1, ops)
     if gradients is None:
@@ -192,7 +184,7 @@ def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
 
 
 @op(name="_cdist_forward", node="CdistBackward0", resting=("x1", "x2"))
-def pairwise_near(xp, x1, x2, p: float):
+def pairwise_near(xp, x1: Array, x2: Array, p: float):
     """The same for p = 1 and p = 2 in float32 or float64: without an array of all differences."""
     first, second = _batched(x1, x2)
     found = distances.distances(first, xp.ascontiguousarray(second.swapaxes(1, 2)), p)
@@ -200,7 +192,7 @@ def pairwise_near(xp, x1, x2, p: float):
 
 
 @pairwise_near.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
-def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
+def pairwise_near_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, needs: tuple[bool, ...], xp):
     first, second = _batched(x1, x2)
     grad, out = (xp.ascontiguousarray(each).reshape((len(first), *each.shape[-2:])) for each in (grad, out))
     gradients = distances.distance_gradients(grad, first, second, out, p)
@@ -211,12 +203,10 @@ def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
     )
 
 
-@pairwise_near.decomposition
-def pairwise_near_decomposition(x1, x2, p):
-    return pairwise(x1, x2, p)
+pairwise_near.decomposition(lambda x1, x2, p: pairwise(x1, x2, p))
 
 
-def _batched(x1, x2):
+def _batched(x1: Array, x2: Array):
     """Return both with one batch dim, the same."""
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     count = math.prod(batch)
@@ -226,7 +216,7 @@ def _batched(x1, x2):
     )
 
 
-def cdist(x1, x2, p=2.0, compute_mode=None):
+def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode=None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
@@ -252,7 +242,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 
 @op(node="RenormBackward0")
-def renorm(xp, input, p: float, dim: int, maxnorm: float):
+def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)
     check_norm(input, p, others)
@@ -261,7 +251,7 @@ def renorm(xp, input, p: float, dim: int, maxnorm: float):
 
 
 @renorm.derivative("input", formula="grad · factor + (Σ grad · input) · ∂factor/∂norm · ∂norm/∂input")
-def renorm_input(grad, input, p, dim, maxnorm, ops):
+def renorm_input(grad: Array, input: Array, p: float, dim: int, maxnorm: float, ops):
     others = other_dims(input, p, dim, maxnorm)
     norms = ops.linalg_vector_norm(input, p, others, True)
     over, factors = norms > maxnorm, maxnorm / (norms + 1e-7)
@@ -271,7 +261,7 @@ def renorm_input(grad, input, p, dim, maxnorm, ops):
     return direct if through is None else direct + through
 
 
-def other_dims(input, p, dim, maxnorm) -> tuple:
+def other_dims(input: Array, p: float, dim: int, maxnorm: float) -> tuple:
     """Return all dims but `dim`, or raise PyTorch's error for arguments that renorm cannot take."""
     if p <= 0:
         raise ShapeError("renorm: non-positive-norm not supported")

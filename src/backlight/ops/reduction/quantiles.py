@@ -3,24 +3,26 @@
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
-from backlight.ops.reduction.extremes import picked_tangent, shared_between_ties, tied_tangent_of_all
+from backlight.ops.reduction.extremes import (
+    picked_tangent,
+    selected_gradient,
+    shared_between_ties,
+    tied_tangent_of_all,
+)
 from backlight.ops.reduction.sorting import order_along, sort
 from backlight.ops.type_promotion import is_float
 
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 
 
-# --- median ----------------------------------------------------------------------------------------------------------
-
-
-def median_of_all(input, ignore_nan: bool):
+def median_of_all(input: Array, ignore_nan: bool):
     """Return the lower median of all elements; NaN if there are none, or if one is NaN and none may be ignored."""
     _check_median(input)
     order = rounded(np.sort(widened(input.reshape(-1))), input.dtype)  # NaN comes last
@@ -30,7 +32,7 @@ def median_of_all(input, ignore_nan: bool):
     return order[-1] if present == 0 or (present < order.size and not ignore_nan) else order[(present - 1) // 2]
 
 
-def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
+def median_along(name: str, input: Array, dim: int, keepdim: bool, ignore_nan: bool):
     """Return (values, indices) of the lower median along `dim`; the first NaN where one counts."""
     _check_median(input)
     dim = normalise_dim(dim, input.ndim)
@@ -48,92 +50,77 @@ def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _check_median(input) -> None:
+def _check_median(input: Array) -> None:
     if input.dtype == np.bool_:
         raise UnsupportedError("\"median_cpu\" not implemented for 'Bool'\n  Convert it first (.int())")
 
 
 @op(node="MedianBackward0")
-def median_all(xp, input):
+def median_all(xp, input: Array):
     """The lower median of all elements."""
     return median_of_all(input, False)
 
 
 median_all.tangent("input")(tied_tangent_of_all)
-
-
-@median_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
-def median_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+median_all.derivative("input", formula="grad, shared equally by the elements that equal the median")(
+    lambda grad, input, out, ops: shared_between_ties(grad, input, out, None, ops)
+)
 
 
 @op(node="NanmedianBackward0")
-def nanmedian_all(xp, input):
+def nanmedian_all(xp, input: Array):
     """The lower median of all elements that are not NaN."""
     return median_of_all(input, True)
 
 
 nanmedian_all.tangent("input")(tied_tangent_of_all)
-
-
-@nanmedian_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
-def nanmedian_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+nanmedian_all.derivative("input", formula="grad, shared equally by the elements that equal the median")(
+    lambda grad, input, out, ops: shared_between_ties(grad, input, out, None, ops)
+)
 
 
 @op(node="MedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.median)
-def median_dim(xp, input, dim: int, keepdim: bool = False):
+def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim`, and where they are."""
     values, indices = median_along("median", input, dim, keepdim, False)
     return (values, indices), xp.array(indices)
 
 
+median_dim.derivative("input", formula="grad at the median, 0 elsewhere")(selected_gradient)
 median_dim.tangent("input")(picked_tangent)
 
 
-@median_dim.derivative("input", formula="grad at the median, 0 elsewhere")
-def median_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @op(node="NanmedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.nanmedian)
-def nanmedian_dim(xp, input, dim: int, keepdim: bool = False):
+def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim` of the elements that are not NaN, and where they are."""
     values, indices = median_along("nanmedian", input, dim, keepdim, True)
     return (values, indices), xp.array(indices)
 
 
+nanmedian_dim.derivative("input", formula="grad at the median, 0 elsewhere")(selected_gradient)
 nanmedian_dim.tangent("input")(picked_tangent)
 
 
-@nanmedian_dim.derivative("input", formula="grad at the median, 0 elsewhere")
-def nanmedian_dim_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @with_numpy_names
-def median(input, dim=None, keepdim=False):
+def median(input: TensorState, dim: int | None = None, keepdim: bool = False):
     """Return the lower median of all elements; with `dim`, (values, indices) along it. One NaN makes it NaN."""
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
 @with_numpy_names
-def nanmedian(input, dim=None, keepdim=False):
+def nanmedian(input: TensorState, dim: int | None = None, keepdim: bool = False):
     """Return the lower median of all elements that are not NaN; with `dim`, (values, indices) along it."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-# --- mode ------------------------------------------------------------------------------------------------------------
-
-
 @op(name="mode", node="ModeBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.mode)
-def mode_dim(xp, input, dim: int = -1, keepdim: bool = False):
+def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     """The most frequent values along `dim`, and where each occurs last."""
     values, indices = most_frequent(xp, input, normalise_dim(dim, input.ndim), keepdim)
     return (values, indices), xp.array(indices)
 
 
-def most_frequent(xp, input, dim: int, keepdim: bool):
+def most_frequent(xp, input: Array, dim: int, keepdim: bool):
     """Return (values, indices) of the most frequent value along `dim`, the least among equally frequent ones."""
     if input.ndim == 0:
         return np.array(input), np.zeros((), np.int64)
@@ -151,21 +138,15 @@ def most_frequent(xp, input, dim: int, keepdim: bool):
     return tuple(found) if keepdim else tuple(part.squeeze(dim) for part in found)
 
 
+mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")(selected_gradient)
 mode_dim.tangent("input")(picked_tangent)
 
 
-@mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")
-def mode_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @with_numpy_names
-def mode(input, dim=-1, keepdim=False):
+def mode(input: TensorState, dim: int = -1, keepdim: bool = False):
     """Return the most frequent values along `dim` and where each occurs last, as (values, indices)."""
     return mode_dim(input, dim, keepdim)
 
-
-# --- quantiles -------------------------------------------------------------------------------------------------------
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -183,7 +164,9 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
 
 @composite_function
 @with_numpy_names
-def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+def nanquantile(
+    input: TensorState, q: float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+):
     """Return the q-th quantiles as `quantile` does, of the elements that are not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -205,7 +188,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     return found.movedim(-1, 0) if q.ndim else found.squeeze(-1)
 
 
-def _between(rows, ranks, interpolation):
+def _between(rows: TensorState, ranks: TensorState, interpolation: str):
     """Return the values of sorted rows at ranks that need not be whole."""
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": ranks.floor, "higher": ranks.ceil, "nearest": ranks.round}[interpolation]()
@@ -216,7 +199,7 @@ def _between(rows, ranks, interpolation):
     return TENSOR_OPS.lerp(lower, upper, weight)
 
 
-def _checked_quantile(name, input, q, interpolation):
+def _checked_quantile(name: str, input: TensorState, q: TensorState | float, interpolation: str):
     """Return q as a tensor, or raise PyTorch's error for wrong arguments."""
     kind = input._data.dtype
     if kind not in (np.float32, np.float64):

@@ -1,11 +1,13 @@
 """Reductions that add, multiply or count: sums, means, products, all, any, logsumexp."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from backlight.codegen.declaration import op
-from backlight.dtypes import from_numpy_dtype
+from backlight.codegen.declaration import Array, op
+from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
@@ -18,13 +20,14 @@ from backlight.ops.dims import (
     with_numpy_names,
 )
 from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
+from backlight.sizes import Shape
 
 __all__ = ["all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum"]
 
 WIDE_SIZE = 16384  # from here on, a repeated value is a view of stride 0, not an array filled with it
 
 
-def add_up(xp, input, dims=None, keepdim=False):
+def add_up(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool = False):
     """Sum an array as PyTorch does: integers and bool in int64, half precision in float32, cast back."""
     kind = input.dtype
     if kind.char in "fdl":
@@ -34,17 +37,17 @@ def add_up(xp, input, dims=None, keepdim=False):
     return xp.add.reduce(input, dims, FLOAT32, None, keepdim).astype(kind)
 
 
-def in_dtype(input, dtype):
+def in_dtype(input: TensorState, dtype: dtype | None):
     """Return a tensor in the requested dtype, if there is one."""
     return input if dtype is None or input.dtype == dtype else input.to(dtype)
 
 
-def computed_in(dtype, compute, input, *options):
+def computed_in(dtype: dtype | None, compute: Callable, input: TensorState, *options):
     """Return compute(input, …) on the input in a dtype, in that dtype: of integers it is computed in int64."""
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
-def with_numpy_options(numpy_options: dict, dim, keepdim) -> tuple:
+def with_numpy_options(numpy_options: dict, dim, keepdim: bool) -> tuple:
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
@@ -53,7 +56,7 @@ def with_numpy_options(numpy_options: dict, dim, keepdim) -> tuple:
 
 
 @op(node="ExpandBackward0", tangent="linear")
-def spread(xp, input, size: tuple, dims: tuple | None = None):
+def spread(xp, input: Array, size: tuple, dims: tuple | None = None):
     """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
     kept = input if dims is None else input.reshape(kept_shape(size, dims))
     full = xp.empty(size, input.dtype)
@@ -63,37 +66,36 @@ def spread(xp, input, size: tuple, dims: tuple | None = None):
     return full
 
 
-@spread.derivative("input", formula="grad, summed over dims")
-def spread_input(grad, input_shape, size, dims, ops):
-    return ops.sum(grad, dims, len(input_shape) == len(size))
-
-
-# --- sums ------------------------------------------------------------------------------------------------------------
+spread.derivative("input", formula="grad, summed over dims")(
+    lambda grad, input_shape, size, dims, ops: ops.sum(grad, dims, len(input_shape) == len(size))
+)
 
 
 @op(node="SumBackward0", tangent="linear")
-def sum_all(xp, input):
+def sum_all(xp, input: Array):
     """The sum of all elements."""
     return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
 
 
-@sum_all.derivative("input", formula="grad, repeated over the shape of input")
-def sum_all_input(grad, input_shape, ops):
-    return ops.spread(grad, input_shape)
+sum_all.derivative("input", formula="grad, repeated over the shape of input")(
+    lambda grad, input_shape, ops: ops.spread(grad, input_shape)
+)
 
 
 @op(name="sum", node="SumBackward1", tangent="linear")
-def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def sum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
 
-@sum_dims.derivative("input", formula="grad, repeated over dim")
-def sum_dims_input(grad, input_shape, dim, ops):
-    return ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
+sum_dims.derivative("input", formula="grad, repeated over dim")(
+    lambda grad, input_shape, dim, ops: ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
+)
 
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
+def sum(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None, **numpy_options
+):
     """Add the elements, all of them or over `dim` (an int or several).
 
     Args:
@@ -110,32 +112,27 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
 
 
 @op(name="nansum", node="NansumBackward0")
-def nansum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def nansum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
     return add_up(xp, present, reduced_dims(dim, input.ndim), keepdim)
 
 
-@nansum_dims.derivative("input", formula="grad, repeated over dim; 0 where input is NaN")
-def nansum_dims_input(grad, input, dim, ops):
-    return ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
-
-
-@nansum_dims.tangent("input")
-def nansum_dims_tangent(tangent, input, dim, keepdim, ops):
-    return ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+nansum_dims.derivative("input", formula="grad, repeated over dim; 0 where input is NaN")(
+    lambda grad, input, dim, ops: ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
+)
+nansum_dims.tangent("input")(
+    lambda tangent, input, dim, keepdim, ops: ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+)
 
 
 @with_numpy_names
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
+def nansum(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
     return computed_in(dtype, nansum_dims, input, dim, keepdim)
 
 
-# --- means -----------------------------------------------------------------------------------------------------------
-
-
-def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
+def check_mean(kind: np.dtype, what: str = "Input", name: str = "mean") -> None:
     """Raise PyTorch's error for a mean of integers."""
     if not is_float(kind):
         raise ShapeError(
@@ -144,7 +141,7 @@ def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
         )
 
 
-def average(xp, input, dims=None, keepdim=False):
+def average(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool = False):
     """Average an array, half precision in float32."""
     check_mean(input.dtype)
     total = summed(widened(input), dims, keepdim)
@@ -152,28 +149,30 @@ def average(xp, input, dims=None, keepdim=False):
 
 
 @op(node="MeanBackward0", tangent="linear")
-def mean_all(xp, input):
+def mean_all(xp, input: Array):
     """The mean of all elements."""
     return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
 
 
-@mean_all.derivative("input", formula="grad / n, repeated over the shape of input")
-def mean_all_input(grad, input_shape, ops):
-    return ops.spread(grad / math.prod(input_shape), input_shape)
+mean_all.derivative("input", formula="grad / n, repeated over the shape of input")(
+    lambda grad, input_shape, ops: ops.spread(grad / math.prod(input_shape), input_shape)
+)
 
 
 @op(name="mean", node="MeanBackward1", tangent="linear")
-def mean_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def mean_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
 
 @mean_dims.derivative("input", formula="grad / n, repeated over dim")
-def mean_dims_input(grad, input_shape, dim, ops):
+def mean_dims_input(grad: Array, input_shape: Shape, dim: tuple | None, ops):
     return ops.spread(grad / reduced_count(input_shape, dim), input_shape, reduced_dims(dim, len(input_shape)))
 
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
+def mean(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None, **numpy_options
+):
     """Average the elements, all of them or over `dim` (an int or several); `dtype` converts them first."""
     if numpy_options:
         dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
@@ -184,7 +183,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
 
 
 @with_numpy_names
-def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+def nanmean(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
     """Average the elements that are not NaN, all of them or over `dim`."""
     if not input.is_floating_point():
         raise ShapeError(
@@ -197,22 +196,19 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / present
 
 
-# --- products --------------------------------------------------------------------------------------------------------
-
-
-def multiply_up(xp, input, dims, keepdim=False):
+def multiply_up(xp, input: Array, dims: int | None, keepdim: bool = False):
     """Multiply an array's elements: integers and bool in int64, half precision in float32, cast back."""
     if not is_float(input.dtype):
         return xp.multiply.reduce(input, dims, INT64, None, keepdim)
     return rounded(xp.multiply.reduce(widened(input), dims, None, None, keepdim), input.dtype)
 
 
-def has_zero(values) -> bool:
+def has_zero(values: Array) -> bool:
     """Tell whether an array or a tensor holds a 0: then a product cannot be divided by its factors."""
     return bool((values == 0).any())
 
 
-def products_of_others(input, dim: int, ops):
+def products_of_others(input: Array, dim: int, ops):
     """Return for each element the product of all others along `dim`, without a division.
 
     out_k = ∏_{j<k} input_j · ∏_{j>k} input_j
@@ -224,27 +220,27 @@ def products_of_others(input, dim: int, ops):
 
 
 @op(name="prod_all", node="ProdBackward0")
-def prod_all(xp, input):
+def prod_all(xp, input: Array):
     """The product of all elements."""
     return multiply_up(xp, input, None)
 
 
 @prod_all.derivative("input", formula="grad · ∏ of the other elements (= grad · out / input where no element is 0)")
-def prod_all_input(grad, input, out, ops):
+def prod_all_input(grad: Array, input: Array, out: Array, ops):
     if has_zero(input):
         return (grad * products_of_others(input.reshape((-1,)), 0, ops)).reshape(input.shape)
     return grad * out / input
 
 
 @op(name="prod", node="ProdBackward1")
-def prod_dim(xp, input, dim: int, keepdim: bool = False):
+def prod_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The product over `dim`."""
     dim = normalise_dim(dim, input.ndim)
     return multiply_up(xp, input, dim if input.ndim else (), keepdim)
 
 
 @prod_dim.derivative("input", formula="grad · ∏ of the other elements along dim")
-def prod_dim_input(grad, input, out, dim, ops):
+def prod_dim_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     kept = kept_shape(input.shape, dim)
@@ -254,30 +250,27 @@ def prod_dim_input(grad, input, out, dim, ops):
 
 
 @with_numpy_names
-def prod(input, dim=None, keepdim=False, *, dtype=None):
+def prod(input: TensorState, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None):
     """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""
     if dim is None:
         return computed_in(dtype, prod_all, input)
     return computed_in(dtype, prod_dim, input, dim, keepdim)
 
 
-# --- truth and counts ------------------------------------------------------------------------------------------------
-
-
-def truth(reduce, input, dim, keepdim):
+def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):
     """Reduce to bool; uint8, PyTorch's old bool, stays uint8."""
     found = reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
 
 
 @op(name="all")
-def all_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def all_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether no element is 0, of all elements or over `dim`."""
     return truth(xp.logical_and.reduce, input, dim, keepdim)
 
 
 @op(name="any")
-def any_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+def any_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether some element is not 0, of all elements or over `dim`."""
     return truth(xp.logical_or.reduce, input, dim, keepdim)
 
@@ -287,16 +280,13 @@ any = with_numpy_names(any_true)
 
 
 @op
-def count_nonzero(xp, input, dim: tuple | None = None):
+def count_nonzero(xp, input: Array, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
 
-# --- logsumexp -------------------------------------------------------------------------------------------------------
-
-
 @op(name="logsumexp", promote="float")
-def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
+def logsumexp_dims(xp, input: Array, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)
     values = widened(input)
@@ -307,17 +297,17 @@ def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
 
 
 @logsumexp_dims.derivative("input", formula="grad · exp(input − out)")
-def logsumexp_input(grad, input, out, dim, ops):
+def logsumexp_input(grad: Array, input: Array, out: Array, dim: tuple, ops):
     kept = kept_shape(input.shape, dim)
     return grad.reshape(kept) * ops.exp(input - out.reshape(kept))
 
 
 @logsumexp_dims.tangent("input")
-def logsumexp_tangent(tangent, input, out, dim, keepdim, ops):
+def logsumexp_tangent(tangent: Array, input: Array, out: Array, dim: tuple, keepdim: bool, ops):
     return ops.sum(tangent * ops.exp(input - out.reshape(kept_shape(input.shape, dim))), dim, keepdim)
 
 
 @with_numpy_names
-def logsumexp(input, dim, keepdim=False):
+def logsumexp(input: TensorState, dim: int | Sequence[int], keepdim: bool = False):
     """Return log Σ exp(input) over `dim` (an int or several), safe for large values."""
     return logsumexp_dims(input, dim, keepdim)

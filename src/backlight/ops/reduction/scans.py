@@ -4,8 +4,10 @@ import numpy as np
 from ml_dtypes import finfo
 
 from backlight import return_types
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
+from backlight.dtypes import dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn.pooling import added_at
@@ -30,12 +32,12 @@ __all__ = [
 ]
 
 
-def in_rows(values) -> np.ndarray:
+def in_rows(values: Array) -> np.ndarray:
     """Return an array of at least one dim whose elements lie row by row."""
     return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else np.asarray(values).reshape(1)
 
 
-def scan(accumulate, input, dim, reverse: bool = False):
+def scan(accumulate, input: Array, dim: int, reverse: bool = False):
     """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32.
 
     The result lies row by row, whatever the order of the input.
@@ -46,43 +48,33 @@ def scan(accumulate, input, dim, reverse: bool = False):
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
-# --- sums ------------------------------------------------------------------------------------------------------------
-
-
 @op(name="cumsum", node="CumsumBackward0", tangent="linear")
-def running_sum(xp, input, dim: int):
+def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
 
 
-@running_sum.derivative("input", formula="Σ_{i≥k} grad_i")
-def running_sum_input(grad, dim, ops):
-    return ops.reverse_cumsum(grad, dim)
+running_sum.derivative("input", formula="Σ_{i≥k} grad_i")(lambda grad, dim, ops: ops.reverse_cumsum(grad, dim))
 
 
 @op(node="FlipBackward0", tangent="linear")
-def reverse_cumsum(xp, input, dim: int):
+def reverse_cumsum(xp, input: Array, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
     return scan(slices.running_sum, input, dim, True)
 
 
-@reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")
-def reverse_cumsum_input(grad, dim, ops):
-    return ops.cumsum(grad, dim)
+reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")(lambda grad, dim, ops: ops.cumsum(grad, dim))
 
 
 @with_numpy_names
-def cumsum(input, dim, *, dtype=None):
+def cumsum(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     _check_scanned("cumsum", dtype)
     return computed_in(dtype, running_sum, input, dim)
 
 
-# --- products, and the recurrence that differentiates them -----------------------------------------------------------
-
-
 @op(tangent="linear", tangent_with={"fill": 0.0})
-def shift(xp, input, dim: int, by: int, fill: float = 0.0):
+def shift(xp, input: Array, dim: int, by: int, fill: float = 0.0):
     """Move the elements `by` places along `dim`; what falls off the end is lost, the gap is filled."""
     if input.ndim == 0:
         return xp.full_like(input, fill)
@@ -93,13 +85,11 @@ def shift(xp, input, dim: int, by: int, fill: float = 0.0):
     return out
 
 
-@shift.derivative("input", formula="grad, moved back")
-def shift_input(grad, dim, by, ops):
-    return ops.shift(grad, dim, -by)
+shift.derivative("input", formula="grad, moved back")(lambda grad, dim, by, ops: ops.shift(grad, dim, -by))
 
 
 @op
-def linear_recurrence(xp, factors, terms, *, dim: int, reverse: bool = False):
+def linear_recurrence(xp, factors: Array, terms: Array, *, dim: int, reverse: bool = False):
     """Solve out_k = terms_k + factors_k · out_{k−1} (out_{k+1} with `reverse`) along `dim`.
 
     Two steps are again a step of that form, so that log₂ n passes over whole arrays are enough.
@@ -115,29 +105,29 @@ def linear_recurrence(xp, factors, terms, *, dim: int, reverse: bool = False):
     return xp.moveaxis(out[order], 0, dim)
 
 
-def adjoint(grad, factors, dim, reverse, ops):
+def adjoint(grad: Array, factors: Array, dim: int, reverse: bool, ops):
     """Return λ_k = grad_k + factors_{k+1} · λ_{k+1}, the gradient of a recurrence's terms: it runs the other way."""
     return ops.linear_recurrence(ops.shift(factors, dim, 1 if reverse else -1), grad, dim=dim, reverse=not reverse)
 
 
 @linear_recurrence.derivative("factors", formula="λ_k · out_{k−1}, with λ_k = grad_k + factors_{k+1} · λ_{k+1}")
-def linear_recurrence_factors(grad, factors, out, dim, reverse, ops):
+def linear_recurrence_factors(grad: Array, factors: Array, out: Array, dim: int, reverse: bool, ops):
     return adjoint(grad, factors, dim, reverse, ops) * ops.shift(out, dim, -1 if reverse else 1)
 
 
-@linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · λ_{k+1}")
-def linear_recurrence_terms(grad, factors, dim, reverse, ops):
-    return adjoint(grad, factors, dim, reverse, ops)
+linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · λ_{k+1}")(
+    lambda grad, factors, dim, reverse, ops: adjoint(grad, factors, dim, reverse, ops)
+)
 
 
 @op(name="cumprod", node="CumprodBackward0")
-def running_product(xp, input, dim: int):
+def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)
 
 
 @running_product.derivative("input", formula="Σ_{i≥k} grad_i · ∏_{j≤i, j≠k} input_j")
-def running_product_input(grad, input, out, dim, ops):
+def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     if has_zero(input):
@@ -146,22 +136,19 @@ def running_product_input(grad, input, out, dim, ops):
 
 
 @with_numpy_names
-def cumprod(input, dim, *, dtype=None):
+def cumprod(input: TensorState, dim: int, *, dtype=None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     _check_scanned("cumprod", dtype)
     return computed_in(dtype, running_product, input, dim)
 
 
-def _check_scanned(name: str, dtype) -> None:
+def _check_scanned(name: str, dtype: dtype | None) -> None:
     if dtype is bool_dtype:
         raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
 
 
-# --- logcumsumexp ----------------------------------------------------------------------------------------------------
-
-
 @op(name="logcumsumexp", promote="float", refuse=no_integers("logcumsumexp_out_cpu"))
-def running_logsumexp(xp, input, dim: int):
+def running_logsumexp(xp, input: Array, dim: int):
     """Running log Σ exp along `dim`."""
     return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)
 
@@ -169,7 +156,7 @@ def running_logsumexp(xp, input, dim: int):
 @running_logsumexp.derivative(
     "input", formula="λ_k · exp(input_k − out_k), with λ_k = grad_k + exp(out_k − out_{k+1}) · λ_{k+1}"
 )
-def running_logsumexp_input(grad, input, out, dim, ops):
+def running_logsumexp_input(grad: Array, input: Array, out: Array, dim: int, ops):
     if input.ndim == 0:
         return grad
     reached = ops.clamp_to_numbers(out, lowest(out.dtype), None)  # finite: -inf − -inf would be NaN
@@ -177,21 +164,18 @@ def running_logsumexp_input(grad, input, out, dim, ops):
     return ops.exp(input - reached) * ops.linear_recurrence(steps, grad, dim=dim, reverse=True)
 
 
-def lowest(kind) -> float:
+def lowest(kind: np.dtype) -> float:
     """Return the smallest finite number of a floating point dtype, NumPy's or backlight's."""
     return float(finfo(getattr(kind, "numpy", kind)).min)
 
 
 @with_numpy_names
-def logcumsumexp(input, dim):
+def logcumsumexp(input: TensorState, dim: int):
     """Return running log Σ exp(input) along `dim`, safe for large values."""
     return running_logsumexp(input, dim)
 
 
-# --- running extremes ------------------------------------------------------------------------------------------------
-
-
-def running_extreme(input, dim, largest: bool):
+def running_extreme(input: Array, dim: int, largest: bool):
     """Return running extremes along `dim`, and where each was found: the latest place among equals."""
     values, indices = slices.running_extreme(in_rows(input), normalise_dim(dim, input.ndim), largest)
     return values.reshape(input.shape), indices.reshape(input.shape)
@@ -205,18 +189,16 @@ def running_extreme(input, dim, largest: bool):
     keeps=("indices",),
     returns=return_types.cummax,
 )
-def running_max(xp, input, dim: int):
+def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
     return (values, indices), xp.array(indices)
 
 
 running_max.tangent("input")(ordered_tangent)
-
-
-@running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
-def running_max_input(grad, dim, indices, ops):
-    return ops.cummaxmin_backward(grad, indices, dim)
+running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")(
+    lambda grad, dim, indices, ops: ops.cummaxmin_backward(grad, indices, dim)
+)
 
 
 @op(
@@ -227,22 +209,20 @@ def running_max_input(grad, dim, indices, ops):
     keeps=("indices",),
     returns=return_types.cummin,
 )
-def running_min(xp, input, dim: int):
+def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)
     return (values, indices), xp.array(indices)
 
 
 running_min.tangent("input")(ordered_tangent)
-
-
-@running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
-def running_min_input(grad, dim, indices, ops):
-    return ops.cummaxmin_backward(grad, indices, dim)
+running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")(
+    lambda grad, dim, indices, ops: ops.cummaxmin_backward(grad, indices, dim)
+)
 
 
 @op(node="ScatterAddBackward0", tangent="linear")
-def cummaxmin_backward(xp, grad_output, indices, dim: int):
+def cummaxmin_backward(xp, grad_output: Array, indices: Array, dim: int):
     """Add each gradient at the place where its running extreme was found."""
     if grad_output.ndim == 0:
         return grad_output
@@ -250,28 +230,27 @@ def cummaxmin_backward(xp, grad_output, indices, dim: int):
     return added_at(grad_output, places.reshape(grad_output.shape), grad_output.shape)
 
 
-@cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")
-def cummaxmin_backward_grad_output(grad, indices, dim, ops):
-    return ops.gather(grad, dim, indices)
+cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")(
+    lambda grad, indices, dim, ops: ops.gather(grad, dim, indices)
+)
 
 
 @with_numpy_names
-def cummax(input, dim):
+def cummax(input: TensorState, dim: int):
     """Return running maxima along `dim` and where each was found, as (values, indices)."""
     return running_max(input, dim)
 
 
 @with_numpy_names
-def cummin(input, dim):
+def cummin(input: TensorState, dim: int):
     """Return running minima along `dim` and where each was found, as (values, indices)."""
     return running_min(input, dim)
 
 
-# --- differences and areas -------------------------------------------------------------------------------------------
-
-
 @with_numpy_names
-def diff(input, n=1, dim=-1, prepend=None, append=None):
+def diff(
+    input: TensorState, n: int = 1, dim: int = -1, prepend: TensorState | None = None, append: TensorState | None = None
+):
     """Return the n-th differences of neighbours along `dim`; `prepend` and `append` are put at the ends first."""
     if input.ndim == 0:
         raise ShapeError("diff expects input to be at least one-dimensional\n  Give it a dim: x.reshape(-1)")
@@ -288,7 +267,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     return values
 
 
-def _checked_samples(name: str, y, x) -> None:
+def _checked_samples(name: str, y: TensorState, x: TensorState | None) -> None:
     """Raise PyTorch's error for values or points that are bools."""
     for which, samples in (("y", y), ("x", x)):
         if samples is not None and samples.dtype is bool_dtype:
@@ -297,7 +276,7 @@ def _checked_samples(name: str, y, x) -> None:
             )
 
 
-def _panels(y, x, dim: int):
+def _panels(y: TensorState, x: TensorState, dim: int):
     """Return twice the area between neighbours along `dim`, for points `x` or steps of 1."""
     length = y.shape[dim]
     panels = max(length - 1, 0)
@@ -316,7 +295,7 @@ def _panels(y, x, dim: int):
     return sums * diff(x, dim=dim - y.ndim)
 
 
-def trapezoid(y, x=None, *, dx=None, dim=-1):
+def trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim` by the trapezoidal rule, at the points `x` or at steps of `dx` (1).
 
     Raises:
@@ -332,12 +311,12 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
 
 
-def trapz(y, x=None, *, dx=None, dim=-1):
+def trapz(y: TensorState, x=None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim`: the old name of `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
-def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx=None, dim: int = -1):
     """Return the running area under `y` along `dim` by the trapezoidal rule."""
     _checked_samples("cumulative_trapezoid", y, x)
     panels = _panels(y, x, normalise_dim(dim, y.ndim))

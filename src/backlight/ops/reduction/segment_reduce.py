@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
@@ -58,14 +58,12 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
 
 @op(name="segment_reduce", node="SegmentReduceBackward0", tangent="linear", resting=("input",))
-def _named(xp, input):
+def _named(xp, input: Array):
     """The result, under the node that PyTorch has for all of this."""
     return input.copy()
 
 
-@_named.derivative("input", formula="grad")
-def _named_input(grad):
-    return grad
+_named.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def _with_initial(found, reduce: str, initial):

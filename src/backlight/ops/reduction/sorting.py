@@ -14,7 +14,7 @@ from backlight.kernels.state_blocks import silent_floats
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.number_operands import no_bools, no_kernel, require_no_bools
-from backlight.ops.reduction.extremes import ordered_tangent, picked_tangent
+from backlight.ops.reduction.extremes import ordered_gradient, ordered_tangent, picked_tangent, selected_gradient
 from backlight.ops.type_promotion import INT64, common_dtype, is_float
 from backlight.sizes import require_memory
 
@@ -34,29 +34,26 @@ __all__ = [
 ]
 
 
-# --- order -----------------------------------------------------------------------------------------------------------
-
-
-def order_along(values, dim: int, descending: bool = False):
+def order_along(values: Array, dim: int, descending: bool = False):
     """Return the indices that sort an array along `dim`: equals keep their order, NaN counts as the greatest."""
     return sorting.order_along(widened(values), dim, descending)  # NumPy orders NaN in float32, not in bfloat16
 
 
-def first_along(values, count: int, dim: int, largest: bool):
+def first_along(values: Array, count: int, dim: int, largest: bool):
     """Return the first `count` of the indices that sort an array along `dim`, the largest first or the smallest."""
     last = np.ascontiguousarray(np.moveaxis(widened(values), dim, -1))
     found = sorting.top_places(last.reshape(-1, last.shape[-1]), count, largest)
     return np.moveaxis(found.reshape(*last.shape[:-1], count), -1, dim)
 
 
-def picked(values, indices, dim: int):
+def picked(values: Array, indices: Array, dim: int):
     """Return (values, indices) with the values at `indices` along `dim`; two new arrays."""
     places = flat_places(indices, values.shape, dim)
     return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
 
 
 @op(name="sort", node="SortBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.sort)
-def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool = False):
+def sort_dim(xp, input: Array, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """The elements in order along `dim`, and where each was; sorting is always stable."""
     dim = normalise_dim(dim, input.ndim)
     if input.ndim == 0:
@@ -66,16 +63,12 @@ def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool
     return found, xp.array(found[1])
 
 
+sort_dim.derivative("input", formula="grad, each where its element came from")(ordered_gradient)
 sort_dim.tangent("input")(ordered_tangent)
 
 
-@sort_dim.derivative("input", formula="grad, each where its element came from")
-def sort_input(grad, input_shape, dim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
-
-
 @with_numpy_names
-def sort(input, dim=-1, descending=False, *, stable=False):
+def sort(input: TensorState, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """Return the elements in order along `dim` and where each was, as (values, indices).
 
     Equal elements keep their order with or without `stable`; NaN counts as the greatest.
@@ -83,20 +76,20 @@ def sort(input, dim=-1, descending=False, *, stable=False):
     return sort_dim(input, dim, descending, stable=stable)
 
 
-def msort(input):
+def msort(input: TensorState):
     """Return the elements in order along dim 0."""
     return sort(input, 0).values
 
 
 @with_numpy_names
-def argsort(input, dim=-1, descending=False, stable=False):
+def argsort(input: TensorState, dim: int = -1, descending: bool = False, stable: bool = False):
     """Return the indices that put the elements in order along `dim`."""
     with no_grad():
         return sort(input, dim, descending, stable=stable).indices
 
 
 @op(name="topk", node="TopkBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.topk)
-def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
+def topk_dim(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """The k largest (or smallest) elements along `dim` in order, and where they are."""
     if input.dtype.kind == "b":
         raise ShapeError("topk does not support bool dtypes on CPU; convert the input with .long()")
@@ -113,16 +106,12 @@ def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return found, xp.array(found[1])
 
 
+topk_dim.derivative("input", formula="grad, each where its element came from, 0 elsewhere")(ordered_gradient)
 topk_dim.tangent("input")(ordered_tangent)
 
 
-@topk_dim.derivative("input", formula="grad, each where its element came from, 0 elsewhere")
-def topk_input(grad, input_shape, dim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
-
-
 @with_numpy_names
-def topk(input, k, dim=-1, largest=True, sorted=True):
+def topk(input: TensorState, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """Return the k largest (or smallest) elements along `dim`, in order, and where they are, as (values, indices)."""
     return topk_dim(input, k, dim, largest, sorted)
 
@@ -136,7 +125,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     returns=return_types.kthvalue,
     refuse=no_bools("kthvalue_cpu"),
 )
-def kthvalue_dim(xp, input, k: int, dim: int = -1, keepdim: bool = False):
+def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)
     length = input.shape[dim] if input.ndim else 1
@@ -148,7 +137,7 @@ def kthvalue_dim(xp, input, k: int, dim: int = -1, keepdim: bool = False):
     return found, xp.array(found[1])
 
 
-def ranked(input, rank: int, dim: int, keepdim: bool):
+def ranked(input: Array, rank: int, dim: int, keepdim: bool):
     """Return (values, indices) of the elements at a rank, counted from 0, along `dim`."""
     if input.ndim == 0:
         return np.array(input), np.zeros((), np.int64)
@@ -157,25 +146,18 @@ def ranked(input, rank: int, dim: int, keepdim: bool):
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
+kthvalue_dim.derivative("input", formula="grad at the k-th smallest element, 0 elsewhere")(selected_gradient)
 kthvalue_dim.tangent("input")(picked_tangent)
 
 
-@kthvalue_dim.derivative("input", formula="grad at the k-th smallest element, 0 elsewhere")
-def kthvalue_input(grad, input_shape, dim, keepdim, indices, ops):
-    return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
-
-
 @with_numpy_names
-def kthvalue(input, k, dim=-1, keepdim=False):
+def kthvalue(input: TensorState, k: int, dim: int = -1, keepdim: bool = False):
     """Return the k-th smallest elements along `dim` (k counts from 1) and where they are, as (values, indices)."""
     return kthvalue_dim(input, k, dim, keepdim)
 
 
-# --- distinct values -------------------------------------------------------------------------------------------------
-
-
 @op(name="unique", outputs=3)
-def distinct(xp, input, dim: int | None = None):
+def distinct(xp, input: Array, dim: int | None = None):
     """The distinct values in order; for each element, which one it is; how often each occurs."""
     if dim is None:
         values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
@@ -187,7 +169,7 @@ def distinct(xp, input, dim: int | None = None):
 
 
 @op(name="unique_consecutive", outputs=3)
-def distinct_runs(xp, input, dim: int | None = None):
+def distinct_runs(xp, input: Array, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
     dim = None if dim is None else _dim_of_rows(input, dim)
     rows = input.reshape(-1) if dim is None else xp.moveaxis(input, dim, 0)
@@ -200,7 +182,7 @@ def distinct_runs(xp, input, dim: int | None = None):
     return values, inverse.reshape(input.shape) if dim is None else inverse, counts
 
 
-def _dim_of_rows(input, dim: int) -> int:
+def _dim_of_rows(input: Array, dim: int) -> int:
     """Return the dim along which slices are compared, or raise PyTorch's error where there are none to compare."""
     dim = normalise_dim(dim, input.ndim)
     if not input.ndim:
@@ -213,7 +195,9 @@ def _dim_of_rows(input, dim: int) -> int:
     return dim
 
 
-def _with_requested(values, inverse, counts, return_inverse, return_counts):
+def _with_requested(
+    values: TensorState, inverse: TensorState, counts: TensorState, return_inverse: bool, return_counts: bool
+):
     parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(parts) if len(parts) > 1 else values
 
@@ -223,13 +207,15 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _with_requested(*distinct(input, dim), return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(
+    input: TensorState, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+):
     """Return the values with each run of equals made one, and on request each element's run and the runs' lengths."""
     return _with_requested(*distinct_runs(input, dim), return_inverse, return_counts)
 
 
 @op(name="isin")
-def is_member(xp, elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
+def is_member(xp, elements: Array, test_elements: Array, *, assume_unique: bool = False, invert: bool = False):
     """Whether each element is among `test_elements`."""
     for array in (elements, test_elements):
         if array.dtype.kind == "b":
@@ -237,16 +223,15 @@ def is_member(xp, elements, test_elements, *, assume_unique: bool = False, inver
     return xp.asarray(xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert))
 
 
-def isin(elements, test_elements, *, assume_unique=False, invert=False):
+def isin(
+    elements: TensorState | int, test_elements: TensorState | int, *, assume_unique: bool = False, invert: bool = False
+):
     """Tell for each of `elements` whether it is among `test_elements`; one of the two may be a number."""
     pair = [value if isinstance(value, TensorState) else wrap(np.array(value)) for value in (elements, test_elements)]
     return is_member(*pair, assume_unique=assume_unique, invert=invert)
 
 
-# --- searching in sorted values --------------------------------------------------------------------------------------
-
-
-def places_in(boundaries, values, right: bool):
+def places_in(boundaries: Array, values: Array, right: bool):
     """Return where each value belongs in sorted boundaries: one row of them, or a row for each row of values."""
     side = "right" if right else "left"
     if boundaries.ndim == 1:
@@ -293,23 +278,20 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     return search(sorted_sequence, values, sorter, right=right or side == "right", out_int32=out_int32)
 
 
-def bucketize(input, boundaries, *, out_int32=False, right=False):
+def bucketize(input: TensorState, boundaries: TensorState, *, out_int32: bool = False, right: bool = False):
     """Return which interval between sorted `boundaries` each value of `input` is in."""
     return searchsorted(boundaries, _as_tensor_like(input, boundaries), out_int32=out_int32, right=right)
 
 
-def _as_tensor_like(value, other):
+def _as_tensor_like(value: TensorState | float, other: TensorState):
     """Return a number as a tensor to compare with `other`."""
     if isinstance(value, TensorState):
         return value
     return wrap(np.array(value, common_dtype([other._data], [value])))
 
 
-# --- counting into bins ----------------------------------------------------------------------------------------------
-
-
 @op
-def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
+def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
     """Count the elements in equal bins from `min` to `max`, or from the least to the greatest if both are 0."""
     if not is_float(input.dtype):
         raise UnsupportedError(
@@ -331,7 +313,7 @@ def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
     return _counts_in_bins(input, bins, input.dtype.type(low), input.dtype.type(high))
 
 
-def _counts_in_bins(input, bins: int, low, high):
+def _counts_in_bins(input: Array, bins: int, low: Array, high: Array):
     """Return how many elements lie in each of `bins` equal parts of [low, high], rounded as PyTorch rounds."""
     within = input[(input >= low) & (input <= high)]
     with silent_floats():
@@ -341,7 +323,7 @@ def _counts_in_bins(input, bins: int, low, high):
 
 
 @op
-def bincount(xp, input, weights: Array | None = None, minlength: int = 0):
+def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0):
     """Count how often each number from 0 up occurs, or add up `weights` there."""
     input = owned(input)
     if input.ndim != 1 or is_float(input.dtype) or (input.size and input.min() < 0):

@@ -1,10 +1,12 @@
 """Statistics: variances, standard deviations, covariances."""
 
 import math
+from collections.abc import Callable, Sequence
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
@@ -19,10 +21,7 @@ NO_FREEDOM = (
 )
 
 
-# --- variance --------------------------------------------------------------------------------------------------------
-
-
-def variance(xp, input, dim, correction, keepdim, name):
+def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int, keepdim: bool, name: str):
     """Return (variance, mean) of an array over `dim`, half precision as float32."""
     if not is_float(input.dtype):
         raise ShapeError(
@@ -42,7 +41,7 @@ def variance(xp, input, dim, correction, keepdim, name):
     return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
 
 
-def variance_gradient(grad, input, dim, correction, ops):
+def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None, correction: int, ops):
     """Return 2 / (n − correction) · grad · (input − mean)."""
     freedom = reduced_count(input.shape, dim) - correction
     grad_input = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
@@ -50,55 +49,57 @@ def variance_gradient(grad, input, dim, correction, ops):
 
 
 @op(name="var", node="VarBackward0")
-def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def var_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
     return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
 
 
-@var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")
-def var_input(grad, input, dim, correction, ops):
-    return variance_gradient(grad, input, dim, correction, ops)
+var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")(
+    lambda grad, input, dim, correction, ops: variance_gradient(grad, input, dim, correction, ops)
+)
 
 
 @op(name="std", node="StdBackward0")
-def std_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def std_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
     return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
 
 
 @std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
-def std_input(grad, input, out, dim, correction, ops):
+def std_input(grad: Array, input: Array, out: Array, dim: tuple | None, correction: float, ops):
     return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
 
 
 @op(name="var_mean", node="VarMeanBackward0", outputs=2)
-def var_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def var_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
     return rounded(found, input.dtype), rounded(mean, input.dtype)
 
 
 @var_mean_dims.derivative("input", formula="that of the variance plus that of the mean")
-def var_mean_input(grad, input, dim, correction, ops):
+def var_mean_input(grad: Sequence[Array | None], input: Array, dim: tuple | None, correction: float, ops):
     found = None if grad[0] is None else variance_gradient(grad[0], input, dim, correction, ops)
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
 @op(name="std_mean", node="StdMeanBackward0", outputs=2)
-def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+def std_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
     return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
 
 
 @std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
-def std_mean_input(grad, input, out, dim, correction, ops):
+def std_mean_input(
+    grad: Sequence[Array | None], input: Array, out: Sequence[Array], dim: tuple | None, correction: float, ops
+):
     grad_input = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
     found = None if grad_input is None else variance_gradient(grad_input, input, dim, correction, ops)
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
-def with_mean_gradient(found, grad, input, dim, ops):
+def with_mean_gradient(found: Array, grad: Array, input: Array, dim: int | Sequence[int] | None, ops):
     """Return `found` plus grad / n repeated over `dim`; either may be missing."""
     if grad is None:
         return found
@@ -107,7 +108,7 @@ def with_mean_gradient(found, grad, input, dim, ops):
     return grad_input if found is None else found + grad_input
 
 
-def _with_correction(of_dims, name: str, what: str):
+def _with_correction(of_dims: Callable, name: str, what: str):
     """Return the public form of a variance: `unbiased` is the old way to say a correction of 1 or 0."""
 
     def public(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
@@ -130,10 +131,7 @@ var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
 std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
 
 
-# --- covariance ------------------------------------------------------------------------------------------------------
-
-
-def cov(input, *, correction=1, fweights=None, aweights=None):
+def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: TensorState | None = None):
     """Return the covariances of variables (rows) over observations (columns).
 
     Args:
@@ -165,7 +163,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     return ((apart @ weighted.t()) / freedom).squeeze()
 
 
-def _observation_weights(count: int, fweights, aweights):
+def _observation_weights(count: int, fweights, aweights: TensorState | None):
     """Return the product of both weights of observations; None if neither is given."""
     for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
         if weights is None:
@@ -184,7 +182,7 @@ def _observation_weights(count: int, fweights, aweights):
     return fweights if aweights is None else aweights if fweights is None else fweights * aweights
 
 
-def corrcoef(input):
+def corrcoef(input: TensorState):
     """Return the correlation coefficients of variables (rows) over observations (columns)."""
     if input.ndim > 2:
         raise ShapeError(

@@ -1,10 +1,11 @@
 """Repeated elements: expand, which copies nothing, repeat, tile and repeat_interleave, which copy."""
 
+from collections.abc import Sequence
 from operator import index
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
@@ -14,7 +15,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.index_selection import index_select, owned
 from backlight.ops.shape.reshaping import flatten, reshape, unsqueeze
-from backlight.sizes import Size, broadcast, check_storage, sizes_given, storage_errors
+from backlight.sizes import Shape, Size, broadcast, check_storage, sizes_given, storage_errors
 
 __all__ = ["broadcast_shapes", "broadcast_tensors", "broadcast_to", "repeat_interleave", "tile"]
 
@@ -22,17 +23,17 @@ ndarray = np.ndarray
 
 
 @op(view=True)
-def expand(xp, input, size: tuple):
+def expand(xp, input: Array, size: tuple):
     """Repeat dims of size 1, and add dims in front, without copying; -1 keeps a size."""
     return repeated_view(xp, input, size)
 
 
-@expand.derivative("input", formula="grad, summed over the repeated dims")
-def expand_input(grad, input_shape, ops):
-    return grad if grad.shape == input_shape else ops.sum_to_size(grad, input_shape)
+expand.derivative("input", formula="grad, summed over the repeated dims")(
+    lambda grad, input_shape, ops: grad if grad.shape == input_shape else ops.sum_to_size(grad, input_shape)
+)
 
 
-def repeated_view(xp, data, size):
+def repeated_view(xp, data: Array, size: Sequence[int]):
     """Return a view of an array in a larger shape, with stride 0 where it repeats.
 
     `np.broadcast_to` does the same in 2 µs; this takes a fraction where the memory is contiguous.
@@ -61,7 +62,7 @@ def repeated_view(xp, data, size):
     return np.lib.stride_tricks.as_strided(data, new_shape, new_strides)
 
 
-def check_expands(data, size) -> None:
+def check_expands(data: Array, size: Sequence[int]) -> None:
     """Raise PyTorch's error unless an array can be expanded to `size`, which has no -1."""
     shape = data.shape
     if shape != size:
@@ -93,7 +94,7 @@ def _expand_problem(data, size) -> Exception:
     return ShapeError(f"cannot expand {list(shape)} to {list(size)}")
 
 
-def broadcast_to(input, *sizes, size=None):
+def broadcast_to(input: TensorState, *sizes, size=None):
     """Return a view of `input` in a larger shape, as broadcasting would stretch it."""
     if not sizes and size is None:
         raise ArgumentError('broadcast_to() missing 1 required positional arguments: "size"')
@@ -101,17 +102,17 @@ def broadcast_to(input, *sizes, size=None):
 
 
 @op(name="sum_to_size", node="SumBackward1", tangent="linear")
-def summed_to_size(xp, input, size: tuple):
+def summed_to_size(xp, input: Array, size: tuple):
     """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
     return sum_to_shape(input, size)
 
 
-@summed_to_size.derivative("input", formula="grad, repeated over the summed dims")
-def summed_to_size_input(grad, input_shape, ops):
-    return ops.expand(grad, input_shape)
+summed_to_size.derivative("input", formula="grad, repeated over the summed dims")(
+    lambda grad, input_shape, ops: ops.expand(grad, input_shape)
+)
 
 
-def sum_to_size(input, *sizes, size=()):
+def sum_to_size(input: TensorState, *sizes, size: Sequence = ()):
     """Sum over dims so that the result has the given size, from which broadcasting leads back.
 
     Raises:
@@ -158,13 +159,13 @@ def broadcast_tensors(*tensors) -> tuple:
 
 
 @op(tangent="linear")
-def repeat(xp, input, repeats: tuple):
+def repeat(xp, input: Array, repeats: tuple):
     """The tensor laid `repeats` times side by side, in a copy."""
     return xp.tile(input, repeats)
 
 
 @repeat.derivative("input", formula="grad, summed over the copies")
-def repeat_input(grad, input_shape, repeats, ops):
+def repeat_input(grad: Array, input_shape: Shape, repeats: tuple, ops):
     added = len(repeats) - len(input_shape)
     sizes = (1,) * added + tuple(input_shape)
     apart = tuple(part for pair in zip(repeats, sizes) for part in pair)
@@ -172,7 +173,7 @@ def repeat_input(grad, input_shape, repeats, ops):
     return summed.reshape(input_shape)
 
 
-def repeated(input, *counts, repeats=None):
+def repeated(input: TensorState, *counts, repeats=None):
     """Lay the tensor side by side: `repeat(2, 3)` twice along dim 0 and three times along dim 1, in a copy.
 
     Raises:
@@ -194,7 +195,7 @@ def repeated(input, *counts, repeats=None):
     return repeat(input, counts)
 
 
-def tile(input, *counts, dims=()):
+def tile(input: TensorState, *counts, dims: Sequence = ()):
     """Lay the tensor side by side; fewer counts than dims stand for the last dims."""
     counts = sizes_given(counts or (dims,))
     return repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts)) if counts else clone(input)
@@ -202,7 +203,9 @@ def tile(input, *counts, dims=()):
 
 @composite_function
 @storage_errors
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(
+    input: TensorState, repeats: TensorState | int | None = None, dim: int | None = None, *, output_size=None
+):
     """Repeat each element, or each slice along `dim`, as often as `repeats` says: once for all, or for each.
 
     Without `repeats`, `input` itself says how often each of 0, 1, 2, … is repeated.
@@ -240,7 +243,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return index_select(input, dim, wrap_as(np.repeat(np.arange(length), counts), repeats))
 
 
-def _counts(repeats) -> np.ndarray:
+def _counts(repeats: TensorState) -> np.ndarray:
     data = repeats._data
     if data.dtype.kind != "i":
         raise ArgumentError(f"repeats has to be Long or Int tensor; got {repeats.dtype}")
@@ -252,10 +255,10 @@ def _counts(repeats) -> np.ndarray:
     return data
 
 
-def wrap_as(positions, like):
+def wrap_as(positions: Array, like: TensorState):
     return wrap(positions.astype(like._data.dtype))
 
 
-def _check_output_size(given, found) -> None:
+def _check_output_size(given, found: int) -> None:
     if given is not None and given != found:
         raise ShapeError(f"repeat_interleave: Invalid output_size, expected {found} but got {given}")

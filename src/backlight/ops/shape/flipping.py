@@ -1,6 +1,9 @@
 """Other orders of the slices: flip, roll, rot90. All copy."""
 
-from backlight.codegen.declaration import op
+from collections.abc import Sequence
+
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
@@ -10,7 +13,7 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
 @op(name="flip", tangent="linear")
-def flipped(xp, input, dims: tuple):
+def flipped(xp, input: Array, dims: tuple):
     """The slices along some dims in reverse order."""
     wanted = normalise_dims(dims, input.ndim)
     if not input.ndim:
@@ -20,17 +23,15 @@ def flipped(xp, input, dims: tuple):
     return xp.array(input[tuple(slice(None, None, -1 if dim in wanted else 1) for dim in range(input.ndim))], order="C")
 
 
-@flipped.derivative("input", formula="grad, flipped back")
-def flipped_input(grad, dims, ops):
-    return ops.flip(grad, dims)
+flipped.derivative("input", formula="grad, flipped back")(lambda grad, dims, ops: ops.flip(grad, dims))
 
 
-def flip(input, *order, dims=()):
+def flip(input: TensorState, *order, dims: Sequence = ()):
     """Reverse the order of the slices along each of some dims."""
     return flipped(input, sizes_given(order) if order else one_or_several(dims))
 
 
-def fliplr(input):
+def fliplr(input: TensorState):
     """Reverse the order of the columns.
 
     Raises:
@@ -41,7 +42,7 @@ def fliplr(input):
     return flipped(input, (1,))
 
 
-def flipud(input):
+def flipud(input: TensorState):
     """Reverse the order of the rows.
 
     Raises:
@@ -53,17 +54,17 @@ def flipud(input):
 
 
 @op(name="roll", tangent="linear")
-def rolled(xp, input, shifts: tuple, dims: tuple):
+def rolled(xp, input: Array, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
 
 
-@rolled.derivative("input", formula="grad, rolled back")
-def rolled_input(grad, shifts, dims, ops):
-    return ops.roll(grad, tuple(-shift for shift in shifts), dims)
+rolled.derivative("input", formula="grad, rolled back")(
+    lambda grad, shifts, dims, ops: ops.roll(grad, tuple(-shift for shift in shifts), dims)
+)
 
 
-def roll(input, shifts, dims=()):
+def roll(input: TensorState, shifts: int | Sequence[int], dims: int | Sequence[int] = ()):
     """Move the slices along some dims on by some places, those that fall off the end to the start.
 
     Without dims the elements are rolled row by row.
@@ -82,17 +83,15 @@ def roll(input, shifts, dims=()):
 
 
 @op(name="rot90", tangent="linear")
-def turned(xp, input, k: int, dims: tuple):
+def turned(xp, input: Array, k: int, dims: tuple):
     """The plane of two dims turned by k quarters, from the first towards the second."""
     return xp.array(xp.rot90(input, k, dims), order="C")
 
 
-@turned.derivative("input", formula="grad, turned back")
-def turned_input(grad, k, dims, ops):
-    return ops.rot90(grad, -k, dims)
+turned.derivative("input", formula="grad, turned back")(lambda grad, k, dims, ops: ops.rot90(grad, -k, dims))
 
 
-def rot90(input, k=1, dims=(0, 1)):
+def rot90(input: TensorState, k: int = 1, dims: Sequence[int] = (0, 1)):
     """Turn the plane of two dims by k quarters, from the first towards the second.
 
     Raises:

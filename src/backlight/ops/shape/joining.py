@@ -1,12 +1,13 @@
 """Join tensors: cat, stack and functions that use them."""
 
+from collections.abc import Sequence
 from itertools import combinations as chosen
 from itertools import combinations_with_replacement as chosen_again
 from math import comb
 
 import numpy as np
 
-from backlight.codegen.declaration import Arrays, op
+from backlight.codegen.declaration import Array, Arrays, op
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.dims import normalise_dim
@@ -15,7 +16,7 @@ from backlight.ops.indexing.index_selection import take
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
 from backlight.ops.type_promotion import promote_types
-from backlight.sizes import check_work, sizes_given, storage_errors
+from backlight.sizes import Shape, check_work, sizes_given, storage_errors
 from backlight.system.user_warnings import warn_once
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-def alike(name: str, tensors) -> tuple:
+def alike(name: str, tensors: Sequence[TensorState]) -> tuple:
     """Return tensors cast to their common dtype.
 
     Raises:
@@ -68,7 +69,7 @@ def joined(xp, tensors: Arrays, dim: int):
     return out if out.flags.c_contiguous else xp.ascontiguousarray(out)
 
 
-def _check_joined(arrays, dim: int) -> int:
+def _check_joined(arrays: Sequence[Array], dim: int) -> int:
     """Return the dim counted from the start; empty vectors are left out of the comparison, as PyTorch does."""
     for place, array in enumerate(arrays):
         if not array.ndim:
@@ -92,7 +93,7 @@ def _check_joined(arrays, dim: int) -> int:
 
 
 @joined.derivative("tensors", formula="for each tensor its part of grad")
-def joined_tensors(grad, tensors_shape, dim, needs, ops):
+def joined_tensors(grad: Array, tensors_shape: Sequence[Shape], dim: int, needs: tuple[bool, ...], ops):
     dim, start, grads = dim % grad.ndim, 0, []
     for shape, needed in zip(tensors_shape, needs):
         if shape == (0,):
@@ -103,7 +104,7 @@ def joined_tensors(grad, tensors_shape, dim, needs, ops):
     return grads
 
 
-def cat(tensors, dim=0, *, axis=None):
+def cat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; all other sizes must agree.
 
     Raises:
@@ -116,12 +117,12 @@ def cat(tensors, dim=0, *, axis=None):
     return joined(tensors, dim if axis is None else axis)
 
 
-def concat(tensors, dim=0, *, axis=None):
+def concat(tensors: Sequence[TensorState], dim: int = 0, *, axis=None):
     """Join tensors end to end along a dim; another name of `cat`."""
     return cat(tensors, dim, axis=axis)
 
 
-def concatenate(tensors, dim=0, *, axis=None):
+def concatenate(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; another name of `cat`."""
     return cat(tensors, dim, axis=axis)
 
@@ -143,11 +144,11 @@ def stacked(xp, tensors: Arrays, dim: int):
 
 
 @stacked.derivative("tensors", formula="for each tensor its slice of grad")
-def stacked_tensors(grad, dim, needs, ops):
+def stacked_tensors(grad: Array, dim: int, needs: tuple[bool, ...], ops):
     return [ops.select(grad, dim, place) if needed else None for place, needed in enumerate(needs)]
 
 
-def stack(tensors, dim=0):
+def stack(tensors: Sequence[TensorState], dim: int = 0):
     """Join tensors of equal size along a new dim.
 
     Raises:
@@ -159,35 +160,35 @@ def stack(tensors, dim=0):
     return stacked(tensors, dim)
 
 
-def _some(name: str, tensors) -> list:
+def _some(name: str, tensors: Sequence[TensorState]) -> list:
     """Return a sequence of tensors as a list, or raise PyTorch's error for an empty one."""
     if not tensors:
         raise ShapeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
 
 
-def hstack(tensors):
+def hstack(tensors: Sequence[TensorState]):
     """Join tensors along their second dim; vectors end to end."""
     tensors = atleast_1d(_some("hstack", tensors))
     return cat(tensors, 0 if tensors and tensors[0]._data.ndim == 1 else 1)
 
 
-def vstack(tensors):
+def vstack(tensors: Sequence[TensorState]):
     """Join tensors along their first dim; vectors as rows."""
     return cat(atleast_2d(_some("vstack", tensors)))
 
 
-def row_stack(tensors):
+def row_stack(tensors: Sequence[TensorState]):
     """Join tensors along their first dim; another name of `vstack`."""
     return vstack(tensors)
 
 
-def dstack(tensors):
+def dstack(tensors: Sequence[TensorState]):
     """Join tensors along their third dim."""
     return cat(atleast_3d(_some("dstack", tensors)), 2)
 
 
-def column_stack(tensors):
+def column_stack(tensors: Sequence[TensorState]):
     """Join tensors along their second dim; vectors as columns."""
     columns = [reshape(one, one._data.size, 1) if one._data.ndim < 2 else one for one in tensors]
     return cat(columns, 1)
@@ -205,13 +206,13 @@ def blocks(xp, tensors: Arrays):
     return out
 
 
-def block_shape(shape) -> tuple:
+def block_shape(shape: Sequence[int]) -> tuple:
     """Return the rows and columns of a block: a vector is a row."""
     return (1,) * (2 - len(shape)) + tuple(shape)
 
 
 @blocks.derivative("tensors", formula="for each tensor its block of grad")
-def blocks_tensors(grad, tensors_shape, needs, ops):
+def blocks_tensors(grad: Array, tensors_shape: Sequence[Shape], needs: tuple[bool, ...], ops):
     grads, row, column = [], 0, 0
     for shape, needed in zip(tensors_shape, needs):
         rows, columns = block_shape(shape)
@@ -241,7 +242,7 @@ def block_diag(*tensors):
     return blocks(alike("block_diag", tensors))
 
 
-def meshgrid(*tensors, indexing=None):
+def meshgrid(*tensors, indexing: str | None = None):
     """Return for each of several vectors a view that repeats it over the grid of all.
 
     Args:
@@ -277,7 +278,7 @@ def meshgrid(*tensors, indexing=None):
     return (grids[1], grids[0], *grids[2:]) if swapped else tuple(grids)
 
 
-def _check_vector(tensor) -> None:
+def _check_vector(tensor: TensorState) -> None:
     if tensor._data.ndim != 1:
         raise ShapeError(f"Expect a 1D vector, but got shape {list(tensor._data.shape)}; see reshape(-1)")
 
@@ -304,7 +305,7 @@ def _count_of_rows(size: int, r: int, with_replacement: bool) -> int:
 
 
 @storage_errors
-def combinations(input, r=2, with_replacement=False):
+def combinations(input: TensorState, r: int = 2, with_replacement: bool = False):
     """Return all combinations of `r` elements of a vector, in order, one a row.
 
     Raises:

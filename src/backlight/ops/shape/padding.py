@@ -1,20 +1,23 @@
 """Padding: more slices at both ends of dims, constant, reflected, repeated or from the other end."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.number_operands import no_bools
 from backlight.ops.scalars import element, is_plain
+from backlight.sizes import Shape
 
 __all__ = ["constant_pad_nd"]
 
 
 @op(tangent="linear", tangent_with={"value": 0})
-def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
+def constant_pad_nd(xp, input: Array, pad: tuple, value: float = 0):
     """`input` with slices of one value at the ends of its last dims; a negative count takes slices away.
 
     Args:
@@ -35,12 +38,12 @@ def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
     return out
 
 
-@constant_pad_nd.derivative("input", formula="grad without the padding")
-def constant_pad_nd_input(grad, pad, ops):
-    return ops.constant_pad_nd(grad, tuple(-count for count in pad))
+constant_pad_nd.derivative("input", formula="grad without the padding")(
+    lambda grad, pad, ops: ops.constant_pad_nd(grad, tuple(-count for count in pad))
+)
 
 
-def _pairs(pad, ndim: int) -> list[tuple[int, int]]:
+def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
     """Return (before, behind) for each dim, the first dim first."""
     if len(pad) % 2:
         raise ShapeError(f"Padding length must be divisible by 2; got {len(pad)}")
@@ -65,7 +68,7 @@ def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
     return (size - 1) - np.abs((size - 1) - np.abs(places))
 
 
-def _repeated(xp, input, pad, mode: str):
+def _repeated(xp, input: Array, pad: Sequence[int], mode: str):
     for dim, (size, (before, behind)) in enumerate(zip(input.shape, _pairs(pad, input.ndim))):
         if before or behind:
             input = slices_taken(input, _sources(mode, size, before, behind), dim)
@@ -73,7 +76,7 @@ def _repeated(xp, input, pad, mode: str):
 
 
 @op(tangent="linear")
-def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode: str):
+def repeating_pad_backward(xp, grad_output: Array, input_sizes: tuple, pad: tuple, mode: str):
     """The gradients of repeated slices, added at the slices that they repeat."""
     for dim, (size, (before, behind)) in enumerate(zip(input_sizes, _pairs(pad, len(input_sizes)))):
         if before or behind:
@@ -83,9 +86,9 @@ def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode
     return grad_output
 
 
-@repeating_pad_backward.derivative("grad_output", formula="grad, padded in the same way")
-def repeating_pad_backward_grad_output(grad, pad, mode, ops):
-    return getattr(ops, _OPS[mode][len(pad) // 2 - 1])(grad, pad, mode)
+repeating_pad_backward.derivative("grad_output", formula="grad, padded in the same way")(
+    lambda grad, pad, mode, ops: getattr(ops, _OPS[mode][len(pad) // 2 - 1])(grad, pad, mode)
+)
 
 
 def _declare(name: str, node: str):
@@ -100,12 +103,12 @@ def _declare(name: str, node: str):
         resting=() if circular else ("input",),
         refuse=None if circular else no_bools(name),
     )
-    def repeating_pad(xp, input, pad: tuple, mode: str):
+    def repeating_pad(xp, input: Array, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)
 
     @repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
-    def repeating_pad_input(grad, input_shape, pad, mode, ops):
+    def repeating_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
         return ops.repeating_pad_backward(grad, input_shape, pad, mode)
 
     return repeating_pad
@@ -123,7 +126,7 @@ _PUBLIC = {
 }
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: TensorState, pad: Sequence[int], mode: str = "constant", value: float | None = None):
     """Add slices at the ends of the last dims.
 
     Args:
@@ -145,7 +148,7 @@ def pad(input, pad, mode="constant", value=None):
     return _PUBLIC[_OPS[mode][len(pad) // 2 - 1]](input, pad, mode)
 
 
-def _check_repeating(shape, pad, mode: str) -> None:
+def _check_repeating(shape: Sequence[int], pad: Sequence[int], mode: str) -> None:
     count = len(pad) // 2
     if len(pad) % 2 or not 1 <= count <= 3 or len(shape) not in (count + 1, count + 2):
         raise UnsupportedError(

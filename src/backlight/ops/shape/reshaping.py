@@ -1,18 +1,19 @@
 """Other shapes for the same elements: view, reshape, flatten, squeeze, and functions that use them."""
 
 import operator
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, ShapeError
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
-from backlight.sizes import sizes_given
+from backlight.sizes import Shape, sizes_given
 
 __all__ = [
     "atleast_1d",
@@ -30,20 +31,18 @@ ndarray = np.ndarray
 
 
 @op(view=True)
-def alias(xp, input):
+def alias(xp, input: Array):
     """The same tensor again, as a view."""
     return input[...]
 
 
-@alias.derivative("input", formula="grad")
-def alias_input(grad):
-    return grad
+alias.derivative("input", formula="grad")(lambda grad: grad)
 
 
 def _reshaping(name: str, meaning: str):
     """Declare one of the ops that give the same memory another shape; they differ by their names only."""
 
-    def forward(xp, input, size: tuple):
+    def forward(xp, input: Array, size: tuple):
         try:
             return input.reshape(size, copy=False)
         except (ValueError, TypeError):
@@ -53,7 +52,7 @@ def _reshaping(name: str, meaning: str):
     made = op(forward, name=name, view=True)
 
     @made.derivative("input", formula="grad in the shape of input")
-    def reshaped_input(grad, input_shape):
+    def reshaped_input(grad: Array, input_shape: Shape):
         return grad.reshape(input_shape)
 
     return made
@@ -64,12 +63,12 @@ reshape_alias = _reshaping("reshape_alias", "The same as `view`, of memory with 
 
 
 @op(view=True, node="ViewBackward1")
-def view_as_dtype(xp, input, kind: np.dtype):
+def view_as_dtype(xp, input: Array, kind: np.dtype):
     """The same bytes, read as elements of another dtype."""
     return input.view(kind)
 
 
-def view_bytes(input, kind: np.dtype):
+def view_bytes(input: TensorState, kind: np.dtype):
     """Return the same memory read as elements of another dtype; the last dim grows or shrinks with their size.
 
     Raises:
@@ -94,17 +93,17 @@ def _check_bytes(data, kind: np.dtype) -> None:
 
 
 @op(node="UnsafeViewBackward0", tangent="linear")
-def unsafe_view(xp, input, size: tuple):
+def unsafe_view(xp, input: Array, size: tuple):
     """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)
 
 
-@unsafe_view.derivative("input", formula="grad in the shape of input")
-def unsafe_view_input(grad, input_shape):
-    return grad.reshape(input_shape)
+unsafe_view.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
-def reshape(input, *sizes, shape=()):
+def reshape(input: TensorState, *sizes, shape: Sequence = ()):
     """Return the elements in another shape, row by row; one size may be -1. A view where the memory allows it."""
     size = sizes_given(sizes or (shape,))
     try:
@@ -114,7 +113,7 @@ def reshape(input, *sizes, shape=()):
         return unsafe_view(clone(input, memory_format=contiguous_format), checked)
 
 
-def check_size(data, size, name: str) -> tuple:
+def check_size(data: Array, size: Sequence[int], name: str) -> tuple:
     """Return `size` with its -1 worked out, or raise PyTorch's error for a size that does not fit."""
     wanted = []
     if size.__class__ is not tuple and not hasattr(type(size), "__iter__"):  # what only has __getitem__ may never end
@@ -153,7 +152,7 @@ def check_size(data, size, name: str) -> tuple:
     )
 
 
-def view_problem(name: str, data, size) -> Exception:
+def view_problem(name: str, data: Array, size: Sequence[int]) -> Exception:
     """Return PyTorch's error for a view that NumPy refused."""
     check_size(data, size, name)
     return ShapeError(
@@ -162,7 +161,7 @@ def view_problem(name: str, data, size) -> Exception:
     )
 
 
-def flatten(input, start_dim: int = 0, end_dim: int = -1):
+def flatten(input: TensorState, start_dim: int = 0, end_dim: int = -1):
     """Return the tensor with the dims from `start_dim` to `end_dim` joined into one."""
     shape = input._data.shape
     start, end = normalise_dim(start_dim, len(shape)), normalise_dim(end_dim, len(shape))
@@ -177,7 +176,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
     return reshape(input, *shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :])
 
 
-def unflatten(input, dim: int, sizes):
+def unflatten(input: TensorState, dim: int, sizes: Sequence[int]):
     """Return the tensor with one dim split into several of the given sizes; one may be -1."""
     shape = input._data.shape
     dim = normalise_dim(dim, len(shape))
@@ -198,7 +197,7 @@ def unflatten(input, dim: int, sizes):
     return view(input, shape[:dim] + sizes + shape[dim + 1 :])
 
 
-def ravel(input):
+def ravel(input: TensorState):
     """Return all elements in one dim, row by row."""
     data = input._data
     if data.__class__ is ndarray and not data.flags.c_contiguous:
@@ -207,41 +206,39 @@ def ravel(input):
 
 
 @op(name="squeeze_all", node="SqueezeBackward0", view=True)
-def squeezed(xp, input):
+def squeezed(xp, input: Array):
     """Drop all dims of size 1."""
     return input.squeeze()
 
 
-@squeezed.derivative("input", formula="grad in the shape of input")
-def squeezed_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed.derivative("input", formula="grad in the shape of input")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
 @op(name="squeeze", node="SqueezeBackward1", view=True)
-def squeezed_dim(xp, input, dim: int):
+def squeezed_dim(xp, input: Array, dim: int):
     """Drop one dim if its size is 1."""
     dim = normalise_dim(dim, input.ndim)
     return input.squeeze(dim) if input.ndim and input.shape[dim] == 1 else input[...]
 
 
-@squeezed_dim.derivative("input", formula="grad in the shape of input")
-def squeezed_dim_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed_dim.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
 @op(name="squeeze_dims", node="SqueezeBackward2", view=True)
-def squeezed_dims(xp, input, dim: tuple):
+def squeezed_dims(xp, input: Array, dim: tuple):
     """Drop those of the named dims whose size is 1."""
     dims = normalise_dims(dim, input.ndim)
     return input.squeeze(tuple(one for one in dims if input.ndim and input.shape[one] == 1))
 
 
-@squeezed_dims.derivative("input", formula="grad in the shape of input")
-def squeezed_dims_input(grad, input_shape):
-    return grad.reshape(input_shape)
+squeezed_dims.derivative("input", formula="grad in the shape of input")(
+    lambda grad, input_shape: grad.reshape(input_shape)
+)
 
 
-def squeeze(input, dim=None, *dims):
+def squeeze(input: TensorState, dim: int | Sequence[int] | None = None, *dims):
     """Drop the dims of size 1: all of them, or those among `dim`, an int or several."""
     if dims:
         return squeezed_dims(input, (dim, *dims))
@@ -251,18 +248,16 @@ def squeeze(input, dim=None, *dims):
 
 
 @op(view=True)
-def unsqueeze(xp, input, dim: int):
+def unsqueeze(xp, input: Array, dim: int):
     """Add a dim of size 1 before `dim`; -1 adds it at the end."""
     dim = normalise_dim(dim, input.ndim + 1)
     return input.reshape((*input.shape[:dim], 1, *input.shape[dim:]))
 
 
-@unsqueeze.derivative("input", formula="grad without the dim")
-def unsqueeze_input(grad, input_shape):
-    return grad.reshape(input_shape)
+unsqueeze.derivative("input", formula="grad without the dim")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
-def _each(function):
+def _each(function: Callable):
     """Let a function of one tensor take several, or a sequence of them, and then return a tuple."""
 
     def on_all(*tensors):
@@ -276,13 +271,13 @@ def _each(function):
 
 
 @_each
-def atleast_1d(input):
+def atleast_1d(input: TensorState):
     """Return the tensor, or each of several, with at least one dim."""
     return input if input._data.ndim else reshape(input, 1)
 
 
 @_each
-def atleast_2d(input):
+def atleast_2d(input: TensorState):
     """Return the tensor, or each of several, with at least two dims, added in front."""
     if input._data.ndim == 0:
         return reshape(input, 1, 1)
@@ -290,7 +285,7 @@ def atleast_2d(input):
 
 
 @_each
-def atleast_3d(input):
+def atleast_3d(input: TensorState):
     """Return the tensor, or each of several, with at least three dims: a vector in the middle, a matrix in front."""
     ndim = input._data.ndim
     if ndim == 0:

@@ -1,12 +1,15 @@
 """One tensor made several views: split, chunk, unbind, tensor_split."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ShapeError, StorageError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.indexing.slicing import at, sliced
+from backlight.sizes import Shape
 
 __all__ = [
     "chunk",
@@ -26,7 +29,7 @@ MOST_PARTS = 2**24  # tensors of that many parts take more memory than there is
 MOST_IN_VECTOR = 2**60  # of pointers
 
 
-def _parts(input, sizes, dim: int) -> list:
+def _parts(input: Array, sizes: Sequence[int], dim: int) -> list:
     """Return slices of the given lengths, one behind the other."""
     parts, start = [], 0
     for size in sizes:
@@ -36,11 +39,7 @@ def _parts(input, sizes, dim: int) -> list:
 
 
 def check_count(count: int) -> None:
-    """Raise PyTorch's error for more parts than memory holds tensors, before the first is made.
-
-    Raises:
-        RuntimeError: that many.
-    """
+    """Raise PyTorch's error for more parts than memory holds tensors, before the first is made."""
     if count >= MOST_IN_VECTOR:
         raise StorageError(f"cannot create std::vector larger than max_size(); {count} parts are too many")
     if count > MOST_PARTS:
@@ -60,7 +59,7 @@ def equal_sizes(length: int, size: int) -> list[int]:
     return [min(size, length - start) for start in range(0, length, size)] or [0]
 
 
-def joined_gradients(grads, sizes, input_shape, dim: int, ops):
+def joined_gradients(grads: Sequence[Array | None], sizes: Sequence[int], input_shape: Sequence[int], dim: int, ops):
     """Return the gradient for a tensor from those of its parts; a part without one counts as zeros."""
     present = next(grad for grad in grads if grad is not None)
     shapes = [(*input_shape[:dim], size, *input_shape[dim + 1 :]) for size in sizes]
@@ -68,39 +67,35 @@ def joined_gradients(grads, sizes, input_shape, dim: int, ops):
 
 
 @op(name="split", outputs="many", view=True)
-def split_evenly(xp, input, split_size: int, dim: int):
+def split_evenly(xp, input: Array, split_size: int, dim: int):
     """Views of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return _parts(input, equal_sizes(input.shape[dim], split_size), dim)
 
 
-@split_evenly.derivative("input", formula="the gradients of the parts, joined")
-def split_evenly_input(grad, split_size, dim, input_shape, ops):
-    return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
-
-
 @op(name="split_with_sizes", outputs="many", view=True)
-def split_by_sizes(xp, input, split_sizes: tuple, dim: int):
+def split_by_sizes(xp, input: Array, split_sizes: tuple, dim: int):
     """Views of as many slices along `dim` as each of `split_sizes` says."""
     return _parts(input, split_sizes, dim)
 
 
-@split_by_sizes.derivative("input", formula="the gradients of the parts, joined")
-def split_by_sizes_input(grad, split_sizes, dim, input_shape, ops):
-    return joined_gradients(grad, split_sizes, input_shape, dim, ops)
+split_by_sizes.derivative("input", formula="the gradients of the parts, joined")(
+    lambda grad, split_sizes, dim, input_shape, ops: joined_gradients(grad, split_sizes, input_shape, dim, ops)
+)
 
 
 @op(name="unsafe_split", outputs="many", tangent="linear")
-def split_off(xp, input, split_size: int, dim: int):
+def split_off(xp, input: Array, split_size: int, dim: int):
     """Copies of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return [xp.array(part) for part in _parts(input, equal_sizes(input.shape[dim], split_size), dim)]
 
 
+@split_evenly.derivative("input", formula="the gradients of the parts, joined")
 @split_off.derivative("input", formula="the gradients of the parts, joined")
-def split_off_input(grad, split_size, dim, input_shape, ops):
+def equal_parts_input(grad: Sequence[Array | None], split_size: int, dim: int, input_shape: Shape, ops):
     return joined_gradients(grad, equal_sizes(input_shape[dim], split_size), input_shape, dim, ops)
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(tensor: TensorState, split_size_or_sections: int | Sequence[int], dim: int = 0):
     """Split into views along `dim`: of one size each (the last may be smaller), or of the sizes in a list.
 
     Raises:
@@ -112,7 +107,7 @@ def split(tensor, split_size_or_sections, dim=0):
     return split_evenly(tensor, size, _checked_split("split", tensor, size, dim))
 
 
-def _checked_split(name: str, tensor, size: int, dim: int) -> int:
+def _checked_split(name: str, tensor: TensorState, size: int, dim: int) -> int:
     shape = tensor._data.shape
     if not shape:
         raise ShapeError(f"{name} expects at least a 1-dimensional tensor; this one has no dims")
@@ -124,7 +119,7 @@ def _checked_split(name: str, tensor, size: int, dim: int) -> int:
     return dim
 
 
-def split_with_sizes(input, split_sizes, dim=0):
+def split_with_sizes(input: TensorState, split_sizes: Sequence[int], dim: int = 0):
     """Split into views along `dim` of the given sizes, which must add up to the tensor's own.
 
     Raises:
@@ -152,7 +147,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     return split_by_sizes(input, sizes, dim)
 
 
-def chunk(input, chunks, dim=0):
+def chunk(input: TensorState, chunks: int, dim: int = 0):
     """Split into at most `chunks` views of equal size along `dim`; the last may be smaller.
 
     Raises:
@@ -165,7 +160,7 @@ def chunk(input, chunks, dim=0):
     return split_evenly(input, size, dim)
 
 
-def _chunk_size(input, chunks: int, dim: int) -> tuple[int, int]:
+def _chunk_size(input: TensorState, chunks: int, dim: int) -> tuple[int, int]:
     shape = input._data.shape
     if not shape:
         raise ShapeError("chunk expects at least a 1-dimensional tensor; this one has no dims")
@@ -175,12 +170,12 @@ def _chunk_size(input, chunks: int, dim: int) -> tuple[int, int]:
     return -(-shape[dim] // chunks), dim
 
 
-def unsafe_split(input, split_size, dim=0):
+def unsafe_split(input: TensorState, split_size: int, dim: int = 0):
     """Split into copies of one size each along `dim`, which may be written to."""
     return split_off(input, split_size, _checked_split("split", input, split_size, dim))
 
 
-def unsafe_chunk(input, chunks, dim=0):
+def unsafe_chunk(input: TensorState, chunks: int, dim: int = 0):
     """Split into at most `chunks` copies of equal size along `dim`, which may be written to."""
     size, dim = _chunk_size(input, chunks, dim)
     if size:
@@ -190,19 +185,19 @@ def unsafe_chunk(input, chunks, dim=0):
 
 
 @op(name="unbind", outputs="many", view=True)
-def unbound(xp, input, dim: int):
+def unbound(xp, input: Array, dim: int):
     """All slices along `dim`, as views without that dim."""
     return [input[at(dim, place)] for place in range(input.shape[dim])]
 
 
 @unbound.derivative("input", formula="the gradients of the slices, stacked")
-def unbound_input(grad, dim, input_shape, ops):
+def unbound_input(grad: Sequence[Array | None], dim: int, input_shape: Shape, ops):
     present = next(one for one in grad if one is not None)
     shape = (*input_shape[:dim], *input_shape[dim + 1 :])
     return ops.stack([ops.new_zeros(present, shape) if one is None else one for one in grad], dim)
 
 
-def unbind(input, dim=0):
+def unbind(input: TensorState, dim: int = 0):
     """Return all slices along `dim`, as views without that dim.
 
     Raises:
@@ -217,7 +212,7 @@ def unbind(input, dim=0):
     return unbound(input, dim)
 
 
-def tensor_split(input, indices_or_sections, dim=0):
+def tensor_split(input: TensorState, indices_or_sections: TensorState | int | Sequence[int], dim: int = 0):
     """Split into views along `dim`: a number of nearly equal ones, or at the given indices.
 
     Raises:
@@ -262,7 +257,7 @@ def _even_ends(length: int, sections: int) -> list[int]:
     return [(place + 1) * size + min(place + 1, longer) for place in range(sections)]
 
 
-def _split_along(name: str, input, indices_or_sections, dim: int, least: int):
+def _split_along(name: str, input: TensorState, indices_or_sections: int | Sequence[int], dim: int, least: int):
     shape = input._data.shape
     if len(shape) < least:
         raise ShapeError(
@@ -279,17 +274,17 @@ def _split_along(name: str, input, indices_or_sections, dim: int, least: int):
     return tensor_split(input, indices_or_sections, dim)
 
 
-def hsplit(input, indices_or_sections):
+def hsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the second dim, of a vector along its only one: into equal ones, or at indices."""
     return _split_along("hsplit", input, indices_or_sections, 0 if input._data.ndim == 1 else 1, 1)
 
 
-def vsplit(input, indices_or_sections):
+def vsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the first dim: into equal ones, or at indices."""
     return _split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
-def dsplit(input, indices_or_sections):
+def dsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     """Split into views along the third dim: into equal ones, or at indices."""
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 

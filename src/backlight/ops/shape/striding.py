@@ -1,25 +1,26 @@
 """Views by size and stride: windows along a dim, and as_strided."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
-from backlight.engine.tensor_state import memory_of, wrap, writable
+from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
-from backlight.sizes import storage_errors
+from backlight.sizes import Shape, storage_errors
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
 
 @op(view=True)
-def unfold(xp, input, dimension: int, size: int, step: int):
+def unfold(xp, input: Array, dimension: int, size: int, step: int):
     """All windows of `size` slices along a dim, each `step` further, the window's slices as a new last dim."""
     dim = normalise_dim(dimension, input.ndim)
     length = input.shape[dim] if input.ndim else 1
@@ -39,13 +40,13 @@ def unfold(xp, input, dimension: int, size: int, step: int):
     return strided(input, shape, strides)
 
 
-@unfold.derivative("input", formula="grad, summed over the windows that hold an element")
-def unfold_input(grad, dimension, size, step, input_shape, ops):
-    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+unfold.derivative("input", formula="grad, summed over the windows that hold an element")(
+    lambda grad, dimension, size, step, input_shape, ops: ops.unfold_backward(grad, input_shape, dimension, size, step)
+)
 
 
 @op(node="UnfoldBackwardBackward0", tangent="linear")
-def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: int):
+def unfold_backward(xp, grad_in: Array, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)
     dim = normalise_dim(dim, out.ndim)
@@ -56,30 +57,30 @@ def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: 
     return out.reshape(input_sizes)
 
 
-@unfold_backward.derivative("grad_in", formula="the windows of grad")
-def unfold_backward_grad_in(grad, dim, size, step, ops):
-    return ops.unfold_copy(grad, dim, size, step)
+unfold_backward.derivative("grad_in", formula="the windows of grad")(
+    lambda grad, dim, size, step, ops: ops.unfold_copy(grad, dim, size, step)
+)
 
 
 @op(node="UnfoldBackward0_copy", tangent="linear")
-def unfold_copy(xp, input, dimension: int, size: int, step: int):
+def unfold_copy(xp, input: Array, dimension: int, size: int, step: int):
     """The same as `unfold`, copied."""
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
 
 
-@unfold_copy.derivative("input", formula="grad, summed over the windows that hold an element")
-def unfold_copy_input(grad, dimension, size, step, input_shape, ops):
-    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+unfold_copy.derivative("input", formula="grad, summed over the windows that hold an element")(
+    lambda grad, dimension, size, step, input_shape, ops: ops.unfold_backward(grad, input_shape, dimension, size, step)
+)
 
 
 @op(name="as_strided", view=True)
-def strided_view(xp, input, positions: np.ndarray, data: np.ndarray):
+def strided_view(xp, input: Array, positions: np.ndarray, data: np.ndarray):
     """A view of memory that the tensor shares: `data`, whose elements lie at `positions` of it, counted row by row."""
     return data
 
 
 @strided_view.derivative("input", formula="grad, added at the places that the view shows; lost beyond the input")
-def strided_view_input(grad, input_shape, positions, ops):
+def strided_view_input(grad: Array, input_shape: Shape, positions: np.ndarray, ops):
     size = math.prod(input_shape)
     if not (positions == size).any():
         return ops.add_positions(grad, shape=input_shape, positions=positions)
@@ -88,13 +89,13 @@ def strided_view_input(grad, input_shape, positions, ops):
 
 
 @strided_view.tangent("input")
-def strided_view_tangent(tangent, input, positions, data, ops):
+def strided_view_tangent(tangent: Array, input: Array, positions: np.ndarray, data: np.ndarray, ops):
     return ops.as_strided(tangent, positions, same_part(writable(tangent), writable(input), data))
 
 
 @composite_function
 @storage_errors
-def as_strided(input, size, stride, storage_offset=None):
+def as_strided(input: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None):
     """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
 
     Raises:
@@ -104,7 +105,7 @@ def as_strided(input, size, stride, storage_offset=None):
     return strided_view(input, _places_in(input, data), data)
 
 
-def _places_in(input, data):
+def _places_in(input: TensorState, data: Array):
     """Return for each element of a strided view its place in the input, if a gradient will need it.
 
     The place of what lies in the base's memory but not in the input is the input's size: it gets no gradient.
@@ -120,7 +121,7 @@ def _places_in(input, data):
     return places[positions_in(memory_tensor, wrap(data))]
 
 
-def strided_memory(input, size, stride, storage_offset):
+def strided_memory(input: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None):
     """Return the array that shows the memory of the tensor's base by size and strides."""
     if len(size) != len(stride):
         raise ShapeError(f"mismatch in length of strides and shape; got {list(stride)} and {list(size)}")
@@ -144,7 +145,7 @@ def strided_memory(input, size, stride, storage_offset):
     return shown_by_strides(flat.view(kind)[offset:], size, [step * itemsize for step in stride])
 
 
-def storage_offset_of(tensor) -> int:
+def storage_offset_of(tensor: TensorState) -> int:
     """Return where a tensor's first element lies in the memory that it shares, counted in elements."""
     memory, data = memory_of(tensor), tensor._data
     if memory is data or not data.size:
@@ -154,25 +155,25 @@ def storage_offset_of(tensor) -> int:
 
 
 @op(name="as_strided_scatter", tangent="linear")
-def strided_scatter(xp, input, src, positions: np.ndarray):
+def strided_scatter(xp, input: Array, src: Array, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")
     out.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)
     return out
 
 
-@strided_scatter.derivative("input", formula="grad, 0 at the places replaced")
-def strided_scatter_input(grad, positions, ops):
-    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
-
-
-@strided_scatter.derivative("src", formula="grad at the places replaced")
-def strided_scatter_src(grad, positions, ops):
-    return ops.take_positions(grad, positions=positions)
+strided_scatter.derivative("input", formula="grad, 0 at the places replaced")(
+    lambda grad, positions, ops: ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+)
+strided_scatter.derivative("src", formula="grad at the places replaced")(
+    lambda grad, positions, ops: ops.take_positions(grad, positions=positions)
+)
 
 
 @composite_function
-def as_strided_scatter(input, src, size, stride, storage_offset=None):
+def as_strided_scatter(
+    input: TensorState, src: TensorState, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+):
     """Return a copy of `input` in which what `as_strided` would show is replaced by `src`."""
     data = strided_memory(input, tuple(size), tuple(stride), storage_offset)
     check_slice(src._data.shape, tuple(size))
@@ -180,7 +181,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
 
 
 @composite_function
-def fill_diagonal_(input, fill_value, wrap=False):
+def fill_diagonal_(input: TensorState, fill_value: float, wrap: bool = False):
     """Write one value to the main diagonal, of more than two dims all equal; return the tensor.
 
     Args:

@@ -1,6 +1,9 @@
 """Other orders of the dims: transpose, permute and their relatives. All are views."""
 
-from backlight.codegen.declaration import op
+from collections.abc import Sequence
+
+from backlight.codegen.declaration import Array, op
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
@@ -10,7 +13,7 @@ __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", 
 
 
 @op(view=True)
-def transpose(xp, input, dim0: int, dim1: int):
+def transpose(xp, input: Array, dim0: int, dim1: int):
     """Swap two dims."""
     try:
         return input.swapaxes(dim0, dim1)
@@ -20,13 +23,13 @@ def transpose(xp, input, dim0: int, dim1: int):
         return input[...]
 
 
-@transpose.derivative("input", formula="grad with the same dims swapped")
-def transpose_input(grad, dim0, dim1):
-    return grad.swapaxes(dim0, dim1) if grad.ndim else grad
+transpose.derivative("input", formula="grad with the same dims swapped")(
+    lambda grad, dim0, dim1: grad.swapaxes(dim0, dim1) if grad.ndim else grad
+)
 
 
 @op(view=True)
-def t(xp, input):
+def t(xp, input: Array):
     """Swap the dims of a matrix; leave fewer dims as they are."""
     if input.ndim > 2:
         raise ShapeError(
@@ -35,13 +38,11 @@ def t(xp, input):
     return input.transpose()
 
 
-@t.derivative("input", formula="gradᵀ")
-def t_input(grad, ops):
-    return ops.t(grad)
+t.derivative("input", formula="gradᵀ")(lambda grad, ops: ops.t(grad))
 
 
 @op(name="permute", view=True)
-def permuted(xp, input, dims: tuple):
+def permuted(xp, input: Array, dims: tuple):
     """The dims in another order."""
     try:
         return input.transpose(dims)
@@ -50,17 +51,17 @@ def permuted(xp, input, dims: tuple):
         raise
 
 
-@permuted.derivative("input", formula="grad with the dims in their former order")
-def permuted_input(grad, dims, ops):
-    return ops.permute(grad, inverse_order(dims))
+permuted.derivative("input", formula="grad with the dims in their former order")(
+    lambda grad, dims, ops: ops.permute(grad, inverse_order(dims))
+)
 
 
-def permute(input, *order, dims=()):
+def permute(input: TensorState, *order, dims: Sequence = ()):
     """Put the dims in another order."""
     return permuted(input, sizes_given(order or (dims,)))
 
 
-def inverse_order(dims) -> tuple:
+def inverse_order(dims: Sequence[int]) -> tuple:
     """Return the order that undoes a permutation."""
     count = len(dims)
     places = [0] * count
@@ -79,17 +80,17 @@ def _check_permutation(dims, ndim: int) -> None:
         raise ShapeError(f"permute(): duplicate dims are not allowed; got {tuple(dims)}: name each dim once")
 
 
-def swapaxes(input, axis0: int, axis1: int):
+def swapaxes(input: TensorState, axis0: int, axis1: int):
     """Swap two dims; another name of `transpose`."""
     return transpose(input, axis0, axis1)
 
 
-def swapdims(input, dim0: int, dim1: int):
+def swapdims(input: TensorState, dim0: int, dim1: int):
     """Swap two dims; another name of `transpose`."""
     return transpose(input, dim0, dim1)
 
 
-def movedim(input, source, destination):
+def movedim(input: TensorState, source: int | Sequence[int], destination: int | Sequence[int]):
     """Move dims to other places, leaving the order of the rest.
 
     Raises:
@@ -113,19 +114,19 @@ def movedim(input, source, destination):
     return permuted(input, tuple(order))
 
 
-def _distinct(what: str, dims, ndim: int) -> list[int]:
+def _distinct(what: str, dims: Sequence[int], ndim: int) -> list[int]:
     found = [normalise_dim(dim, ndim) for dim in dims]
     if len(set(found)) != len(found):
         raise ShapeError(f"movedim: repeated dim in `{what}` ({list(dims)})")
     return found
 
 
-def moveaxis(input, source, destination):
+def moveaxis(input: TensorState, source: int | Sequence[int], destination: int | Sequence[int]):
     """Move dims to other places; another name of `movedim`."""
     return movedim(input, source, destination)
 
 
-def reversed_dims(input):
+def reversed_dims(input: TensorState):
     """Return `input.T`: all dims in reverse order."""
     ndim = input._data.ndim
     if ndim not in (0, 2):
@@ -143,7 +144,7 @@ def _same(input, warning: str):
     return transpose(input, 0, 0)
 
 
-def matrix_transpose(input):
+def matrix_transpose(input: TensorState):
     """Return `input.mT`: the last two dims swapped."""
     ndim = input._data.ndim
     if ndim == 0:
@@ -153,7 +154,7 @@ def matrix_transpose(input):
     return transpose(input, -2, -1)
 
 
-def hermitian_transpose(input):
+def hermitian_transpose(input: TensorState):
     """Return `input.H`: the transpose of a matrix (of real numbers)."""
     ndim = input._data.ndim
     if ndim == 0:
@@ -166,7 +167,7 @@ def hermitian_transpose(input):
     return transpose(input, 0, 1)
 
 
-def adjoint(input):
+def adjoint(input: TensorState):
     """Return the conjugate transpose of each matrix: for real numbers the transpose."""
     if input._data.ndim == 1:
         raise ShapeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")

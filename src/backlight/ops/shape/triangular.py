@@ -1,11 +1,13 @@
 """Triangles and diagonals of matrices."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
-from backlight.dtypes import int64, to_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.dtypes import dtype, int64, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.reduction.slices import triangle_kept
 from backlight.layouts import require_strided
@@ -19,46 +21,42 @@ from backlight.sizes import require_memory, storage_errors
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal_copy", "trace", "tril", "tril_indices", "triu", "triu_indices"]
 
 
-def lower_mask(shape, offset: int) -> np.ndarray:
+def lower_mask(shape: Sequence[int], offset: int) -> np.ndarray:
     """Return which places of a matrix lie on or below a diagonal."""
     return np.arange(shape[-1]) <= np.arange(shape[-2])[:, None] + offset
 
 
-def _check_matrix(name: str, input) -> None:
+def _check_matrix(name: str, input: Array) -> None:
     if input.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; this one has {input.ndim}")
 
 
 @op(tangent="linear")
-def tril(xp, input, diagonal: int = 0):
+def tril(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
     return triangle_kept(input, diagonal, False)
 
 
-@tril.derivative("input", formula="grad on and below the diagonal")
-def tril_input(grad, diagonal, ops):
-    return ops.tril(grad, diagonal)
+tril.derivative("input", formula="grad on and below the diagonal")(lambda grad, diagonal, ops: ops.tril(grad, diagonal))
 
 
 @op(tangent="linear")
-def triu(xp, input, diagonal: int = 0):
+def triu(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)
     return triangle_kept(input, diagonal, True)
 
 
-@triu.derivative("input", formula="grad on and above the diagonal")
-def triu_input(grad, diagonal, ops):
-    return ops.triu(grad, diagonal)
+triu.derivative("input", formula="grad on and above the diagonal")(lambda grad, diagonal, ops: ops.triu(grad, diagonal))
 
 
-def tril_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device=None, layout=None):
     """Return rows and columns of the places on and below a diagonal, as two rows of one tensor."""
     return _indices(row, col, offset, dtype, device, layout, upper=False)
 
 
-def triu_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device=None, layout=None):
     """Return rows and columns of the places on and above a diagonal, as two rows of one tensor."""
     return _indices(row, col, offset - 1, dtype, device, layout, upper=True)
 
@@ -73,7 +71,7 @@ def _places(row: int, col: int, offset: int, upper: bool) -> int:
 
 
 @storage_errors
-def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
+def _indices(row: int, col: int, offset: int, dtype: dtype, device, layout, *, upper: bool):
     require_cpu(device)
     require_strided(layout)
     for name, size in (("row", row), ("col", col)):
@@ -92,7 +90,7 @@ def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
 
 
 @op(tangent="linear")
-def diag_embed(xp, input, offset: int = 0, dim1: int = -2, dim2: int = -1):
+def diag_embed(xp, input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices, in two new dims, with the last dim of `input` on a diagonal."""
     ndim = input.ndim + 1
     first, second = normalise_dim(dim1, ndim), normalise_dim(dim2, ndim)
@@ -107,23 +105,23 @@ def diag_embed(xp, input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     return xp.ascontiguousarray(xp.moveaxis(out, (-2, -1), (first, second)))
 
 
-@diag_embed.derivative("input", formula="the diagonal of grad")
-def diag_embed_input(grad, offset, dim1, dim2, ops):
-    return ops.diagonal(grad, offset, dim1, dim2)
+diag_embed.derivative("input", formula="the diagonal of grad")(
+    lambda grad, offset, dim1, dim2, ops: ops.diagonal(grad, offset, dim1, dim2)
+)
 
 
 @op(node="DiagonalBackward0_copy", tangent="linear")
-def diagonal_copy(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal_copy(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The same as `diagonal`, copied."""
     return xp.array(diagonal.op.forward(xp, input, offset, dim1, dim2), order="C")
 
 
-@diagonal_copy.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def diagonal_copy_input(grad, offset, dim1, dim2, input_shape, ops):
-    return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+diagonal_copy.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, offset, dim1, dim2, input_shape, ops: ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+)
 
 
-def diag(input, diagonal=0):
+def diag(input: TensorState, diagonal: int = 0):
     """Return a copy of a matrix's diagonal, or a matrix with a vector on its diagonal.
 
     Raises:
@@ -137,13 +135,13 @@ def diag(input, diagonal=0):
     raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D; see diagonal() and diag_embed() for more dims")
 
 
-def diagflat(input, offset=0):
+def diagflat(input: TensorState, offset: int = 0):
     """Return a matrix with all elements, row by row, on its diagonal."""
     return diag_embed(flatten(input), offset)
 
 
 @op(tangent="linear", refuse=no_bools("trace"))
-def trace(xp, input):
+def trace(xp, input: Array):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:
         raise ShapeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
@@ -152,6 +150,6 @@ def trace(xp, input):
     return xp.trace(input, dtype=wide).astype(kind)
 
 
-@trace.derivative("input", formula="grad on the diagonal, 0 elsewhere")
-def trace_input(grad, input_shape, ops):
-    return ops.diagonal_backward(ops.expand(grad, (min(input_shape),)), input_shape, 0, 0, 1)
+trace.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
+    lambda grad, input_shape, ops: ops.diagonal_backward(ops.expand(grad, (min(input_shape),)), input_shape, 0, 0, 1)
+)

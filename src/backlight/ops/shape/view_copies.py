@@ -1,5 +1,7 @@
 """PyTorch's `…_copy` functions: the result of a view op, in new memory."""
 
+from collections.abc import Callable
+
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.slicing import select, sliced
 from backlight.ops.shape.expanding import broadcast_to
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 
-def _copied(show, name: str):
+def _copied(show: Callable, name: str):
     """Return a function that copies what a view op shows (each of several views)."""
 
     def copy(input, *args, **kwargs):

@@ -1,6 +1,8 @@
 """Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
 
-from backlight.codegen.declaration import op
+from collections.abc import Callable
+
+from backlight.codegen.declaration import Array, op
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import HALVES
 from backlight.kernels.special import orthogonal_polynomials
@@ -27,10 +29,10 @@ def _no_halves(kernel: str):
     return refuse
 
 
-def _wave(name: str, meaning: str):
+def _bessel_function(name: str, meaning: str):
     kernel = function_later("backlight.kernels.special.bessel", name)
 
-    def forward(xp, input):
+    def forward(xp, input: Array):
         if input.dtype in HALVES:
             raise UnsupportedError(refuse(input.dtype))
         return kernel(input)
@@ -40,34 +42,35 @@ def _wave(name: str, meaning: str):
     return op(forward, name=f"special_{name}", promote="float")
 
 
-airy_ai = _wave("airy_ai", "Airy's function Ai.")
-bessel_j0 = _wave("bessel_j0", "The Bessel function of the first kind of order 0.")
-bessel_j1 = _wave("bessel_j1", "The Bessel function of the first kind of order 1.")
-bessel_y0 = _wave("bessel_y0", "The Bessel function of the second kind of order 0.")
-bessel_y1 = _wave("bessel_y1", "The Bessel function of the second kind of order 1.")
-modified_bessel_k0 = _wave("modified_bessel_k0", "The modified Bessel function of the second kind of order 0.")
-modified_bessel_k1 = _wave("modified_bessel_k1", "The modified Bessel function of the second kind of order 1.")
-scaled_modified_bessel_k0 = _wave("scaled_modified_bessel_k0", "exp(input) · modified_bessel_k0(input).")
-scaled_modified_bessel_k1 = _wave("scaled_modified_bessel_k1", "exp(input) · modified_bessel_k1(input).")
-spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
+airy_ai = _bessel_function("airy_ai", "Airy's function Ai.")
+bessel_j0 = _bessel_function("bessel_j0", "The Bessel function of the first kind of order 0.")
+bessel_j1 = _bessel_function("bessel_j1", "The Bessel function of the first kind of order 1.")
+bessel_y0 = _bessel_function("bessel_y0", "The Bessel function of the second kind of order 0.")
+bessel_y1 = _bessel_function("bessel_y1", "The Bessel function of the second kind of order 1.")
+modified_bessel_k0 = _bessel_function(
+    "modified_bessel_k0", "The modified Bessel function of the second kind of order 0."
+)
+modified_bessel_k1 = _bessel_function(
+    "modified_bessel_k1", "The modified Bessel function of the second kind of order 1."
+)
+scaled_modified_bessel_k0 = _bessel_function("scaled_modified_bessel_k0", "exp(input) · modified_bessel_k0(input).")
+scaled_modified_bessel_k1 = _bessel_function("scaled_modified_bessel_k1", "exp(input) · modified_bessel_k1(input).")
+spherical_bessel_j0 = _bessel_function("spherical_bessel_j0", "sin(input) / input.")
 
 
-# --- the incomplete gamma function ------------------------------------------------------------------------------------
-
-
-def _by_other_only(declared, name: str) -> None:
+def _by_other_only(declared: Callable, name: str) -> None:
     """Declare that an op has no derivative by `input`: computing one raises PyTorch's error."""
 
     @declared.derivative("input", formula="not known: an error, as in PyTorch")
-    def by_input(grad):
+    def by_input(grad: Array):
         raise UnsupportedError(f"the derivative for '{name}' is not implemented.\n  Only `other` has one: detach input")
 
 
-def _share(name: str, kernel, sign: int, meaning: str):
+def _share(name: str, kernel: Callable, sign: int, meaning: str):
     """Declare the share of Γ's integral on one side of `other`; the two sides' slopes differ by their sign."""
     refuse = no_integers(f"{name}_cpu")
 
-    def forward(xp, input, other):
+    def forward(xp, input: Array, other: Array):
         problem = refuse(input.dtype)
         if problem:
             raise UnsupportedError(problem)
@@ -78,7 +81,7 @@ def _share(name: str, kernel, sign: int, meaning: str):
     _by_other_only(made, f"{name}: input")
 
     @made.derivative("other", formula="± grad times the density of the gamma distribution of shape input at other")
-    def by_other(grad, input, other, ops):
+    def by_other(grad: Array, input: Array, other: Array, ops):
         return sign * grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
 
     return made
@@ -89,7 +92,7 @@ igammac = _share("igammac", gammaincc, -1, "1 − igamma(input, other), exact wh
 
 
 @op(name="special_zeta", promote="float", tangent="symmetric")
-def zeta(xp, input, other):
+def zeta(xp, input: Array, other: Array):
     """Hurwitz's zeta Σ 1 / (other + k)^input over k ≥ 0."""
     for one in (input, other):
         if one.dtype in HALVES:
@@ -100,18 +103,15 @@ def zeta(xp, input, other):
 _by_other_only(zeta, "zeta")
 
 
-@zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")
-def zeta_other(grad, input, other, ops):
-    return grad * -input * ops.special_zeta(input + 1, other)
-
-
-# --- orthogonal polynomials -------------------------------------------------------------------------------------------
+zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")(
+    lambda grad, input, other, ops: grad * -input * ops.special_zeta(input + 1, other)
+)
 
 
 def _polynomial(name: str):
     refuse = _no_halves(f"{name}_cpu")
 
-    def forward(xp, x, n):
+    def forward(xp, x: Array, n: Array):
         if x.dtype in HALVES:
             raise UnsupportedError(refuse(x.dtype))
         return orthogonal_polynomials.polynomial(name, x, n)
