@@ -145,7 +145,7 @@ static PyMethodDef methods[] = {
     {"core_mark", core_mark, METH_O, "Give each new tensor the storage that this makes, or None; None: give none."},
     {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
-    {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
+    {"core_backward_pass", (PyCFunction)(void (*)(void))core_backward_pass, METH_FASTCALL, "Run a backward pass without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
     {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
     {"core_kinds", core_kinds, METH_VARARGS, "Say what tells which kinds of arguments a function takes."},

@@ -78,13 +78,17 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         if on_tensors and not create_graph:
             root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
         with silent_floats():
-            if core is not None and inputs is None and not on_tensors:
-                if core.core_walk(roots, root_grads, keep_graph, observed, anomaly.wanted):
-                    return []
+            since = since if inputs is None else max(since, _oldest(inputs))
+            if core is not None and not on_tensors:
+                found = core.core_backward_pass(
+                    roots, root_grads, keep_graph, observed, anomaly.wanted, inputs, into_grad, since
+                )
+                if found is not None:
+                    return found
             backward_pass = BackwardPass(keep_graph, on_tensors, observed, roots)
             if counting.tasks:
                 note_pass(backward_pass)
-            order = backward_pass.collect(roots, since if inputs is None else max(since, _oldest(inputs)))
+            order = backward_pass.collect(roots, since)
             if inputs is not None:
                 backward_pass.restrict(order, roots, inputs, into_grad)
             if observed is not None:
