@@ -23,7 +23,7 @@ from backlight.dispatch.torch_function import (
     DisableTorchFunctionSubclass,
     disabled,
 )
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.native import core
 from backlight.kernels.state_blocks import Block
@@ -166,7 +166,7 @@ def _overrides() -> list[InterceptedFunction]:
     plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
     _makers.update(one for one, maker in public.items() if maker)
     made = [InterceptedOverride(function, maker) for function, maker in plain.items()]
-    return [*made, InterceptedInBlock(execution.run, AskNothing)]
+    return [*made, InterceptedInBlock(run_backward.run, AskNothing)]
 
 
 def _is_op(function: FunctionType) -> bool:

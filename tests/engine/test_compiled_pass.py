@@ -5,11 +5,11 @@ import pytest
 
 import backlight as bl
 from backlight.autograd import Function
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.backward_pass import BackwardPass
 from backlight.engine.node import GradientEdge
 
-COMPILED = execution.core
+COMPILED = run_backward.core
 pytestmark = pytest.mark.skipif(COMPILED is None, reason="the core is not in use here")
 
 
@@ -105,7 +105,7 @@ def passes(monkeypatch):
     def with_each(function):
         found = []
         for core in (COMPILED, None):
-            monkeypatch.setattr(execution, "core", core)
+            monkeypatch.setattr(run_backward, "core", core)
             ran.clear()
             found.append(function())
             assert bool(ran) is (core is None)

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from backlight.engine.backward_tasks import Task, count_tasks, current_task
+from backlight.engine.graph_task import GraphTask, count_tasks, current_task
 from backlight.engine.hooks import RemovableHandle
 from backlight.engine.node import node_and_number
 from backlight.engine.tensor_state import edge_of
@@ -79,7 +79,7 @@ class _AnyMode:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.lock = fork_safe_lock()
-        self.seen: weakref.WeakSet[Task] = weakref.WeakSet()
+        self.seen: weakref.WeakSet[GraphTask] = weakref.WeakSet()
 
     def __call__(self, grad) -> None:
         task = current_task() or _NO_TASK
@@ -120,10 +120,10 @@ class _AllMode:
 
         return gradient_of_several
 
-    def coming(self, task: Task) -> int:
+    def coming(self, task: GraphTask) -> int:
         """Return how many of the nodes take part in a backward."""
         nodes = (node() for node in self.nodes)
         return sum(node is not None and task.will_run(node) for node in nodes)
 
 
-_NO_TASK = Task(partial=False)  # key for a backward that began before tasks were counted
+_NO_TASK = GraphTask(partial=False)  # key for a backward that began before tasks were counted

@@ -3,7 +3,7 @@
 from backlight.codegen import runtime_support
 from backlight.codegen.declaration import ARRAYS, OPTION
 from backlight.codegen.op_table import TENSOR_OPS
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.grad_mode import enable_grad, modes
 from backlight.engine.tensor_state import TensorState, edge_of
 
@@ -37,7 +37,7 @@ def gradients_of_decomposition(op, node, grad, edges):
     roots = [(edge_of(one), g) for one, g in zip(outs, grad if node.outputs > 1 else [grad]) if g is not None]
     wanted = [alias for alias, edge in zip(_differentiable(op, arguments), edges) if edge is not None]
     found = iter(
-        execution.run(
+        run_backward.run(
             [edge for edge, _ in roots],
             [g for _, g in roots],
             keep_graph=True,

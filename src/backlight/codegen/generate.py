@@ -11,7 +11,7 @@ import numpy as np
 
 from backlight import sizes
 from backlight.codegen import runtime_support
-from backlight.codegen.backward_source import backward_into_source, backward_source
+from backlight.codegen.backward_source import backward_source
 from backlight.codegen.declaration import Op, generator
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
@@ -124,17 +124,12 @@ def make_node_class(schema: OpSchema) -> type:
         "xp": np,
         "op": op,
         "gradients_of_decomposition": gradients_of_decomposition,
-        "Output": Output,
-        "ndarray": np.ndarray,
-        "add": np.add,
         **{f"rule_{number}": rule.function for number, rule in enumerate(op.rules)},
     }
-    for source in (backward_source(schema, False), backward_source(schema, True), backward_into_source(schema)):
+    for source in (backward_source(schema, False), backward_source(schema, True)):
         namespace.update(schema.inlined_globals)
         compile_source(source, f"{op.name} {source[4 : source.index('(')]}", namespace)
-    for method in ("backward", "backward_graph", "backward_into"):
-        if method in namespace:
-            body[method] = namespace[method]
+    body["backward"], body["backward_graph"] = namespace["backward"], namespace["backward_graph"]
     body["free"] = runtime_support.free_saved
     body["freed_slots"] = schema.freed_slots()
     body["users"] = schema.places_of_users()

@@ -38,8 +38,6 @@ class PackedNode(Node):
 
     __slots__ = ()
 
-    backward_into = Node.backward_into
-
     def backward(self, grad, edges, keep):
         """Unpack, and run backward on arrays."""
         found = self.unpacked().backward(grad, edges, True)

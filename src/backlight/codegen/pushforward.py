@@ -32,7 +32,7 @@ from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.interpreters import local
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.grad_mode import enable_grad, modes
 from backlight.engine.node import next_sequence
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
@@ -251,9 +251,9 @@ def _by_transposing(call: Call, tangents: dict) -> tuple:
         return (None,) * len(call.outs)
     roots = [edge_of(g) for g, _ in pairs]
     starts = [t if t._data.dtype == g._data.dtype else t.to(from_numpy_dtype(g._data.dtype)) for g, t in pairs]
-    found = execution.run(
+    found = run_backward.run(
         roots,
-        starts if execution.runs_on_tensors(recorded) else [t._data for t in starts],
+        starts if run_backward.runs_on_tensors(recorded) else [t._data for t in starts],
         keep_graph=False,
         create_graph=recorded,
         inputs=[weights[number] for number in places],

@@ -2,7 +2,7 @@
 
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import note_parents
-from backlight.engine.hook_calls import after
+from backlight.engine.hook_calls import call_posthooks
 from backlight.engine.node import next_sequence
 from backlight.engine.tensor_state import plain
 from backlight.kernels.reduction.summaries import oddities
@@ -27,7 +27,7 @@ def checked_gradients(backward_pass, node, grad, edges):
     if backward_pass.graph:
         note_parents(node, grads, since)
     if node.extra is not None and node.extra.posthooks:
-        grads = after(node, grads, grad, backward_pass.graph, backward_pass.observed)
+        grads = call_posthooks(node, grads, grad, backward_pass.graph, backward_pass.observed)
     found = _nonfinite_in(grads)
     if found & anomaly.wanted:
         odd_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)

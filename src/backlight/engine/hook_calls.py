@@ -41,7 +41,7 @@ def retain_gradient(tensor, edge) -> None:
     extra_of(node).retained[number] = weakref.ref(tensor)
 
 
-def before_capture(node, grad, graph: bool, observed=None):
+def call_output_hooks(node, grad, graph: bool, observed=None):
     """Run the hooks of a node's output tensors, and store the gradients to retain."""
     extra = node.extra
     for number, hook in list(extra.tensor_hooks.values()):
@@ -62,9 +62,9 @@ def before_capture(node, grad, graph: bool, observed=None):
     return grad
 
 
-def before(node, grad, graph: bool, observed=None):
+def call_hooks_before(node, grad, graph: bool, observed=None):
     """Run all hooks that come before a node: see NOTE [Order of hooks]."""
-    grad = before_capture(node, grad, graph, observed)
+    grad = call_output_hooks(node, grad, graph, observed)
     return call_prehooks(node, grad, graph, observed) if node.extra.prehooks else grad
 
 
@@ -158,7 +158,7 @@ def call_post_accumulate_hooks(leaf) -> None:
         raise GraphError("Tensor post accumulate grad hooks should return None.")
 
 
-def after(node, grads, grad, graph: bool, observed=None):
+def call_posthooks(node, grads, grad, graph: bool, observed=None):
     """Run posthooks: each gets (grad_inputs, grad_outputs) and may return other grad_inputs."""
     outputs = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
     for hook in list(node.extra.posthooks.values()):

@@ -5,8 +5,6 @@ import sys
 import weakref
 from typing import NamedTuple
 
-import numpy as np
-
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.hooks import RemovableHandle
@@ -99,17 +97,6 @@ class Node:
     def register_prehook(self, hook) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return RemovableHandle(extra_of(self).prehooks, hook)
-
-    def backward_into(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
-        """Run backward on arrays and add its gradients to the pass's buffers; `edges` None stands for all of them."""
-        edges = self.edges if edges is None else edges
-        for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
-            if edge is None or arrived is None:
-                continue
-            if edge.__class__ is Output:
-                add_to_output(edge.node, edge.number, arrived)
-                continue
-            add_to_buffer(buffers, owned, edge, arrived)
 
     def free(self) -> None:
         """Drop what was saved for backward."""
@@ -217,23 +204,6 @@ def edge_from_public(edge: GradientEdge):
     if edge.node.__class__ is AccumulateGrad:
         return edge.node.variable
     return edge.node if edge.node.outputs == 1 else Output(edge.node, edge.output_nr)
-
-
-def add_to_buffer(buffers: dict, owned: set, edge, grad) -> None:
-    """Add a gradient to the buffer of a node or leaf.
-
-    A sum of two is a new array, which the pass owns: a third is added to it in place. Generated code
-    (`backward_into_source` in codegen/backward_source.py) has these lines inline.
-    """
-    present = buffers[edge]
-    if present is None:
-        buffers[edge] = grad
-    elif edge in owned:
-        np.add(present, grad, out=present)
-    else:
-        total = buffers[edge] = present + grad
-        if total.__class__ is np.ndarray:
-            owned.add(edge)
 
 
 def extra_of(node: Node) -> NodeExtra:

@@ -1,16 +1,34 @@
-"""Start a backward: check the roots and their gradients, run the pass, deliver the results."""
+"""Run a backward: check the roots and their gradients, choose the Python or the compiled pass, return the results.
+
+NOTE [Arrays or tensors]
+Without create_graph gradients are plain arrays and no tensor is made. With create_graph they are tensors, and every
+node runs its rules on tensors, so that the pass is itself recorded. Where an interpreter must see the backward (NOTE
+[Interpreters]), the pass runs on tensors too, without recording. All state of a run lives in the run: nodes are not
+written to, and a backward may be started from a hook or from several threads.
+"""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 
-from backlight.engine import execution
+from backlight.dispatch.anomaly_mode import anomaly, running
+from backlight.dispatch.interpreters import backward_is_seen
+from backlight.dispatch.observation import observers
+from backlight.dispatch.observed_pass import observed_run
+from backlight.engine import graph_task
 from backlight.engine.accumulate_grad import own_copy
+from backlight.engine.backward_pass import BackwardPass
+from backlight.engine.grad_mode import modes, set_recording
+from backlight.engine.graph_task import GraphTask, counting, note_pass
 from backlight.engine.hook_calls import keep_gradient
 from backlight.engine.mutation_checks import refuse_backward, replaced_inside_transforms
-from backlight.engine.node import GradientEdge, edge_from_public, origin
+from backlight.engine.node import GradientEdge, edge_from_public, node_and_number, origin
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
+from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.kernels.native import core
+from backlight.kernels.state_blocks import Setting, silent_floats
 
 
 def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
@@ -23,13 +41,13 @@ def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> Non
     if create_graph:
         _warn_of_cycle()
     if wanted is None:
-        execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
+        run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
         return
     edges = [wanted_edge(tensor) for tensor in wanted]
     for tensor in wanted:
         if isinstance(tensor, TensorState) and not tensor.is_leaf:
             keep_gradient(tensor)
-    execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
+    run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
 
 
 def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
@@ -39,8 +57,8 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
         raise GraphError("`inputs` argument to `grad()` cannot be empty. Name what to differentiate for")
     roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
     edges = [wanted_edge(tensor) for tensor in inputs]
-    found = execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
-    on_tensors = execution.runs_on_tensors(create_graph)
+    found = run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
+    on_tensors = runs_on_tensors(create_graph)
     results, used = [], {id(grad) for grad in root_grads}
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
         if grad is None and materialize_grads and isinstance(tensor, TensorState):
@@ -59,6 +77,91 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
             used.add(id(grad))
         results.append(grad if grad is None or on_tensors else wrap(grad))
     return tuple(results)
+
+
+def run(
+    roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None, into_grad: bool = False, since: int = -1
+) -> list:
+    """Run the graph backward from `roots`, and notify this thread's observers.
+
+    Args and Returns: see `_run`.
+    """
+    if not observers.active and not counting.tasks:
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
+    observed = None
+    if observers.active:
+        observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
+    with Setting(graph_task.local, "task", GraphTask(partial=inputs is not None)), observed or nullcontext():
+        try:
+            return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
+        except BaseException as problem:
+            if observed is not None:
+                observed.run.problem = problem
+            raise
+
+
+@running
+def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed, since) -> list:
+    """Run the graph backward from `roots`.
+
+    Args:
+        roots: edges to start from.
+        root_grads: the gradient of each root: arrays, or tensors with create_graph.
+        keep_graph: leave what nodes saved in place, for another backward.
+        create_graph: record the pass.
+        inputs: edges whose gradients are wanted. Then only what leads to them runs.
+        into_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
+        observed: notifies the observers of the run, if there are any.
+        since: the sequence number of the oldest node that can lead to an input; older nodes are skipped.
+
+    Returns:
+        The gradient of each input (None where none arrived); an empty list without inputs.
+    """
+    nested = anywhere.backwards
+    if nested:
+        here = depth.here
+        if here == MOST_BACKWARDS:
+            args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
+            return in_another_thread(_run, *args)
+    previous = modes.requested
+    try:  # NOTE [Interrupts]: all counting happens inside `try`, and only the last line of `finally` calls anything
+        anywhere.backwards += 1
+        if nested:
+            depth.here = here + 1
+        set_recording(create_graph)
+        on_tensors = runs_on_tensors(create_graph)
+        if on_tensors and not create_graph:
+            root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
+        with silent_floats():
+            since = since if inputs is None else max(since, _oldest(inputs))
+            if core is not None and not on_tensors:
+                found = core.core_backward_pass(
+                    roots, root_grads, keep_graph, observed, anomaly.wanted, inputs, into_grad, since
+                )
+                if found is not None:
+                    return found
+            backward_pass = BackwardPass(keep_graph, on_tensors, observed, inputs, into_grad)
+            if counting.tasks:
+                note_pass(backward_pass)
+            return backward_pass.run(roots, root_grads, since)
+    finally:
+        anywhere.backwards -= 1
+        if nested:
+            depth.here = here
+        set_recording(previous)
+
+
+def runs_on_tensors(create_graph: bool) -> bool:
+    """Tell whether gradients are tensors in a run: it is recorded, or interpreters must see the ops that it calls."""
+    return create_graph or backward_is_seen()
+
+
+def _oldest(inputs) -> int:
+    """Return the sequence number of the oldest of the inputs' nodes: an edge always leads to what was made before.
+
+    It is -1 if one of them is a leaf, which any node may lead to.
+    """
+    return min((-1 if edge.is_end else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
 
 
 def wanted_edge(tensor):
@@ -99,7 +202,7 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
         else:
             edge, gradient = _edge_to_start_from(tensor, gradient, number)
         roots.append(edge)
-        root_grads.append(gradient if execution.runs_on_tensors(create_graph) else gradient._data)
+        root_grads.append(gradient if runs_on_tensors(create_graph) else gradient._data)
     return roots, root_grads
 
 

@@ -12,8 +12,8 @@ from backlight.amp.autocasting import autocast_again
 from backlight.autograd.api import backward
 from backlight.autograd.function import Function
 from backlight.dispatch.arguments.checked import unwrapped, with_checks
-from backlight.engine.backward_tasks import count_tasks, current_task
 from backlight.engine.grad_mode import enable_grad, modes, no_grad
+from backlight.engine.graph_task import count_tasks, current_task
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import block

@@ -10,7 +10,7 @@ from backlight.engine.threads import ThreadState
 _next_number = itertools.count().__next__
 
 
-class Task:
+class GraphTask:
     """One backward, which is `local.task` as long as it runs.
 
     Args:
@@ -41,7 +41,7 @@ class _Counting:
 class _Local(ThreadState):
     """The innermost backward that runs in this thread."""
 
-    task: Task | None = None
+    task: GraphTask | None = None
 
 
 counting = _Counting()
@@ -59,7 +59,7 @@ def note_pass(backward_pass) -> None:
         local.task.backward_pass = backward_pass
 
 
-def current_task() -> Task | None:
+def current_task() -> GraphTask | None:
     """Return the innermost backward that runs in this thread; None outside of any."""
     return local.task
 
