@@ -16,8 +16,7 @@ from backlight.autograd.function_outputs import record_outputs
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
-from backlight.engine.node import Output, freed, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Output, freed, new_node
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
 from backlight.system.lazy_import import function_later
@@ -250,13 +249,14 @@ def _positional(forward, args, kwargs, sets_up) -> tuple:
 
 
 def _new_node(cls, ctx, args) -> FunctionNode:
-    node = cls._node_class()
-    node.ctx = ctx
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    node.tensor_places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
-    node.edges = tuple(edge_of(args[place]) for place in node.tensor_places)
-    node.input_metas = [(tuple(args[place]._data.shape), args[place]._data.dtype) for place in node.tensor_places]
+    places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
+    node = new_node(
+        cls._node_class,
+        tuple(edge_of(args[place]) for place in places),
+        ctx=ctx,
+        tensor_places=places,
+        input_metas=[(tuple(args[place]._data.shape), args[place]._data.dtype) for place in places],
+    )
     ctx._node = weakref.ref(node)
     return node
 
@@ -278,11 +278,8 @@ def once_differentiable(backward):
 
 
 def _not_again(tensors: tuple, name: str) -> tuple:
-    node = DelayedError()
-    node.function_name, node.outputs = name, max(len(tensors), 1)
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    node.edges = tuple(None if tensor is None else wrap(tensor._data, LEAF) for tensor in tensors)
+    edges = tuple(None if tensor is None else wrap(tensor._data, LEAF) for tensor in tensors)
+    node = new_node(DelayedError, edges, function_name=name, outputs=max(len(tensors), 1))
     return tuple(
         None if tensor is None else wrap(tensor._data, node if node.outputs == 1 else Output(node, number))
         for number, tensor in enumerate(tensors)

@@ -218,9 +218,5 @@ class DelayedError(Node):
             f"{self.function_name} without the decorator, in differentiable operations, to allow it"
         )
 
-    def backward_graph(self, grad, edges):
-        """Raise, as `backward` does."""
-        return self.backward(grad, edges, True)
-
 
 DelayedError.__name__ = "Error"  # what PyTorch prints

@@ -17,8 +17,7 @@ from backlight.codegen.declaration import op
 from backlight.dispatch.interpreters import interpreted, uninterpreted
 from backlight.engine.grad_mode import enable_grad
 from backlight.engine.hook_calls import retain_gradient
-from backlight.engine.node import Node, Output, extra_of, freed, next_sequence, node_and_number
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, Output, extra_of, freed, new_node, node_and_number
 from backlight.engine.tensor_state import TensorState, edge_of, wrap
 from backlight.engine.views import CUSTOM, live_views, positions_in, stale_view
 
@@ -139,10 +138,10 @@ class CopySlices(Node):
             inner.free()
 
 
-class PassThrough:
+class PassThrough(Node):
     """Replaces the inner node of a CopySlices if the write is not one node whose first edge is the view's."""
 
-    __slots__ = ("edges",)
+    __slots__ = ()
 
     def __init__(self, edge, ends: int):
         self.edges = (None,) * ends if edge is None else (None, edge)
@@ -150,13 +149,6 @@ class PassThrough:
     def backward(self, grad, edges, keep):
         """Return nothing for the base in the slice, and the gradient for what was written there."""
         return (None, grad if self.edges[-1] is not None else None)[: len(edges)]
-
-    def backward_graph(self, grad, edges):
-        """Do what `backward` does."""
-        return self.backward(grad, edges, True)
-
-    def free(self) -> None:
-        """Nothing is kept."""
 
 
 class _SliceEdge:
@@ -181,13 +173,10 @@ def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySli
     """
     alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
     inner = edge if alone and edge.edges and edge.edges[0] is before else PassThrough(edge, ends)
-    node = CopySlices()
-    node.inner, node.positions, node.shape = inner, positions, base._data.shape
+    edges = (edge_of(base), *inner.edges[1:])
+    node = new_node(CopySlices, edges, inner=inner, positions=positions, shape=base._data.shape)
     if inner is edge:
         extra_of(inner).output_edge = _SliceEdge(node)
-    node.edges = (edge_of(base), *inner.edges[1:])
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
     return node
 
 

@@ -10,8 +10,7 @@ and only where a gradient would have no history.
 import numpy as np
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.node import Node, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, new_node
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 
 
@@ -53,9 +52,7 @@ def _depending(grad, found, edges, named):
     ]
     if not inputs:
         return grad
-    made, node = wrap(writable(grad), None, storage_of(grad)), RestingBackward0()
-    node.edges, node.metas = tuple([edge for edge, _ in inputs]), tuple([meta for _, meta in inputs])
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    made._edge, made._tangents = node, grad._tangents
+    edges, metas = zip(*inputs)
+    made = wrap(writable(grad), new_node(RestingBackward0, edges, metas=metas), storage_of(grad))
+    made._tangents = grad._tangents
     return made

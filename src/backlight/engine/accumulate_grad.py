@@ -11,8 +11,7 @@ import sys
 import numpy as np
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.node import Node, next_sequence, origin
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
 from backlight.engine.tensor_state import LEAF, edge_of, storage_of, wrap
 from backlight.errors import GraphError
@@ -106,16 +105,10 @@ class CopyBackwards(Node):
         """Pass the gradient on; the memory that was written to has none."""
         return None, grad
 
-    def backward_graph(self, grad, edges):
-        """Pass the gradient on."""
-        return None, grad
-
 
 def _recorded_copy(grad):
     """Return a copy of a gradient under create_graph."""
     made = wrap(own_copy(grad._data))
     if grad._edge is not None:
-        node = made._edge = CopyBackwards()
-        node.edges, node.sequence, node.extra = (None, edge_of(grad)), next_sequence(), None
-        node.code, node.lasti = user_place()
+        made._edge = new_node(CopyBackwards, (None, edge_of(grad)))
     return made

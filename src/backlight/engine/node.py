@@ -8,7 +8,7 @@ from typing import NamedTuple
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.hooks import RemovableHandle
-from backlight.engine.provenance import describe_place, line_number
+from backlight.engine.provenance import describe_place, line_number, user_place
 from backlight.errors import ArgumentError, GraphError
 from backlight.kernels.native import core
 
@@ -98,6 +98,10 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return RemovableHandle(extra_of(self).prehooks, hook)
 
+    def backward_graph(self, grad, edges) -> tuple:
+        """Run backward on tensors: the same rule, unless it computes something."""
+        return self.backward(grad, edges, True)
+
     def free(self) -> None:
         """Drop what was saved for backward."""
 
@@ -137,6 +141,16 @@ class AccumulateGrad(Node):
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
+
+
+def new_node(node_class: type[Node], edges: tuple, **slots) -> Node:
+    """Return a node that is made now, by the user's line; `slots` are those that its class adds."""
+    node = node_class()
+    node.edges, node.sequence, node.extra = edges, next_sequence(), None
+    node.code, node.lasti = user_place()
+    for name, value in slots.items():
+        setattr(node, name, value)
+    return node
 
 
 def accumulator(leaf) -> AccumulateGrad:

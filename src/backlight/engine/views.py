@@ -7,8 +7,7 @@ from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import is_leaf_inside, opened
-from backlight.engine.node import Node, next_sequence, origin
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
 from backlight.engine.tensor_state import new, storage_of, the_tensor_class, writable
 from backlight.errors import GraphError, ShapeError
@@ -194,15 +193,7 @@ class StaleView(Node):
             f"modified inplace. {MADE_BY_CUSTOM}"
         )
 
-    def backward_graph(self, grad, edges):
-        """Raise, as `backward` does."""
-        return self.backward(grad, edges, True)
-
 
 def stale_view(view) -> StaleView:
     """Return the node of a custom Function's view whose base has just been written to."""
-    made, node = view.grad_fn, StaleView()
-    node.number, node.maker = view.output_nr, made.forward_name()
-    node.edges, node.sequence, node.extra = (view._edge,), next_sequence(), None
-    node.code, node.lasti = user_place()
-    return node
+    return new_node(StaleView, (view._edge,), number=view.output_nr, maker=view.grad_fn.forward_name())

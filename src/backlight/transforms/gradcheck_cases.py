@@ -3,8 +3,7 @@
 import numpy as np
 
 from backlight.autograd.api import grad as batched_grad
-from backlight.engine.node import Node, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, new_node
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import edge_of, wrap
 from backlight.transforms.numerical_jacobians import GradcheckError, differentiable, vector_jacobian
@@ -56,10 +55,7 @@ class UndefinedGrad(Node):
 
 def _without_gradient(out):
     """Return an alias of the tensor that passes no gradient on."""
-    node = UndefinedGrad()
-    node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None
-    node.code, node.lasti = user_place()
-    return wrap(out._data, node)
+    return wrap(out._data, new_node(UndefinedGrad, (edge_of(out),)))
 
 
 def check_missing_gradients(check) -> None:
