@@ -13,6 +13,7 @@ are counted. If a node fails, the leaves that were complete by then have their g
 """
 
 import sys
+from collections.abc import Iterable
 from itertools import repeat
 from operator import attrgetter
 
@@ -31,7 +32,7 @@ from backlight.engine.hook_calls import (
     call_prehooks,
     call_tensor_hooks,
 )
-from backlight.engine.node import Node, Output, accumulator, node_and_number
+from backlight.engine.node import Edge, Edges, Gradients, Node, Output, accumulator, node_and_number
 from backlight.engine.tensor_state import TensorState
 
 _by_sequence = attrgetter("sequence")
@@ -69,7 +70,12 @@ class BackwardPass:
     )
 
     def __init__(
-        self, keep: bool, graph: bool, observed: ObservedRun | None = None, inputs=None, into_grad: bool = False
+        self,
+        keep: bool,
+        graph: bool,
+        observed: ObservedRun | None = None,
+        inputs: list[Edge] | None = None,
+        into_grad: bool = False,
     ):
         self.keep = keep
         self.graph = graph
@@ -151,7 +157,7 @@ class BackwardPass:
                 leads.add(node)
                 masks[node] = mask
 
-    def reaches(self, node) -> bool:
+    def reaches(self, node: Node | TensorState) -> bool:
         """Tell whether a node or leaf runs, or has its gradient captured, in this pass."""
         return node in self.buffers and (self.masks is None or node in self.masks or node in self.targets)
 
@@ -164,7 +170,7 @@ class BackwardPass:
                 if edge is not None and edge.is_end:
                     pending[edge] = pending.get(edge, 0) + 1
 
-    def deliver(self, edges, grads) -> list[TensorState]:
+    def deliver(self, edges: Edges, grads: Iterable) -> list[TensorState]:
         """Add gradients to what has arrived at the ends of edges; return the leaves that are complete."""
         buffers, pending, complete = self.buffers, self.pending, []
         for edge, grad in zip(edges, grads):
@@ -210,14 +216,14 @@ class BackwardPass:
             grad = call_hooks_before(node, grad, self.graph, self.observed)
         return edges, self.gradients(node, grad, edges)
 
-    def hooks_without_gradient(self, node: Node, edges):
+    def hooks_without_gradient(self, node: Node, edges: Edges):
         """Call a node's hooks without a gradient; return none for its edges."""
         call_hooks_before(node, None, self.graph, self.observed)
         if node.extra.posthooks:
             call_posthooks(node, (None,) * len(edges), None, self.graph, self.observed)
         return _nothing
 
-    def gradients(self, node: Node, grad, edges):
+    def gradients(self, node: Node, grad: Gradients, edges: Edges):
         """Return the gradients of one node's edges, after its posthooks."""
         try:
             if anomaly.enabled:
@@ -270,7 +276,7 @@ class BackwardPass:
         if observed is not None and grad is not None:
             observed.leaf_ran(leaf, grad)
 
-    def capture(self, node, grad) -> None:
+    def capture(self, node: Node | TensorState, grad: Gradients) -> None:
         """Keep the gradient of those outputs of a node that the caller wants."""
         if grad is not None:
             for number, place in self.captures.get(node, ()):

@@ -12,7 +12,7 @@ a C global, and the few functions that have to do more get other code (`replaced
 as NOTE [Replaced code] in dispatch/dispatcher.py says. `linearize` is no such transform, as in PyTorch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
 
 from backlight.dispatch.dispatcher import trampoline
@@ -84,7 +84,7 @@ class Transform(Block):
 
     __slots__ = ("given", "leaves", "opened", "reverse")
 
-    def __init__(self, given, leaves=()):
+    def __init__(self, given: Iterable, leaves: Sequence[TensorState] = ()):
         self.reverse = bool(leaves)
         self.leaves = [below_batches(one) for one in leaves]
         self.given = [storage_of(below_batches(one)) for one in given if isinstance(one, TensorState)]
@@ -92,7 +92,7 @@ class Transform(Block):
     def _block_state(self):
         return object(), modes.marks, modes.born, packing.disabled, local.transforms[:]
 
-    def _block_change(self, state):
+    def _block_change(self, state: tuple):
         if self.reverse:
             disable_inside_transform()
         _open.hold(state[0])
@@ -102,14 +102,14 @@ class Transform(Block):
         local.transforms.append(self)
         return self
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: tuple) -> None:
         token, modes.marks, modes.born, disabled, local.transforms[:] = state
         if self.reverse:
             packing.disabled = disabled
         _open.release(token)
         _count_open()
 
-    def may_write(self, tensor) -> bool:
+    def may_write(self, tensor: TensorState) -> bool:
         """Tell whether the function was given a tensor, or made it."""
         return born_of(tensor) >= self.opened or any(one is tensor._storage for one in self.given)
 
@@ -137,7 +137,7 @@ def replaced_inside_transforms(function: FunctionType):
     own = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
     own.__kwdefaults__ = function.__kwdefaults__
 
-    def declare(replacement):
+    def declare(replacement: Callable):
         code = trampoline(lambda args, kwargs: replacement(own, *args, **kwargs), ())
         _replaced.append((function, function.__code__, code))
         return replacement
@@ -145,7 +145,7 @@ def replaced_inside_transforms(function: FunctionType):
     return declare
 
 
-def born_of(tensor) -> int:
+def born_of(tensor: TensorState) -> int:
     """Return the sequence number at which a tensor's memory was made; 0 if outside of all transforms."""
     base = tensor if tensor._view is None else tensor._view[0]
     if base._storage is not None and base._storage.born:
@@ -156,12 +156,12 @@ def born_of(tensor) -> int:
     return getattr(edge.node if edge.__class__ is Output else edge, "sequence", 0)  # a leaf may stand for itself
 
 
-def is_leaf_inside(tensor) -> bool:
+def is_leaf_inside(tensor: TensorState) -> bool:
     """Tell whether a transform of this thread, which differentiates for it, gave the function this tensor."""
     return any(tensor is leaf for one in local.transforms for leaf in one.leaves)
 
 
-def mark_as_alias(tensor, older) -> None:
+def mark_as_alias(tensor: TensorState, older: TensorState) -> None:
     """Give a tensor that shares the memory of an older one the same age, if a transform is open."""
     if not local.transforms or modes.inference:
         return
@@ -202,7 +202,7 @@ def refuse_backward() -> None:
         raise GraphError(BACKWARD_INSIDE)
 
 
-def refuse_captured(target, name: str, args: tuple = (), kwargs: dict | None = None) -> None:
+def refuse_captured(target: TensorState, name: str, args: tuple = (), kwargs: dict | None = None) -> None:
     """Raise PyTorch's error if a transform of this thread captured the tensor to be written to.
 
     Raises:

@@ -3,12 +3,17 @@
 import itertools
 import sys
 import weakref
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.hooks import RemovableHandle
 from backlight.engine.provenance import describe_place, line_number, user_place
+from backlight.engine.storage import Storage
+from backlight.engine.tensor_state import Gradient, TensorState
 from backlight.errors import ArgumentError, GraphError
 from backlight.kernels.native import core
 
@@ -16,6 +21,9 @@ next_sequence = itertools.count().__next__ if core is None else core.next_sequen
 
 # Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
 _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotImplemented"}
+
+
+Gradients = Gradient | list | None  # of a node: a list if it has several outputs, None if none arrived
 
 
 class NodeExtra:
@@ -49,7 +57,7 @@ class Node:
     freed_slots = ()  # the slots that `free` empties
     saved_slots = ()  # the same with the kind of each, in PyTorch's packing order (codegen/packed_nodes.py)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int):
         raise ArgumentError(f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor")
 
     def name(self) -> str:
@@ -90,15 +98,15 @@ class Node:
         """File name and line number of the user's line that made this node."""
         return self.code.co_filename, line_number(self.code, self.lasti)
 
-    def register_hook(self, hook) -> RemovableHandle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
         return RemovableHandle(extra_of(self).posthooks, hook)
 
-    def register_prehook(self, hook) -> RemovableHandle:
+    def register_prehook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return RemovableHandle(extra_of(self).prehooks, hook)
 
-    def backward_graph(self, grad, edges) -> tuple:
+    def backward_graph(self, grad: Gradients, edges: "Edges") -> tuple:
         """Run backward on tensors: the same rule, unless it computes something."""
         return self.backward(grad, edges, True)
 
@@ -126,12 +134,16 @@ class Output:
         self.number = number
 
 
+Edge = Node | Output | TensorState
+Edges = Sequence[Edge | None]
+
+
 class AccumulateGrad(Node):
     """The node that PyTorch shows at a leaf: it adds gradients to `variable.grad`."""
 
     __slots__ = ("variable",)
 
-    def __init__(self, variable):
+    def __init__(self, variable: TensorState):
         self.variable = variable
         self.edges = ()
         self.sequence = sys.maxsize
@@ -153,7 +165,7 @@ def new_node(node_class: type[Node], edges: tuple, **slots) -> Node:
     return node
 
 
-def accumulator(leaf) -> AccumulateGrad:
+def accumulator(leaf: TensorState) -> AccumulateGrad:
     """Return the AccumulateGrad of a leaf.
 
     It is the same node as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
@@ -188,12 +200,12 @@ class LastingAccumulator:
         return node
 
 
-def node_and_number(edge):
+def node_and_number(edge: Edge):
     """Split an edge into (node, output number)."""
     return (edge.node, edge.number) if edge.__class__ is Output else (edge, 0)
 
 
-def public_edge(edge) -> tuple:
+def public_edge(edge: Edge | None) -> tuple:
     """Return an edge as PyTorch shows it: (node, number of its output)."""
     if edge is None:
         return (None, 0)
@@ -244,18 +256,18 @@ def output_name(node: Node, number: int = 0) -> str:
     return f"output {number} of {node.forward_name()}"
 
 
-def name_of_tensor(tensor) -> str | None:
+def name_of_tensor(tensor: TensorState) -> str | None:
     """Return what PyTorch's messages call a tensor: the output that it is, or None for a leaf."""
     return None if tensor.grad_fn is None else output_name(tensor.grad_fn, tensor.output_nr)
 
 
-def origin(tensor) -> str:
+def origin(tensor: TensorState) -> str:
     """Return the line of a message that says where a tensor was made; none for a leaf, which no recorded op made."""
     made_by = tensor.grad_fn
     return "" if made_by is None else f"\n  It was made by {made_by.name()} at {made_by.where}"
 
 
-def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
+def modified(node: Node, data: np.ndarray, storage: Storage, version: int, name: str | None) -> GraphError:
     """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
     from_type = from_numpy_dtype(data.dtype).old_name
     written = ""

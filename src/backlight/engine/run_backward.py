@@ -8,6 +8,7 @@ written to, and a backward may be started from a hook or from several threads.
 """
 
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from backlight.dispatch.anomaly_mode import anomaly, running
 from backlight.dispatch.interpreters import backward_is_seen
 from backlight.dispatch.observation import observers
-from backlight.dispatch.observed_pass import observed_run
+from backlight.dispatch.observed_pass import ObservedRun, observed_run
 from backlight.engine import graph_task
 from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.backward_pass import BackwardPass
@@ -23,15 +24,21 @@ from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.graph_task import GraphTask, counting, note_pass
 from backlight.engine.hook_calls import keep_gradient
 from backlight.engine.mutation_checks import refuse_backward, replaced_inside_transforms
-from backlight.engine.node import GradientEdge, edge_from_public, node_and_number, origin
-from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
+from backlight.engine.node import Edge, GradientEdge, edge_from_public, node_and_number, origin
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap
 from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.native import core
 from backlight.kernels.state_blocks import Setting, silent_floats
 
 
-def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
+def backward_from(
+    tensors: Sequence,
+    gradients: Sequence | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: TensorState | Sequence | None,
+) -> None:
     """Add the gradients of `tensors` to the `.grad` of leaves, or of `inputs` where these are given."""
     keep = create_graph if retain_graph is None else retain_graph
     wanted = None if inputs is None else [inputs] if isinstance(inputs, TensorState) else list(inputs)
@@ -50,7 +57,15 @@ def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> Non
     run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
 
 
-def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+def gradients_of(
+    outputs: Sequence,
+    inputs: Sequence,
+    grad_outputs: Sequence | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple:
     """Return the gradient of the outputs for each input; see autograd.grad."""
     keep = create_graph if retain_graph is None else retain_graph
     if not inputs:
@@ -80,7 +95,14 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
 
 
 def run(
-    roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None, into_grad: bool = False, since: int = -1
+    roots: list[Edge],
+    root_grads: list[Gradient],
+    *,
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list[Edge] | None = None,
+    into_grad: bool = False,
+    since: int = -1,
 ) -> list:
     """Run the graph backward from `roots`, and notify this thread's observers.
 
@@ -101,7 +123,16 @@ def run(
 
 
 @running
-def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed, since) -> list:
+def _run(
+    roots: list[Edge],
+    root_grads: list[Gradient],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list[Edge] | None,
+    into_grad: bool,
+    observed: ObservedRun | None,
+    since: int,
+) -> list:
     """Run the graph backward from `roots`.
 
     Args:
@@ -156,7 +187,7 @@ def runs_on_tensors(create_graph: bool) -> bool:
     return create_graph or backward_is_seen()
 
 
-def _oldest(inputs) -> int:
+def _oldest(inputs: list[Edge]) -> int:
     """Return the sequence number of the oldest of the inputs' nodes: an edge always leads to what was made before.
 
     It is -1 if one of them is a leaf, which any node may lead to.
@@ -164,7 +195,7 @@ def _oldest(inputs) -> int:
     return min((-1 if edge.is_end else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
 
 
-def wanted_edge(tensor):
+def wanted_edge(tensor: TensorState | GradientEdge):
     """Return the edge whose gradient is wanted.
 
     Raises:
@@ -182,7 +213,7 @@ def wanted_edge(tensor):
     return edge_of(tensor)
 
 
-def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
+def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph: bool) -> tuple[list, list]:
     """Return the edges to start from and their gradients (arrays, or tensors under create_graph).
 
     Raises:
@@ -206,12 +237,12 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
     return roots, root_grads
 
 
-def _check_gradient(gradient) -> None:
+def _check_gradient(gradient: object) -> None:
     if gradient is not None and not isinstance(gradient, TensorState):
         raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
 
 
-def _gradient_of_edge(gradient):
+def _gradient_of_edge(gradient: TensorState | None):
     if gradient is None:
         raise GraphError(
             "grad can be implicitly created only for scalar outputs; a GradientEdge needs its gradient given"
@@ -219,7 +250,7 @@ def _gradient_of_edge(gradient):
     return gradient
 
 
-def _edge_to_start_from(tensor, gradient, number):
+def _edge_to_start_from(tensor: TensorState, gradient: TensorState | None, number: int):
     """Return a tensor's edge and its gradient in its own dtype."""
     if not isinstance(tensor, TensorState):
         raise ArgumentError(f"Expected output to be a torch.Tensor, got {type(tensor).__name__}")
@@ -232,7 +263,7 @@ def _edge_to_start_from(tensor, gradient, number):
     return edge_of(tensor), gradient
 
 
-def _implied(tensor):
+def _implied(tensor: TensorState):
     """Return a gradient of ones, for a tensor of one element."""
     data = tensor._data
     if tensor._edge is not None and data.size != 1:
@@ -244,7 +275,7 @@ def _implied(tensor):
     return wrap(np.full(data.shape, one) if data.ndim else one)
 
 
-def _matching(tensor, gradient, number):
+def _matching(tensor: TensorState, gradient: TensorState, number: int):
     """Return a given gradient in the tensor's dtype.
 
     Raises:
@@ -258,7 +289,7 @@ def _matching(tensor, gradient, number):
     return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
 
 
-def _unused(tensor, outputs) -> str:
+def _unused(tensor: TensorState | GradientEdge, outputs: Sequence) -> str:
     """Return what a message adds about an input that the graph of the outputs does not reach."""
     if not isinstance(tensor, TensorState):
         return ""
@@ -282,6 +313,13 @@ def _warn_of_cycle() -> None:
 
 
 @replaced_inside_transforms(backward_from)
-def _refused_inside_transforms(run, tensors, gradients, retain_graph, create_graph, inputs) -> None:
+def _refused_inside_transforms(
+    run: Callable,
+    tensors: Sequence,
+    gradients: Sequence | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: TensorState | Sequence | None,
+) -> None:
     refuse_backward()
     run(tensors, gradients, retain_graph, create_graph, inputs)
