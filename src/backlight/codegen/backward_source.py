@@ -11,7 +11,7 @@ def backward_source(schema: OpSchema, graph: bool) -> str:
     head = "def backward_graph(node, grad, edges):" if graph else "def backward(node, grad, edges, keep):"
     if graph and op.decomposed is not None:
         call = "gradients_of_decomposition(op, node, grad, edges)"
-        lines = [f"return {_resting(schema, call)}"]
+        lines = [f"return {_with_zero_derivative(schema, call)}"]
     else:
         lines = (
             _unpack_lines(schema, graph)
@@ -115,15 +115,15 @@ def _finish_lines(schema: OpSchema, graph: bool) -> list[str]:
             raise BacklightError(f"{schema.op.name}: a list of arrays must be the only differentiable input")
         return lines + ["return grads"]
     found = f"({''.join(f'g_{p.name}, ' for p in schema.differentiable)})"
-    return [*lines, f"return {_resting(schema, found) if graph else found}"]
+    return [*lines, f"return {_with_zero_derivative(schema, found) if graph else found}"]
 
 
-def _resting(schema: OpSchema, found: str) -> str:
-    """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
-    if schema.op.resting == ("out",):
-        return f"resting({found}, (operands.own_edge(node),), ((True,),))"
-    names, on = [p.name for p in schema.differentiable], schema.op.resting
+def _with_zero_derivative(schema: OpSchema, found: str) -> str:
+    """Return an expression for gradients that belong to the graph: NOTE [Zero second derivatives]."""
+    if schema.op.zero_derivative == ("out",):
+        return f"with_zero_derivative({found}, (operands.own_edge(node),), ((True,),))"
+    names, on = [p.name for p in schema.differentiable], schema.op.zero_derivative
     table = tuple(
         [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]
     )
-    return f"resting({found}, edges, {table})" if on else found
+    return f"with_zero_derivative({found}, edges, {table})" if on else found

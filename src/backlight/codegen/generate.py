@@ -18,7 +18,7 @@ from backlight.codegen.forward_source import function_source
 from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.saved_attributes import saved_properties
-from backlight.codegen.zero_second_derivative import resting
+from backlight.codegen.zero_second_derivative import with_zero_derivative
 from backlight.dispatch.anomaly_checks import odd_op
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Node, Output, next_sequence
@@ -118,7 +118,7 @@ def make_node_class(schema: OpSchema) -> type:
     body.update(saved_properties(schema, op.node_name))
     namespace = {
         "operands": runtime_support,
-        "resting": resting,
+        "with_zero_derivative": with_zero_derivative,
         "ARRAY_OPS": ARRAY_OPS,
         "TENSOR_OPS": TENSOR_OPS,
         "xp": np,

@@ -1,10 +1,10 @@
 """Gradients whose derivative with respect to the inputs is 0, but that are part of the graph all the same.
 
-NOTE [Resting gradients]
+NOTE [Zero second derivatives]
 relu's gradient depends on its input, with a derivative of 0 wherever it has one. Under create_graph such a gradient is
 part of the graph, as in PyTorch, so that a second backward gives zeros instead of an error. Ops declare it
-(`resting=("input",)`, or ("out",) if its node saves that and it is elementwise). It is used only under create_graph,
-and only where a gradient would have no history.
+(`zero_derivative=("input",)`, or ("out",) if its node saves that and it is elementwise). It is used only under
+create_graph, and only where a gradient would have no history.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from backlight.engine.node import Node, new_node
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 
 
-class RestingBackward0(Node):
+class ZeroDerivativeBackward0(Node):
     """Gives zeros to the inputs that a gradient was computed from."""
 
     __slots__ = ("metas",)
@@ -28,7 +28,7 @@ class RestingBackward0(Node):
         return tuple([None if zeros is None else wrap(zeros) for zeros in self.backward(grad, edges, True)])
 
 
-def resting(found, edges, table):
+def with_zero_derivative(found, edges, table):
     """Return gradients that belong to the graph: those without history depend on some inputs, with a derivative of 0.
 
     Args:
@@ -53,6 +53,6 @@ def _depending(grad, found, edges, named):
     if not inputs:
         return grad
     edges, metas = zip(*inputs)
-    made = wrap(writable(grad), new_node(RestingBackward0, edges, metas=metas), storage_of(grad))
+    made = wrap(writable(grad), new_node(ZeroDerivativeBackward0, edges, metas=metas), storage_of(grad))
     made._tangents = grad._tangents
     return made

@@ -19,7 +19,7 @@ def _no_bools(message: str):
     return lambda kind: ShapeError(message + "; convert the input with .long()") if kind.kind == "b" else None
 
 
-@op(tangent="symmetric", resting=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
+@op(tangent="symmetric", zero_derivative=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
 def relu(xp, input):
     """The input where it is positive, else 0."""
     return unary.relu(input)
@@ -71,7 +71,7 @@ def sigmoid_backward_result(grad, arrived, result):
 # --- lines with kinks ------------------------------------------------------------------------------------------------
 
 
-@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", zero_derivative=("input",))
 def leaky_relu(xp, input, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return unary.leaky_relu(input, negative_slope)
@@ -99,7 +99,7 @@ def leaky_relu_backward_arrived(grad, input, negative_slope, ops):
     node="PreluKernelBackward0",
     refuse=no_integers("prelu_cpu"),
     tangent="symmetric",
-    resting=("input", "weight"),
+    zero_derivative=("input", "weight"),
 )
 def prelu_weighted(xp, input, weight):
     """The input where it is positive, else weight · input; the shapes broadcast."""
@@ -143,7 +143,7 @@ def prelu(input, weight):
     return prelu_weighted(input, weight)
 
 
-@op(tangent="symmetric", resting=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
+@op(tangent="symmetric", zero_derivative=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
 def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return unary.hardtanh(input, min_val, max_val)
@@ -170,7 +170,7 @@ def relu6(input):
     return hardtanh(input, 0, 6)
 
 
-@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardsigmoid(xp, input):
     """input / 6 + ½, brought between 0 and 1."""
     return unary.hardsigmoid(input)
@@ -192,7 +192,13 @@ def hardsigmoid_backward_arrived(grad, input, ops):
     return ops.hardsigmoid_backward(grad, input)
 
 
-@op(name="softshrink", promote="float", refuse=no_integers("softshrink_check"), tangent="symmetric", resting=("input",))
+@op(
+    name="softshrink",
+    promote="float",
+    refuse=no_integers("softshrink_check"),
+    tangent="symmetric",
+    zero_derivative=("input",),
+)
 def shrunk_softly(xp, input, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
     return unary.softshrink(input, lambd)
@@ -234,7 +240,7 @@ def softshrink(input, lambd: float = 0.5):
     return shrunk_softly(input, lambd)
 
 
-@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardshrink(xp, input, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return unary.hardshrink(input, lambd)
@@ -245,7 +251,7 @@ def hardshrink_input(grad, input, lambd, ops):
     return ops.hardshrink_backward(grad, input, lambd)
 
 
-@op(tangent="symmetric", resting=("input",), refuse=no_bools("threshold_cpu"))
+@op(tangent="symmetric", zero_derivative=("input",), refuse=no_bools("threshold_cpu"))
 def threshold(xp, input, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, element_like(input, value), input)

@@ -252,7 +252,7 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     node="NllLossBackward0",
     keeps=("factors",),
     tangent="linear",
-    resting=("input",),
+    zero_derivative=("input",),
     refuse=no_integers("nll_loss_out_frame"),
 )
 def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
@@ -270,7 +270,7 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
     node="NllLoss2DBackward0",
     keeps=("factors",),
     tangent="linear",
-    resting=("input",),
+    zero_derivative=("input",),
     refuse=no_integers("nll_loss2d_forward_out_frame"),
 )
 def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
