@@ -10,6 +10,7 @@ import functools
 import inspect
 import warnings
 import weakref
+from collections.abc import Callable, Sequence
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
@@ -111,7 +112,7 @@ class BackwardCFunction(FunctionCtx):
 class FunctionMeta(type):
     """Creates the ctx class and the node class, `<Name>Backward`, of each Function class."""
 
-    def __init__(cls, name, bases, attrs):
+    def __init__(cls, name: str, bases: tuple, attrs: dict):
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
         cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
@@ -197,7 +198,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         )
 
     @classmethod
-    def _run_backward(cls, ctx, *grads):
+    def _run_backward(cls, ctx: FunctionCtx, *grads):
         """Call the user's backward, under either of its two names."""
         backward, vjp = cls.backward, cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
@@ -236,7 +237,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return outputs if isinstance(output, tuple) else outputs[0]
 
 
-def _positional(forward, args, kwargs, sets_up) -> tuple:
+def _positional(forward: Callable, args: tuple, kwargs: dict, sets_up: bool) -> tuple:
     """Return all arguments as positional ones."""
     leading = () if sets_up else (None,)
     try:
@@ -248,7 +249,7 @@ def _positional(forward, args, kwargs, sets_up) -> tuple:
     return bound.args[len(leading) :]
 
 
-def _new_node(cls, ctx, args) -> FunctionNode:
+def _new_node(cls, ctx: FunctionCtx, args: Sequence) -> FunctionNode:
     places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
     node = new_node(
         cls._node_class,
@@ -261,11 +262,11 @@ def _new_node(cls, ctx, args) -> FunctionNode:
     return node
 
 
-def once_differentiable(backward):
+def once_differentiable(backward: Callable):
     """Decorate a backward that is not written in differentiable operations: differentiating it again is an error."""
 
     @functools.wraps(backward)
-    def run_once(ctx, *grads):
+    def run_once(ctx: FunctionCtx, *grads):
         with no_grad():
             found = backward(ctx, *grads)
         if not is_grad_enabled() or not any(isinstance(g, TensorState) and g._edge is not None for g in grads):

@@ -4,7 +4,7 @@ All but Jacobians by forward mode are made of backward passes. A product J·u, w
 comes from the double backward trick: vᵀJ is linear in v, so that its own derivative for v along u is J·u.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +110,7 @@ def jacobian(
     return _unwrap_single(tuple(parts), call.several_outputs)
 
 
-def _by_columns(func, inputs):
+def _by_columns(func: Callable, inputs: Tensors):
     several, inputs = _listed(inputs, "inputs", "jacobian")
     several_outputs = []
 
@@ -205,20 +205,20 @@ class _Call:
         return outputs, _unwrap_single(_detach_unless_recorded(derivative, self.create_graph), several)
 
 
-def _prepare_inputs(inputs, create_graph: bool, name: str) -> _Inputs:
+def _prepare_inputs(inputs: Tensors, create_graph: bool, name: str) -> _Inputs:
     several, inputs = _listed(inputs, "inputs", name)
     with enable_grad():
         return _Inputs(_own(inputs, create_graph, True), several, create_graph)
 
 
-def _call_function(func, start: _Inputs, strict: bool, name: str) -> _Call:
+def _call_function(func: Callable, start: _Inputs, strict: bool, name: str) -> _Call:
     with enable_grad():
         several, outputs = _listed(func(*start.inputs), "outputs of the user-provided function", name)
     require_grad(outputs, strict, CONSTANT_OUTPUT)
     return _Call(start.inputs, outputs, start.several, several, start.create_graph)
 
 
-def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
+def _listed(values: object, what: str, name: str) -> tuple[bool, tuple]:
     """Return whether a tuple was given, and the values as a tuple.
 
     Raises:
@@ -235,7 +235,7 @@ def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
     return several, values if several else (values,)
 
 
-def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
+def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool) -> tuple:
     """Return aliases of tensors; part of the user's graph only under create_graph."""
     return tuple(
         tensor.view_as(tensor)
@@ -253,7 +253,7 @@ def _detach_unless_recorded(values: tuple, create_graph: bool) -> tuple:
     return values if create_graph else tuple(value.detach() for value in values)
 
 
-def _vector(v, like, several, create_graph, name, message):
+def _vector(v: Tensors | None, like: Sequence[Tensor], several: bool, create_graph: bool, name: str, message: str):
     """Return the given vector as a tuple shaped as `like`, or None if it may be left out."""
     if v is None:
         if len(like) != 1 or like[0]._data.size != 1:
@@ -273,7 +273,9 @@ def _vector(v, like, several, create_graph, name, message):
     return _own(listed, create_graph, False)
 
 
-def _gradients(outputs, inputs, weights, create_graph, keep=None) -> tuple:
+def _gradients(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], weights: Sequence, create_graph: bool, keep: bool | None = None
+) -> tuple:
     """Return the gradients, None where an output does not depend on an input."""
     pairs = [(out, weight) for out, weight in zip(outputs, weights) if out is not None and out._edge is not None]
     if not pairs:
@@ -282,7 +284,14 @@ def _gradients(outputs, inputs, weights, create_graph, keep=None) -> tuple:
     return gradients_of(list(roots), list(inputs), list(root_weights), keep, create_graph, True, False)
 
 
-def _double_backward(outputs, inputs, like, direction, create_graph, strict) -> tuple:
+def _double_backward(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    like: Sequence[Tensor],
+    direction: Sequence[Tensor],
+    create_graph: bool,
+    strict: bool,
+) -> tuple:
     """Return J·direction for each output, shaped as `like`: the derivative of v ↦ vᵀJ, taken at v = 0."""
     probes = tuple(zeros_like(one, requires_grad=True) for one in like)
     with enable_grad():
@@ -300,7 +309,7 @@ def _first_derivatives(call: _Call, name: str, strict: bool) -> tuple:
     return found
 
 
-def _one_element(out, name: str, strict: bool):
+def _one_element(out: Tensors, name: str, strict: bool):
     several, outputs = _listed(out, "outputs of the user-provided function", name)
     require_grad(outputs, strict, CONSTANT_OUTPUT)
     if several:
@@ -310,7 +319,7 @@ def _one_element(out, name: str, strict: bool):
     return out
 
 
-def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> tuple:
+def _jacobian_of(out: Tensor, number: int, inputs: Sequence[Tensor], create_graph: bool, strict: bool) -> tuple:
     """Return the Jacobian of one output for each input, row by row."""
     rows = []
     for row in range(out._data.size):
@@ -323,7 +332,7 @@ def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> 
     return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
 
 
-def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
+def _jacobian_at_once(out: Tensor, inputs: Sequence[Tensor], create_graph: bool) -> tuple:
     """Return the Jacobian of one output for each input, all rows in one backward pass."""
     shape = out._data.shape
     found = [None] * len(inputs)
@@ -338,14 +347,14 @@ def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
     )
 
 
-def _stacked(out, x, rows, create_graph: bool):
+def _stacked(out: Tensor, x: Tensor, rows: Sequence[Tensor], create_graph: bool):
     shape = (*out._data.shape, *x._data.shape)
     if create_graph and rows:
         return TENSOR_OPS.stack(rows, 0).view(shape)
     return wrap(np.array([row._data for row in rows], x._data.dtype).reshape(shape))
 
 
-def _zeros_like(tensor):
+def _zeros_like(tensor: Tensor):
     return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
 
 

@@ -201,7 +201,7 @@ def gradgradcheck(
     )
 
 
-def _check_inputs(inputs) -> None:
+def _check_inputs(inputs: tuple) -> None:
     for place, tensor in enumerate(inputs):
         if not isinstance(tensor, TensorState) or tensor._edge is None:
             continue
@@ -242,7 +242,7 @@ def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool)
         check_forward(check, everything, fast)
 
 
-def _compare_jacobians(check: _Check, everything) -> None:
+def _compare_jacobians(check: _Check, everything: Sequence[TensorState]) -> None:
     """Compare every element of every Jacobian."""
     numerical = [numerical_jacobians(check.func, check.inputs, tensor, check.eps) for tensor in check.wanted]
     places = [place for place, out in enumerate(everything) if out._edge is not None]
@@ -255,7 +255,7 @@ def _compare_jacobians(check: _Check, everything) -> None:
         _check_repeatable(check, analytical, analytical_jacobians(out, check.wanted))
 
 
-def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
+def _compare(check: _Check, out: TensorState, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
     """Raise if two Jacobians differ; the message says where."""
     wrong = ~np.isclose(found, measured, rtol=check.rtol, atol=check.atol)
     if wrong.any():
@@ -265,7 +265,9 @@ def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measure
         )
 
 
-def _element(check, out, i, wrong, found, measured) -> str:
+def _element(
+    check: _Check, out: TensorState, i: int, wrong: np.ndarray, found: np.ndarray, measured: np.ndarray
+) -> str:
     """Describe the worst wrong element of a Jacobian."""
     distance = np.where(wrong, np.nan_to_num(np.abs(found - measured), nan=np.inf), -1)
     row, column = np.unravel_index(np.argmax(distance), distance.shape)
@@ -280,13 +282,13 @@ def _element(check, out, i, wrong, found, measured) -> str:
     )
 
 
-def _index(tensor, flat: int) -> str:
+def _index(tensor: TensorState, flat: int) -> str:
     return (
         "".join(f"[{int(place)}]" for place in np.unravel_index(flat, tensor._data.shape)) if tensor._data.ndim else ""
     )
 
 
-def _check_attributes(check: _Check, out) -> None:
+def _check_attributes(check: _Check, out: TensorState) -> None:
     """Raise if the shape or dtype of a gradient differs from its input's."""
     weight = np.ones(out._data.shape, out._data.dtype)
     for i, (tensor, grad) in enumerate(zip(check.wanted, vector_jacobian(out, check.wanted, weight))):
@@ -303,7 +305,7 @@ def _check_attributes(check: _Check, out) -> None:
             )
 
 
-def _check_repeatable(check: _Check, first, second) -> None:
+def _check_repeatable(check: _Check, first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> None:
     for i, (one, other) in enumerate(zip(first, second)):
         apart = np.abs(one - other).max(initial=0)
         if apart > check.nondet_tol:
@@ -314,7 +316,7 @@ def _check_repeatable(check: _Check, first, second) -> None:
             )
 
 
-def _compare_products(check: _Check, everything) -> None:
+def _compare_products(check: _Check, everything: Sequence[TensorState]) -> None:
     """Compare vᵀ J u, for one random v and u per Jacobian, instead of all of J."""
     rng = np.random.default_rng(0)
     columns = [_direction(rng, tensor) for tensor in check.wanted]
@@ -333,17 +335,19 @@ def _compare_products(check: _Check, everything) -> None:
         _check_repeatable(check, pulled, again)
 
 
-def _present(grads) -> list:
+def _present(grads: Sequence) -> list:
     return [np.zeros(()) if grad is None else grad for grad in grads]
 
 
-def _direction(rng, tensor) -> np.ndarray:
+def _direction(rng: np.random.Generator, tensor: TensorState) -> np.ndarray:
     values = np.asarray(rng.random(tensor._data.shape))
     length = np.sqrt(np.sum(values * values))
     return values / length if length else values
 
 
-def _explain_fast_mismatch(check, out, number, place, i, found, measured):
+def _explain_fast_mismatch(
+    check: _Check, out: TensorState, number: int, place: int, i: int, found: np.ndarray, measured: np.ndarray
+):
     """Raise for a failed fast check, after computing the full Jacobian."""
     full = analytical_jacobians(out, check.wanted)[i]
     finite = numerical_jacobians(check.func, check.inputs, check.wanted[i], check.eps)[place]

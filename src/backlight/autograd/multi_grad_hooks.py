@@ -8,7 +8,7 @@ from typing import Literal
 from backlight.engine.graph_task import GraphTask, count_tasks, current_task
 from backlight.engine.hooks import RemovableHandle
 from backlight.engine.node import node_and_number
-from backlight.engine.tensor_state import edge_of
+from backlight.engine.tensor_state import TensorState, edge_of
 from backlight.errors import BacklightError, ValueProblem
 from backlight.kernels.state_blocks import Block
 from backlight.system.fork_safety import fork_safe_lock
@@ -81,7 +81,7 @@ class _AnyMode:
         self.lock = fork_safe_lock()
         self.seen: weakref.WeakSet[GraphTask] = weakref.WeakSet()
 
-    def __call__(self, grad) -> None:
+    def __call__(self, grad: TensorState) -> None:
         task = current_task() or _NO_TASK
         with self.lock:
             if task in self.seen:
@@ -105,7 +105,7 @@ class _AllMode:
     def hook(self, number: int) -> Callable:
         """Return the hook of one tensor."""
 
-        def gradient_of_several(grad) -> None:
+        def gradient_of_several(grad: TensorState) -> None:
             task = current_task() or _NO_TASK
             with self.lock:
                 if task not in self.found:

@@ -7,10 +7,12 @@ part of the graph, as in PyTorch, so that a second backward gives zeros instead 
 create_graph, and only where a gradient would have no history.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.node import Node, new_node
+from backlight.engine.node import Edges, Gradients, Node, new_node
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 
 
@@ -19,16 +21,16 @@ class ZeroDerivativeBackward0(Node):
 
     __slots__ = ("metas",)
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradients, edges: Edges, keep: bool):
         """Return zeros for each edge that wants a gradient."""
         return tuple([None if edge is None else np.zeros(*meta) for edge, meta in zip(edges, self.metas)])
 
-    def backward_graph(self, grad, edges):
+    def backward_graph(self, grad: Gradients, edges: Edges):
         """Return zeros as tensors."""
         return tuple([None if zeros is None else wrap(zeros) for zeros in self.backward(grad, edges, True)])
 
 
-def with_zero_derivative(found, edges, table):
+def with_zero_derivative(found: Sequence, edges: Edges, table: Sequence[Sequence[bool]]):
     """Return gradients that belong to the graph: those without history depend on some inputs, with a derivative of 0.
 
     Args:
@@ -39,12 +41,12 @@ def with_zero_derivative(found, edges, table):
     return tuple([_depending(one, found, edges, named) if _has_none(one) else one for one, named in zip(found, table)])
 
 
-def _has_none(grad) -> bool:
+def _has_none(grad: TensorState | None) -> bool:
     """Tell whether a gradient has no history; one of a batch (vmap) is left as it is."""
     return isinstance(grad, TensorState) and grad._edge is None and not hasattr(grad._data, "of_a_batch")
 
 
-def _depending(grad, found, edges, named):
+def _depending(grad: TensorState, found: Sequence, edges: Edges, named: Sequence[bool]):
     inputs = [
         (edge, (one._data.shape, one._data.dtype))
         for one, edge, wanted in zip(found, edges, named)
