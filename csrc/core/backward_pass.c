@@ -1,7 +1,7 @@
 /* The backward pass without hooks: collect the nodes, sort them by sequence number, run each, add up gradients that meet.
 
-   It is the pass of engine/execution.py without hooks, create_graph and inputs that were named; it declines before anything is
-   written where there is a hook. Observers are called through an ObservedRun (dispatch/observed_pass.py); leaves are then
+   It does what engine/backward_pass.py does where there are no hooks and no create_graph, and the tests hold it to that
+   file; it declines before anything is written where there is a hook. Observers are called through an ObservedRun (dispatch/observed_pass.py); leaves are then
    written as soon as their last gradient has arrived, where hooks would see it. Called with the GIL, by the engine. Edges
    and gradients come from Python and may be any objects: types are tested before slots are read, counts before indices. */
 #include "core.h"
@@ -13,18 +13,25 @@ struct entry {
   PyObject *grad; /* what has arrived; a list for nodes of several outputs */
   struct plan *plan;
   long long sequence;
+  PyObject *captured; /* of a node that is an input: the gradient that it ran with */
   int leaf;
-  int unseen;  /* what has arrived was not looked at: it began the walk, or is a sum */
-  int pending; /* of a leaf, while somebody watches: edges that have yet to deliver */
+  int input;   /* its gradient is an input's */
+  int wanted;  /* its gradient leads to an input, or no inputs are given */
+  int runs;    /* of a node: one of its edges does */
+  int unseen;  /* what has arrived was not looked at: it began the pass, or is a sum */
+  int pending; /* of a leaf, if deliveries are counted: edges that have yet to deliver */
 };
 
-struct walk {
+struct backward_pass {
   struct entry *entries;
   int count, room;
   int *places; /* open addresses; -1: free */
   size_t mask;
   int *order, nodes;
-  PyObject *observed; /* what tells those who watch, or NULL */
+  PyObject *inputs;   /* a tuple of the edges whose gradients alone are wanted, or NULL */
+  int into_grad;      /* gradients of inputs are added to `.grad`; else they are captured */
+  long long since;    /* nodes with a lower sequence number lead to no input */
+  PyObject *observed; /* reports the pass to observers, or NULL */
   int odd;            /* what to look for in gradients: ODD_NAN, ODD_INF; 0 without anomaly mode */
   int counted;        /* whether leaves are written as soon as their last gradient has arrived */
   PyObject *roots, *first_infinite; /* the node that made infinity of a finite gradient first, or NULL */
@@ -34,39 +41,39 @@ enum { DECLINE = -2, FAIL = -1, KEPT_BYTES = 2048 };
 
 /* --- the table of what is reached --------------------------------------------------------------------------------- */
 
-static size_t first_place(const struct walk *walk, PyObject *key) {
-  return ((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15ull >> 20 & walk->mask;
+static size_t first_place(const struct backward_pass *pass, PyObject *key) {
+  return ((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15ull >> 20 & pass->mask;
 }
 
 /* Where the number of a node or leaf stands, or would. */
-static int *place_of(const struct walk *walk, PyObject *key) {
-  size_t at = first_place(walk, key);
-  while (walk->places[at] >= 0 && walk->entries[walk->places[at]].key != key) at = (at + 1) & walk->mask;
-  return &walk->places[at];
+static int *place_of(const struct backward_pass *pass, PyObject *key) {
+  size_t at = first_place(pass, key);
+  while (pass->places[at] >= 0 && pass->entries[pass->places[at]].key != key) at = (at + 1) & pass->mask;
+  return &pass->places[at];
 }
 
-static int grow(struct walk *walk) {
-  if (walk->room > INT_MAX / 2) { /* numbers of entries are ints */
+static int grow(struct backward_pass *pass) {
+  if (pass->room > INT_MAX / 2) { /* numbers of entries are ints */
     PyErr_NoMemory();
     return FAIL;
   }
-  const int room = walk->room ? walk->room * 2 : 128;
-  struct entry *entries = PyMem_Realloc(walk->entries, (size_t)room * sizeof *entries);
-  if (entries) walk->entries = entries;
-  int *order = PyMem_Realloc(walk->order, (size_t)room * sizeof *order);
-  if (order) walk->order = order;
+  const int room = pass->room ? pass->room * 2 : 128;
+  struct entry *entries = PyMem_Realloc(pass->entries, (size_t)room * sizeof *entries);
+  if (entries) pass->entries = entries;
+  int *order = PyMem_Realloc(pass->order, (size_t)room * sizeof *order);
+  if (order) pass->order = order;
   int *places = PyMem_Malloc(2 * (size_t)room * sizeof *places);
   if (!entries || !order || !places) {
     PyMem_Free(places);
     PyErr_NoMemory();
     return FAIL;
   }
-  PyMem_Free(walk->places);
-  walk->places = places;
-  walk->room = room;
-  walk->mask = 2 * (size_t)room - 1;
-  for (size_t i = 0; i <= walk->mask; i++) places[i] = -1;
-  for (int i = 0; i < walk->count; i++) *place_of(walk, entries[i].key) = i;
+  PyMem_Free(pass->places);
+  pass->places = places;
+  pass->room = room;
+  pass->mask = 2 * (size_t)room - 1;
+  for (size_t i = 0; i <= pass->mask; i++) places[i] = -1;
+  for (int i = 0; i < pass->count; i++) *place_of(pass, entries[i].key) = i;
   return 0;
 }
 
@@ -93,13 +100,13 @@ static int is_watched(PyObject *leaf) {
 }
 
 /* Add a node or leaf if it is new; its number, DECLINE or FAIL. */
-static int reach(struct walk *walk, PyObject *edge) {
+static int reach(struct backward_pass *pass, PyObject *edge) {
   PyObject *key = key_of(edge);
   if (!key) return DECLINE;
-  if (walk->count == walk->room && grow(walk) < 0) return FAIL;
-  int *place = place_of(walk, key);
+  if (pass->count == pass->room && grow(pass) < 0) return FAIL;
+  int *place = place_of(pass, key);
   if (*place >= 0) return *place;
-  struct entry made = {.key = key, .grad = NULL};
+  struct entry made = {.key = key, .wanted = 1, .runs = 1};
   made.plan = plan_of_class(Py_TYPE(key));
   if (made.plan || PyType_IsSubtype(Py_TYPE(key), core.node)) {
     if (SLOT(key, core.extra) != Py_None) return DECLINE;
@@ -119,9 +126,9 @@ static int reach(struct walk *walk, PyObject *edge) {
   } else {
     return DECLINE;
   }
-  *place = walk->count;
-  walk->entries[walk->count] = made;
-  return walk->count++;
+  *place = pass->count;
+  pass->entries[pass->count] = made;
+  return pass->count++;
 }
 
 static int later_first(const void *a, const void *b) {
@@ -129,19 +136,19 @@ static int later_first(const void *a, const void *b) {
   return (*x < *y) - (*x > *y);
 }
 
-static int sort(struct walk *walk) {
+static int sort(struct backward_pass *pass) {
   int sorted = 1;
-  for (int i = 1; i < walk->nodes && sorted; i++)
-    sorted = walk->entries[walk->order[i - 1]].sequence >= walk->entries[walk->order[i]].sequence;
+  for (int i = 1; i < pass->nodes && sorted; i++)
+    sorted = pass->entries[pass->order[i - 1]].sequence >= pass->entries[pass->order[i]].sequence;
   if (sorted) return 0;
-  long long(*pairs)[2] = PyMem_Malloc(((size_t)walk->nodes + 1) * sizeof *pairs);
+  long long(*pairs)[2] = PyMem_Malloc(((size_t)pass->nodes + 1) * sizeof *pairs);
   if (!pairs) {
     PyErr_NoMemory();
     return FAIL;
   }
-  for (int i = 0; i < walk->nodes; i++) pairs[i][0] = walk->entries[walk->order[i]].sequence, pairs[i][1] = walk->order[i];
-  qsort(pairs, (size_t)walk->nodes, sizeof *pairs, later_first);
-  for (int i = 0; i < walk->nodes; i++) walk->order[i] = (int)pairs[i][1];
+  for (int i = 0; i < pass->nodes; i++) pairs[i][0] = pass->entries[pass->order[i]].sequence, pairs[i][1] = pass->order[i];
+  qsort(pairs, (size_t)pass->nodes, sizeof *pairs, later_first);
+  for (int i = 0; i < pass->nodes; i++) pass->order[i] = (int)pairs[i][1];
   PyMem_Free(pairs);
   return 0;
 }
@@ -151,12 +158,12 @@ struct stack {
   int *at, depth, room;
 };
 
-/* Reach the end of an edge, and put it on the stack if it is a new node. */
-static int follow(struct walk *walk, struct stack *stack, PyObject *edge) {
+/* Reach the end of an edge, and put it on the stack if it is a new node, made at `since` or later. */
+static int follow(struct backward_pass *pass, struct stack *stack, PyObject *edge, long long since) {
   if (edge == Py_None) return 0;
-  int before = walk->count, at = reach(walk, edge);
+  int before = pass->count, at = reach(pass, edge);
   if (at < 0) return at;
-  if (walk->count == before || walk->entries[at].leaf) return 0;
+  if (pass->count == before || pass->entries[at].leaf || pass->entries[at].sequence < since) return 0;
   if (stack->depth == stack->room) {
     const int room = stack->room ? 2 * stack->room : 128; /* no more than entries, which `grow` has counted */
     int *larger = PyMem_Realloc(stack->at, (size_t)room * sizeof *larger);
@@ -172,20 +179,76 @@ static int follow(struct walk *walk, struct stack *stack, PyObject *edge) {
 }
 
 /* Reach all nodes from the roots, depth first. */
-static int collect(struct walk *walk, PyObject *roots) {
+static int collect(struct backward_pass *pass, PyObject *roots) {
   struct stack stack = {0};
   int result = 0;
-  for (Py_ssize_t r = 0; !result && r < PyTuple_GET_SIZE(roots); r++) result = follow(walk, &stack, PyTuple_GET_ITEM(roots, r));
+  for (Py_ssize_t r = 0; !result && r < PyTuple_GET_SIZE(roots); r++) result = follow(pass, &stack, PyTuple_GET_ITEM(roots, r), LLONG_MIN);
   while (!result && stack.depth) {
     int at = stack.at[--stack.depth];
-    walk->order[walk->nodes++] = at;
-    PyObject *edges = edges_of(walk->entries[at].key);
+    pass->order[pass->nodes++] = at;
+    PyObject *edges = edges_of(pass->entries[at].key);
     if (!edges) result = DECLINE;
-    for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = follow(walk, &stack, PyTuple_GET_ITEM(edges, e));
+    for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++)
+      result = follow(pass, &stack, PyTuple_GET_ITEM(edges, e), pass->since);
     Py_XDECREF(edges);
   }
   PyMem_Free(stack.at);
-  return result ? result : sort(walk);
+  return result ? result : sort(pass);
+}
+
+/* --- inputs ------------------------------------------------------------------------------------------------------- */
+
+/* What is at the end of an edge; NULL if that was not reached. */
+static struct entry *end_of(const struct backward_pass *pass, PyObject *edge) {
+  PyObject *key = key_of(edge);
+  int at = key ? *place_of(pass, key) : -1;
+  return at < 0 ? NULL : &pass->entries[at];
+}
+
+/* Whether the gradient of an edge is computed: the edge leads to an input, if inputs are given. */
+static int is_wanted(const struct backward_pass *pass, PyObject *edge) {
+  if (edge == Py_None || !pass->inputs) return edge != Py_None;
+  struct entry *end = end_of(pass, edge);
+  return end && end->wanted;
+}
+
+/* Leave out what leads to no input. */
+static int restrict_to_inputs(struct backward_pass *pass) {
+  for (int i = 0; i < pass->count; i++) pass->entries[i].wanted = pass->entries[i].runs = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pass->inputs); i++) {
+    struct entry *end = end_of(pass, PyTuple_GET_ITEM(pass->inputs, i));
+    if (end) end->input = end->wanted = 1, end->runs = pass->into_grad; /* as in PyTorch such a node runs */
+  }
+  for (int i = pass->nodes - 1; i >= 0; i--) { /* an edge leads to what was made before */
+    struct entry *node = &pass->entries[pass->order[i]];
+    PyObject *edges = edges_of(node->key);
+    if (!edges) return DECLINE;
+    for (Py_ssize_t e = 0; e < PyTuple_GET_SIZE(edges); e++)
+      if (is_wanted(pass, PyTuple_GET_ITEM(edges, e))) node->wanted = node->runs = 1;
+    Py_DECREF(edges);
+  }
+  return 0;
+}
+
+/* A node whose edges were taken away meanwhile: an exception, as for what Python reads. */
+static int without_edges(PyObject *node) {
+  PyErr_Format(PyExc_TypeError, "the edges of %.100s must be a tuple with one for each gradient", Py_TYPE(node)->tp_name);
+  return FAIL;
+}
+
+/* The edges of a node with None for those that are not wanted, a new reference; NULL with an exception. */
+static PyObject *wanted_edges(const struct backward_pass *pass, PyObject *node) {
+  PyObject *edges = edges_of(node);
+  if (!edges) without_edges(node);
+  if (!edges || !pass->inputs) return edges;
+  const Py_ssize_t count = PyTuple_GET_SIZE(edges);
+  PyObject *wanted = PyTuple_New(count);
+  for (Py_ssize_t e = 0; wanted && e < count; e++) {
+    PyObject *edge = PyTuple_GET_ITEM(edges, e);
+    PyTuple_SET_ITEM(wanted, e, Py_NewRef(is_wanted(pass, edge) ? edge : Py_None));
+  }
+  Py_DECREF(edges);
+  return wanted;
 }
 
 /* --- gradients on their way --------------------------------------------------------------------------------------- */
@@ -212,22 +275,20 @@ static PyObject *list_for_outputs(PyObject *node) {
 }
 
 /* Add to what has arrived at the end of an edge; takes the reference over. */
-static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
+static int deliver(struct backward_pass *pass, PyObject *edge, PyObject *grad) {
   const int several = Py_TYPE(edge) == core.output;
-  PyObject *key = key_of(edge);
-  int at = key ? *place_of(walk, key) : -1;
-  if (at < 0) { /* what leads nowhere that was reached */
+  struct entry *entry = end_of(pass, edge);
+  if (!entry) {
     Py_DECREF(grad);
     return 0;
   }
-  struct entry *entry = &walk->entries[at];
   if (!several) {
     entry->unseen |= entry->grad != NULL;
     entry->grad = entry->grad ? sum_of_two(entry->grad, grad) : Py_NewRef(grad);
     Py_DECREF(grad);
     return entry->grad ? 0 : FAIL;
   }
-  if (!entry->grad && !(entry->grad = list_for_outputs(key))) {
+  if (!entry->grad && !(entry->grad = list_for_outputs(entry->key))) {
     Py_DECREF(grad);
     return FAIL;
   }
@@ -249,23 +310,23 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
 }
 
 /* Tell that a node has run. */
-static int tell_ran(const struct walk *walk, PyObject *node, PyObject *grad, PyObject *grads, PyObject *keep) {
-  if (!walk->observed) return 0;
+static int tell_ran(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject *grads, PyObject *keep) {
+  if (!pass->observed) return 0;
   static PyObject *name;
   if (!name) name = PyUnicode_InternFromString("ran");
-  PyObject *args[] = {walk->observed, node, grad ? grad : Py_None, grads, keep == Py_False ? Py_True : Py_False};
+  PyObject *args[] = {pass->observed, node, grad ? grad : Py_None, grads, keep == Py_False ? Py_True : Py_False};
   PyObject *done = name ? PyObject_VectorcallMethod(name, args, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL) : NULL;
   Py_XDECREF(done);
   return done ? 0 : FAIL;
 }
 
 /* The same of gradients that are not in a sequence yet. */
-static int tell_found(const struct walk *walk, PyObject *node, PyObject *grad, PyObject **found, int count, PyObject *keep) {
-  if (!walk->observed) return 0;
+static int tell_found(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject **found, int count, PyObject *keep) {
+  if (!pass->observed) return 0;
   PyObject *grads = PyTuple_New(count);
   if (!grads) return FAIL;
   for (int e = 0; e < count; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
-  int result = tell_ran(walk, node, grad, grads, keep);
+  int result = tell_ran(pass, node, grad, grads, keep);
   Py_DECREF(grads);
   return result;
 }
@@ -279,8 +340,8 @@ static PyObject *as_before(PyObject *array, const void *numbers) {
 
 /* Look for oddities in a node's gradients; what it saved is still there. `arrived`: the numbers of `grad` if the node
    has overwritten them, else NULL. */
-static int check_gradients(struct walk *walk, int at, PyObject *grad, const void *arrived, PyObject *const *found, Py_ssize_t count) {
-  PyObject *node = walk->entries[at].key, *seen = walk->entries[at].unseen || arrived ? NULL : grad;
+static int check_gradients(struct backward_pass *pass, int at, PyObject *grad, const void *arrived, PyObject *const *found, Py_ssize_t count) {
+  PyObject *node = pass->entries[at].key, *seen = pass->entries[at].unseen || arrived ? NULL : grad;
   int odd = 0;
   for (Py_ssize_t e = 0; e < count; e++) {
     if (!found[e] || found[e] == Py_None || found[e] == seen) continue;
@@ -291,25 +352,19 @@ static int check_gradients(struct walk *walk, int at, PyObject *grad, const void
   PyObject *before = arrived ? as_before(grad, arrived) : Py_NewRef(grad ? grad : Py_None);
   if (!before) return FAIL;
   int result = 0;
-  if (odd & walk->odd) {
+  if (odd & pass->odd) {
     PyObject *grads = PyTuple_New(count), *done = NULL;
     for (Py_ssize_t e = 0; e < count && grads; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
-    PyObject *first = walk->first_infinite ? walk->first_infinite : Py_None;
-    if (grads) done = PyObject_CallFunctionObjArgs(core.odd_node, walk->roots, node, before, grads, first, NULL);
+    PyObject *first = pass->first_infinite ? pass->first_infinite : Py_None;
+    if (grads) done = PyObject_CallFunctionObjArgs(core.odd_node, pass->roots, node, before, grads, first, NULL);
     if (!done) result = FAIL;
     Py_XDECREF(grads);
     Py_XDECREF(done);
-  } else if (!walk->first_infinite && !odd_numbers(before)) {
-    walk->first_infinite = node;
+  } else if (!pass->first_infinite && !odd_numbers(before)) {
+    pass->first_infinite = node;
   }
   Py_DECREF(before);
   return result;
-}
-
-/* A node without edges that could be followed: an exception, as for what Python reads. */
-static int without_edges(PyObject *node) {
-  PyErr_Format(PyExc_TypeError, "the edges of %.100s must be a tuple with one for each gradient", Py_TYPE(node)->tp_name);
-  return FAIL;
 }
 
 /* What a node's backward returned, as a tuple: a list might be changed while its gradients are propagated. */
@@ -322,28 +377,28 @@ static PyObject *as_tuple(PyObject *found) {
 }
 
 /* Run a node in Python and propagate its gradients. In anomaly mode it keeps what it saved until they are looked at. */
-static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *keep) {
-  PyObject *node = walk->entries[at].key, *edges = edges_of(node);
-  if (!edges) return without_edges(node);
-  PyObject *args[] = {node, grad ? grad : Py_None, edges, walk->odd ? Py_True : keep};
+static int run_in_python(struct backward_pass *pass, int at, PyObject *grad, PyObject *keep) {
+  PyObject *node = pass->entries[at].key, *edges = wanted_edges(pass, node);
+  if (!edges) return FAIL;
+  PyObject *args[] = {node, grad ? grad : Py_None, edges, pass->odd ? Py_True : keep};
   PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   PyObject *grads = as_tuple(found);
   int result = grads ? 0 : FAIL;
-  if (grads && walk->odd) {
-    result = check_gradients(walk, at, grad, NULL, PySequence_Fast_ITEMS(grads), PyTuple_GET_SIZE(grads));
+  if (grads && pass->odd) {
+    result = check_gradients(pass, at, grad, NULL, PySequence_Fast_ITEMS(grads), PyTuple_GET_SIZE(grads));
     if (!result && keep == Py_False) {
       PyObject *freed = PyObject_CallMethodNoArgs(node, core.name_free);
       Py_XDECREF(freed);
       if (!freed) result = FAIL;
     }
   }
-  if (!result) result = tell_ran(walk, node, grad, grads, keep);
+  if (!result) result = tell_ran(pass, node, grad, grads, keep);
   if (grads && !result) {
     Py_ssize_t count = PyTuple_GET_SIZE(grads);
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
     for (Py_ssize_t e = 0; e < count && !result; e++) {
       PyObject *edge = PyTuple_GET_ITEM(edges, e), *one = PyTuple_GET_ITEM(grads, e);
-      if (edge != Py_None && one != Py_None) result = deliver(walk, edge, Py_NewRef(one));
+      if (edge != Py_None && one != Py_None) result = deliver(pass, edge, Py_NewRef(one));
     }
   }
   Py_XDECREF(grads);
@@ -366,32 +421,32 @@ static int overwritten(const struct plan *plan, PyObject *grad, PyObject *const 
 }
 
 /* Run a node by its plan: 1, 0 where it declined, FAIL. */
-static int run_by_plan(struct walk *walk, int at, PyObject **arrived_grad, PyObject *keep) {
-  PyObject *node = walk->entries[at].key, *grad = *arrived_grad, *found[MOST_INPUTS], *edges = edges_of(node);
-  struct plan *plan = walk->entries[at].plan;
+static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_grad, PyObject *keep) {
+  PyObject *node = pass->entries[at].key, *grad = *arrived_grad, *found[MOST_INPUTS], *edges = edges_of(node);
+  struct plan *plan = pass->entries[at].plan;
   if (!edges || PyTuple_GET_SIZE(edges) != plan->differentiable) {
     Py_XDECREF(edges);
     return without_edges(node);
   }
   unsigned wanted = 0;
   for (int e = 0; e < plan->differentiable; e++)
-    if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
+    if (is_wanted(pass, PyTuple_GET_ITEM(edges, e))) wanted |= 1u << e;
   char arrived[KEPT_BYTES];
-  const int copied = walk->odd && !walk->observed && is_small(grad), seen = (walk->observed || walk->odd) && !copied;
+  const int copied = pass->odd && !pass->observed && is_small(grad), seen = (pass->observed || pass->odd) && !copied;
   if (copied) memcpy(arrived, PyArray_DATA((PyArrayObject *)grad), PyArray_NBYTES((PyArrayObject *)grad));
   if (seen) Py_INCREF(grad); /* so that it is not overwritten */
   int result = plan_run(plan, node, grad, wanted, found);
   if (result > 0) {
     const void *lost = copied && overwritten(plan, grad, found) ? arrived : NULL;
-    result = walk->odd ? check_gradients(walk, at, grad, lost, found, plan->differentiable) : 0;
+    result = pass->odd ? check_gradients(pass, at, grad, lost, found, plan->differentiable) : 0;
     if (keep == Py_False && !result) plan_free(plan, node);
-    if (!result) result = tell_found(walk, node, grad, found, plan->differentiable, keep);
+    if (!result) result = tell_found(pass, node, grad, found, plan->differentiable, keep);
     Py_CLEAR(*arrived_grad); /* before its sum, which may then be written over it */
     if (seen) Py_DECREF(grad);
     for (int e = 0; e < plan->differentiable; e++) {
       if (result < 0)
         Py_XDECREF(found[e]);
-      else if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
+      else if (found[e] && deliver(pass, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
         result = FAIL;
     }
     Py_DECREF(edges);
@@ -402,19 +457,24 @@ static int run_by_plan(struct walk *walk, int at, PyObject **arrived_grad, PyObj
   return result;
 }
 
-static int run_node(struct walk *walk, int at, PyObject *keep) {
-  PyObject *node = walk->entries[at].key, *grad = walk->entries[at].grad;
-  struct plan *plan = walk->entries[at].plan;
-  walk->entries[at].grad = NULL;
+static int run_node(struct backward_pass *pass, int at, PyObject *keep) {
+  PyObject *node = pass->entries[at].key, *grad = pass->entries[at].grad;
+  struct plan *plan = pass->entries[at].plan;
+  pass->entries[at].grad = NULL;
+  if (pass->entries[at].input && !pass->into_grad) pass->entries[at].captured = Py_XNewRef(grad);
+  if (!pass->entries[at].runs) {
+    Py_XDECREF(grad);
+    return 0;
+  }
   if (!grad) {
     if (plan) return 0;
     PyObject *wants = PyObject_GetAttr(node, core.name_wants_undefined);
     int runs = wants ? PyObject_IsTrue(wants) : FAIL;
     Py_XDECREF(wants);
-    return runs > 0 ? run_in_python(walk, at, NULL, keep) : runs;
+    return runs > 0 ? run_in_python(pass, at, NULL, keep) : runs;
   }
-  int result = plan ? run_by_plan(walk, at, &grad, keep) : 0;
-  if (!result) result = run_in_python(walk, at, grad, keep);
+  int result = plan ? run_by_plan(pass, at, &grad, keep) : 0;
+  if (!result) result = run_in_python(pass, at, grad, keep);
   Py_XDECREF(grad);
   return result < 0 ? result : 0;
 }
@@ -427,10 +487,11 @@ static int same_kind(PyObject *a, PyObject *b) {
   return Py_TYPE(a) == Py_TYPE(b);
 }
 
-/* Write what arrived at a leaf into its `.grad`: stolen if only the walk holds it, else copied or added by Python. */
+/* Write what arrived at a leaf into its `.grad`: stolen if only the pass holds it, else copied or added by Python. */
 static int write_leaf(struct entry *entry, PyObject *grad, int steal);
 
-static int finish_leaf(const struct walk *walk, struct entry *entry) {
+static int finish_leaf(const struct backward_pass *pass, struct entry *entry) {
+  if (pass->inputs && !(entry->input && pass->into_grad)) return 0; /* it is captured at the end, or not wanted */
   PyObject *grad = entry->grad;
   entry->grad = NULL;
   if (!grad) return 0;
@@ -440,15 +501,15 @@ static int finish_leaf(const struct walk *walk, struct entry *entry) {
   }
   PyArrayObject *array = (PyArrayObject *)grad;
   const int steal = Py_TYPE(grad) == &PyArray_Type && Py_REFCNT(grad) == 1 && !PyArray_BASE(array) && PyArray_IS_C_CONTIGUOUS(array);
-  if (!walk->observed) return write_leaf(entry, grad, steal);
-  PyObject *before = PyObject_CallMethod(walk->observed, "grad_of", "O", entry->key);
+  if (!pass->observed) return write_leaf(entry, grad, steal);
+  PyObject *before = PyObject_CallMethod(pass->observed, "grad_of", "O", entry->key);
   if (!before) {
     Py_DECREF(grad);
     return FAIL;
   }
   Py_INCREF(grad);
   int result = write_leaf(entry, grad, steal);
-  PyObject *done = result < 0 ? NULL : PyObject_CallMethod(walk->observed, "leaf_written", "OOO", entry->key, grad, before);
+  PyObject *done = result < 0 ? NULL : PyObject_CallMethod(pass->observed, "leaf_written", "OOO", entry->key, grad, before);
   Py_XDECREF(done);
   Py_DECREF(grad);
   Py_DECREF(before);
@@ -497,7 +558,7 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   return result;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void say_where(PyObject *node) {
   PyObject *problem = take_problem();
@@ -511,95 +572,128 @@ static void say_where(PyObject *node) {
 }
 
 /* Count the end of an edge up or down; where it is a leaf that now has all its gradients, write it. */
-static int count_delivery(struct walk *walk, PyObject *edge, int change) {
-  int at = edge == Py_None || Py_TYPE(edge) == core.output ? -1 : *place_of(walk, edge);
-  if (at < 0 || !walk->entries[at].leaf) return 0;
-  walk->entries[at].pending += change;
-  return change < 0 && !walk->entries[at].pending ? finish_leaf(walk, &walk->entries[at]) : 0;
+static int count_delivery(struct backward_pass *pass, PyObject *edge, int change) {
+  struct entry *end = is_wanted(pass, edge) ? end_of(pass, edge) : NULL;
+  if (!end || !end->leaf) return 0;
+  end->pending += change;
+  return change < 0 && !end->pending ? finish_leaf(pass, end) : 0;
 }
 
-static int count_deliveries(struct walk *walk, int node, int change) {
-  PyObject *edges = edges_of(walk->entries[node].key);
-  if (!edges) return without_edges(walk->entries[node].key);
+static int count_deliveries(struct backward_pass *pass, int node, int change) {
+  if (!pass->entries[node].runs) return 0;
+  PyObject *edges = edges_of(pass->entries[node].key);
+  if (!edges) return without_edges(pass->entries[node].key);
   int result = 0;
-  for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = count_delivery(walk, PyTuple_GET_ITEM(edges, e), change);
+  for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = count_delivery(pass, PyTuple_GET_ITEM(edges, e), change);
   Py_DECREF(edges);
   return result;
 }
 
 /* Write the leaves that had all their gradients when a node failed: those to which no node from it on leads. */
-static void leave(struct walk *walk, int failed) {
+static void leave(struct backward_pass *pass, int failed) {
   PyObject *problem = take_problem();
-  for (int i = failed; i < walk->nodes; i++)
-    if (count_deliveries(walk, walk->order[i], 1) < 0) PyErr_Clear();
-  for (int i = 0; i < walk->count; i++)
-    if (walk->entries[i].leaf && !walk->entries[i].pending && finish_leaf(walk, &walk->entries[i]) < 0) PyErr_Clear();
+  for (int i = failed; i < pass->nodes; i++)
+    if (count_deliveries(pass, pass->order[i], 1) < 0) PyErr_Clear();
+  for (int i = 0; i < pass->count; i++)
+    if (pass->entries[i].leaf && !pass->entries[i].pending && finish_leaf(pass, &pass->entries[i]) < 0) PyErr_Clear();
   raise_again(problem);
 }
 
-static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
-  int result = collect(walk, roots);
+static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *keep) {
+  int result = collect(pass, roots);
+  if (!result && pass->inputs) result = restrict_to_inputs(pass);
   if (result < 0) return result;
-  if (walk->counted) {
-    for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) count_delivery(walk, PyTuple_GET_ITEM(roots, r), 1);
-    for (int i = 0; i < walk->nodes; i++)
-      if (count_deliveries(walk, walk->order[i], 1) < 0) return FAIL;
+  if (pass->counted) {
+    for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) count_delivery(pass, PyTuple_GET_ITEM(roots, r), 1);
+    for (int i = 0; i < pass->nodes; i++)
+      if (count_deliveries(pass, pass->order[i], 1) < 0) return FAIL;
   }
   for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) {
-    PyObject *root = PyTuple_GET_ITEM(roots, r), *key = key_of(root);
-    int at = key ? *place_of(walk, key) : -1;
-    if (at < 0) continue;
-    if (deliver(walk, root, Py_NewRef(PyTuple_GET_ITEM(grads, r))) < 0) return FAIL;
-    walk->entries[at].unseen = 1;
-    if (walk->counted && count_delivery(walk, root, -1) < 0) return FAIL;
+    PyObject *root = PyTuple_GET_ITEM(roots, r);
+    struct entry *end = end_of(pass, root);
+    if (!end) continue;
+    if (deliver(pass, root, Py_NewRef(PyTuple_GET_ITEM(grads, r))) < 0) return FAIL;
+    end->unseen = 1;
+    if (pass->counted && count_delivery(pass, root, -1) < 0) return FAIL;
   }
-  for (int i = 0; i < walk->nodes; i++) {
-    if (run_node(walk, walk->order[i], keep) < 0) {
-      say_where(walk->entries[walk->order[i]].key);
-      if (!walk->observed) leave(walk, i);
+  for (int i = 0; i < pass->nodes; i++) {
+    if (run_node(pass, pass->order[i], keep) < 0) {
+      say_where(pass->entries[pass->order[i]].key);
+      if (!pass->observed) leave(pass, i);
       return FAIL;
     }
-    if (walk->counted && count_deliveries(walk, walk->order[i], -1) < 0) return FAIL;
+    if (pass->counted && count_deliveries(pass, pass->order[i], -1) < 0) return FAIL;
   }
-  for (int i = 0; i < walk->count; i++)
-    if (walk->entries[i].leaf && finish_leaf(walk, &walk->entries[i]) < 0) return FAIL;
+  for (int i = 0; i < pass->count; i++)
+    if (pass->entries[i].leaf && finish_leaf(pass, &pass->entries[i]) < 0) return FAIL;
   return 0;
 }
 
-/* Walk from roots, which are lists; they are copied, for Python code may change them. */
-static int walk_from(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
-  PyObject *starts = PyList_AsTuple(roots), *given = starts ? PyList_AsTuple(grads) : NULL;
-  int result = FAIL;
-  if (given && PyTuple_GET_SIZE(starts) != PyTuple_GET_SIZE(given))
-    PyErr_SetString(PyExc_TypeError, "walk takes as many gradients as edges");
-  else if (given && grow(walk) == 0)
-    result = walk_all(walk, starts, given, keep);
-  Py_XDECREF(starts);
-  Py_XDECREF(given);
-  return result;
+/* What arrived at each input, None where nothing did; empty if no gradients are captured. */
+static PyObject *captured_gradients(const struct backward_pass *pass) {
+  if (!pass->inputs || pass->into_grad) return PyList_New(0);
+  const Py_ssize_t count = PyTuple_GET_SIZE(pass->inputs);
+  PyObject *found = PyList_New(count);
+  for (Py_ssize_t i = 0; found && i < count; i++) {
+    PyObject *input = PyTuple_GET_ITEM(pass->inputs, i);
+    struct entry *end = end_of(pass, input);
+    PyObject *grad = !end ? NULL : end->leaf ? end->grad : end->captured;
+    if (grad && Py_TYPE(input) == core.output) {
+      Py_ssize_t number = output_number(input, grad);
+      if (number < 0) {
+        Py_DECREF(found);
+        return NULL;
+      }
+      grad = PyList_GET_ITEM(grad, number);
+    }
+    PyList_SET_ITEM(found, i, Py_NewRef(grad ? grad : Py_None));
+  }
+  return found;
 }
 
-/* walk(roots, gradients, keep, observed or None, oddities to look for or None): True if it is done, False if Python must do it. */
-PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* Run from roots, which are lists; they are copied, for Python code may change them. Returns the captured gradients, or
+   Py_None if Python must run the pass. */
+static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *keep) {
+  PyObject *starts = PyList_AsTuple(roots), *given = starts ? PyList_AsTuple(grads) : NULL, *found = NULL;
+  if (given && PyTuple_GET_SIZE(starts) != PyTuple_GET_SIZE(given)) {
+    PyErr_SetString(PyExc_TypeError, "a backward pass takes as many gradients as edges");
+  } else if (given && grow(pass) == 0) {
+    int result = run_pass(pass, starts, given, keep);
+    found = result == FAIL ? NULL : result == DECLINE ? Py_NewRef(Py_None) : captured_gradients(pass);
+  }
+  Py_XDECREF(starts);
+  Py_XDECREF(given);
+  return found;
+}
+
+/* backward_pass(roots, gradients, keep, observed or None, oddities to look for or None, inputs or None, into_grad, since):
+   the captured gradients, or None if Python must run the pass. */
+PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
-  if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core must be set up before it walks");
-  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and as many gradients, whether to keep the graph, who watches, oddities");
+  if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core must be set up before a backward pass");
+  if (count != 8 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || !(args[5] == Py_None || PyList_CheckExact(args[5]))) {
+    PyErr_SetString(PyExc_TypeError,
+                    "a backward pass takes lists of edges and as many gradients, whether to keep the graph, who observes, "
+                    "oddities, a list of inputs or None, whether to write their gradients, the first sequence number");
     return NULL;
   }
-  struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
+  struct backward_pass pass = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
   const long odd = args[4] == Py_None ? 0 : PyLong_AsLong(args[4]);
-  if (odd == -1 && PyErr_Occurred()) return NULL;
-  walk.odd = (int)(odd & (ODD_NAN | ODD_INF));
-  walk.counted = walk.observed || args[4] != Py_None;
-  int result = walk_from(&walk, args[0], args[1], args[2]);
-  for (int i = 0; i < walk.count; i++) {
-    Py_XDECREF(walk.entries[i].grad);
-    Py_DECREF(walk.entries[i].key);
+  pass.since = odd == -1 && PyErr_Occurred() ? -1 : PyLong_AsLongLong(args[7]);
+  if (PyErr_Occurred()) return NULL;
+  pass.odd = (int)(odd & (ODD_NAN | ODD_INF));
+  pass.counted = pass.observed || args[4] != Py_None;
+  pass.into_grad = args[6] == Py_True;
+  if (args[5] != Py_None && !(pass.inputs = PyList_AsTuple(args[5]))) return NULL;
+  PyObject *found = run_from(&pass, args[0], args[1], args[2]);
+  for (int i = 0; i < pass.count; i++) {
+    Py_XDECREF(pass.entries[i].grad);
+    Py_XDECREF(pass.entries[i].captured);
+    Py_DECREF(pass.entries[i].key);
   }
-  PyMem_Free(walk.entries);
-  PyMem_Free(walk.places);
-  PyMem_Free(walk.order);
-  if (result == FAIL) return NULL;
-  return PyBool_FromLong(result == 0);
+  Py_XDECREF(pass.inputs);
+  PyMem_Free(pass.entries);
+  PyMem_Free(pass.places);
+  PyMem_Free(pass.order);
+  return found;
 }

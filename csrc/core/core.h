@@ -150,7 +150,7 @@ int plan_keep(struct plan *plan);                     /* run nodes of its class 
 struct plan *plan_of_class(PyTypeObject *node_class); /* NULL for nodes that Python runs */
 int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found);
 void plan_free(struct plan *plan, PyObject *node); /* drop what the node saved */
-PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over; in place where only the walk holds it */
+PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over; in place where only the pass holds it */
 
 extern PyTypeObject OpFunction_Type;
 PyObject *core_setup(PyObject *self, PyObject *named);
@@ -162,7 +162,7 @@ PyObject *core_returned(PyObject *self, PyObject *returned);
 PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);
 int odd_numbers(PyObject *data); /* ODD_NAN, ODD_INF: what is there among an array's numbers; see core/nonfinite.c */
-PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;
 

@@ -16,7 +16,7 @@ typedef struct {
   PyObject *op; /* its declaration */
   struct plan *plan;
   int state;        /* UNKNOWN until the first call, then PLANNED or PYTHON */
-  int plan_is_kept; /* walks may hold it: it is never freed */
+  int plan_is_kept; /* backward passes may hold it: it is never freed */
   struct argument_check check;
 } OpFunction;
 enum { UNKNOWN, PLANNED, PYTHON };

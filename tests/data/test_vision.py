@@ -8,7 +8,6 @@ import pytest
 
 import backlight
 from backlight.data import DataLoader, Subset
-from backlight.data.vision import read_idx
 from backlight.data.transforms import (
     Compose,
     ConvertImageDtype,
@@ -18,7 +17,7 @@ from backlight.data.transforms import (
     ToTensor,
     batched_form,
 )
-from backlight.data.vision import EMNIST, KMNIST, MNIST, FashionMNIST
+from backlight.data.vision import EMNIST, KMNIST, MNIST, FashionMNIST, read_idx
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (10, 28, 28), dtype=np.uint8)

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+NO_INPUTS = "False, None, None, None, False, -1"  # the arguments of a pass over all that the roots reach
 WITH = "\ntry:\n    (a * 2).sum().backward()\nfinally:\n    "
 
 START = """
@@ -140,10 +141,18 @@ core.core_function(lambda *args: None, op)(a, b)
         "from backlight.codegen.declaration import TABLE as T\nT['mul'], T['exp'] = T['exp'], T['mul']\n"
         "(a * b).exp().sum().backward()"
     ),
-    "the walk of rubbish": "core.core_walk([None, 5, a], [None, None, None], False, None, None)",
-    "a walk of more roots than gradients": "core.core_walk([y.grad_fn] * 9, [], False, None, None)",
-    "a walk from nothing": "core.core_walk([None], [a._data], False, None, None)",
-    "a walk from an Output of another node": "core.core_walk([Output(y.grad_fn, 2**40)], [a._data], False, None, None)",
+    "a pass over rubbish": f"core.core_backward_pass([None, 5, a], [None, None, None], {NO_INPUTS})",
+    "a pass from more roots than gradients": f"core.core_backward_pass([y.grad_fn] * 9, [], {NO_INPUTS})",
+    "a pass from nothing": f"core.core_backward_pass([None], [a._data], {NO_INPUTS})",
+    "a pass from an Output of another node": (
+        f"core.core_backward_pass([Output(y.grad_fn, 2**40)], [a._data], {NO_INPUTS})"
+    ),
+    "a pass to rubbish": (
+        "core.core_backward_pass([y.grad_fn], [a._data], False, None, None, [None, 5, a, Output(a, 1)], False, -1)"
+    ),
+    "a pass to an output that does not exist": (
+        "core.core_backward_pass([y.grad_fn], [a._data], False, None, None, [Output(y.grad_fn, 2**40)], False, -1)"
+    ),
     "the core set up again": "core.core_setup({'Tensor': int})",
     "marks that are no storages": f"core.core_mark(lambda: 5){WITH}core.core_mark(None)",
     "reports that fail": f"core.core_report(5){WITH}core.core_report(None)",

@@ -174,7 +174,7 @@ def a_usable_plan_computes_and_records():
     out = module.core_function(None, plan(module))(x, y)
     assert out._data.tolist() == [4, 10, 18]
     assert type(out._edge) is Product and out._edge.edges == (x, y)
-    assert module.core_walk([out._edge], [np.ones(3, "f4")], False, None, None)
+    assert module.core_backward_pass([out._edge], [np.ones(3, "f4")], False, None, None, None, False, -1) == []
     assert (x._grad._data.tolist(), y._grad._data.tolist()) == ([4, 5, 6], [1, 2, 3])
     fewest = (1, instruction(module, "NEG", 0, 0), ()), None, (), (), False, False, ()
     assert module.core_function(None, (1, *fewest))(x)._data.tolist() == [-1, -2, -3]
@@ -421,13 +421,13 @@ def without_memory_a_backward_pass_fails_cleanly():
         roots, grads = [function(function(x, y), y)._edge], [ones]
         fails.set_nomemory(allocation, allocation + 1)
         try:
-            done = module.core_walk(roots, grads, False, None, None)
+            done = module.core_backward_pass(roots, grads, False, None, None, None, False, -1)
         except MemoryError:
             failed += 1
             continue
         finally:
             fails.remove_mem_hooks()
-        assert done and x._grad._data.tolist() == [16, 25, 36] and y._grad._data.tolist() == [8, 20, 36]
+        assert done == [] and x._grad._data.tolist() == [16, 25, 36] and y._grad._data.tolist() == [8, 20, 36]
     assert failed > 5
     assert sys.getrefcount(ones) == 3
 

@@ -64,7 +64,7 @@ def test_what_few_programs_need_is_imported_on_first_use():
         "import sys, numpy; before = set(sys.modules); import backlight; print(*(set(sys.modules) - before), sep='\\n')"
     )
     imported = printed(program).splitlines()
-    assert "backlight.engine.execution" in imported
+    assert "backlight.engine.run_backward" in imported
     rooms = tuple(f"backlight.{name}" for name in LATER)
     assert not [name for name in imported if f"{name}.".startswith(tuple(f"{room}." for room in rooms))]
     assert not SLOW_ONES_OF_OTHERS & set(imported)

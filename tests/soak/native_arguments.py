@@ -186,11 +186,15 @@ def module_calls(np, rng, module, kernel, bl):
         return rng.choice([anything(), tuple(anything() for _ in range(8)), odd_plan(rng, anything, type(y.grad_fn))])
 
     return [
-        lambda: module.core_walk(
-            lists(edge), lists(lambda: rng.choice([np.ones(3, "f4"), anything()])), False, None, None
+        lambda: module.core_backward_pass(
+            *(lists(edge), lists(lambda: rng.choice([np.ones(3, "f4"), anything()])), False, None, None),
+            *(rng.choice([None, lists(edge)]), rng.choice([False, True]), -1),
         ),
-        lambda: module.core_walk([y.grad_fn], [anything()], anything(), anything(), anything()),
-        lambda: module.core_walk(*[anything() for _ in range(rng.randrange(7))]),
+        lambda: module.core_backward_pass(
+            *([y.grad_fn], [anything()], anything(), anything(), anything()),
+            *(rng.choice([None, lists(edge)]), anything(), rng.choice([-1, 5, anything()])),
+        ),
+        lambda: module.core_backward_pass(*[anything() for _ in range(rng.randrange(10))]),
         lambda: module.core_setup(rng.choice([anything(), {}, {"Tensor": anything()}])),
         lambda: module.core_function(anything(), anything())(anything(), x),
         lambda: module.core_function(lambda *args: None, plan)(x, y),

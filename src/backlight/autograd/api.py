@@ -103,7 +103,7 @@ def grad(
     return gradients_of(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
 
 
-def _check_rows(outputs, weights) -> None:
+def _check_rows(outputs: Sequence, weights: Sequence | None) -> None:
     """Raise unless all weights have the same size in the first dim.
 
     Raises:
@@ -125,5 +125,5 @@ def _check_rows(outputs, weights) -> None:
         )
 
 
-def _listed(values) -> list:
+def _listed(values: TensorState | GradientEdge | Sequence) -> list:
     return [values] if isinstance(values, (TensorState, GradientEdge)) else list(values)

@@ -10,13 +10,13 @@ import functools
 import inspect
 import warnings
 import weakref
+from collections.abc import Callable, Sequence
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
-from backlight.engine.node import Output, freed, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Output, freed, new_node
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
 from backlight.system.lazy_import import function_later
@@ -111,7 +111,7 @@ class BackwardCFunction(FunctionCtx):
 class FunctionMeta(type):
     """Creates the ctx class and the node class, `<Name>Backward`, of each Function class."""
 
-    def __init__(cls, name, bases, attrs):
+    def __init__(cls, name: str, bases: tuple, attrs: dict):
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
         cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
@@ -197,7 +197,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         )
 
     @classmethod
-    def _run_backward(cls, ctx, *grads):
+    def _run_backward(cls, ctx: FunctionCtx, *grads):
         """Call the user's backward, under either of its two names."""
         backward, vjp = cls.backward, cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
@@ -236,7 +236,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return outputs if isinstance(output, tuple) else outputs[0]
 
 
-def _positional(forward, args, kwargs, sets_up) -> tuple:
+def _positional(forward: Callable, args: tuple, kwargs: dict, sets_up: bool) -> tuple:
     """Return all arguments as positional ones."""
     leading = () if sets_up else (None,)
     try:
@@ -248,23 +248,24 @@ def _positional(forward, args, kwargs, sets_up) -> tuple:
     return bound.args[len(leading) :]
 
 
-def _new_node(cls, ctx, args) -> FunctionNode:
-    node = cls._node_class()
-    node.ctx = ctx
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    node.tensor_places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
-    node.edges = tuple(edge_of(args[place]) for place in node.tensor_places)
-    node.input_metas = [(tuple(args[place]._data.shape), args[place]._data.dtype) for place in node.tensor_places]
+def _new_node(cls, ctx: FunctionCtx, args: Sequence) -> FunctionNode:
+    places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
+    node = new_node(
+        cls._node_class,
+        tuple(edge_of(args[place]) for place in places),
+        ctx=ctx,
+        tensor_places=places,
+        input_metas=[(tuple(args[place]._data.shape), args[place]._data.dtype) for place in places],
+    )
     ctx._node = weakref.ref(node)
     return node
 
 
-def once_differentiable(backward):
+def once_differentiable(backward: Callable):
     """Decorate a backward that is not written in differentiable operations: differentiating it again is an error."""
 
     @functools.wraps(backward)
-    def run_once(ctx, *grads):
+    def run_once(ctx: FunctionCtx, *grads):
         with no_grad():
             found = backward(ctx, *grads)
         if not is_grad_enabled() or not any(isinstance(g, TensorState) and g._edge is not None for g in grads):
@@ -277,11 +278,8 @@ def once_differentiable(backward):
 
 
 def _not_again(tensors: tuple, name: str) -> tuple:
-    node = DelayedError()
-    node.function_name, node.outputs = name, max(len(tensors), 1)
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    node.edges = tuple(None if tensor is None else wrap(tensor._data, LEAF) for tensor in tensors)
+    edges = tuple(None if tensor is None else wrap(tensor._data, LEAF) for tensor in tensors)
+    node = new_node(DelayedError, edges, function_name=name, outputs=max(len(tensors), 1))
     return tuple(
         None if tensor is None else wrap(tensor._data, node if node.outputs == 1 else Output(node, number))
         for number, tensor in enumerate(tensors)

@@ -1,5 +1,6 @@
 """vmap of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from backlight.autograd.function import Function
@@ -30,12 +31,12 @@ class Vmapped(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(cls, level, are_batched, *operands):
+    def forward(cls, level: VmapLevel, are_batched: Sequence[bool], *operands):
         """Run the Function's forward on batches."""
         return _run_forward(cls, level, are_batched, operands)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx, inputs: tuple, output):
         """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
         _set_up(ctx, inputs, output)
 
@@ -45,12 +46,12 @@ class Vmapped(Function):
         return None, None, None, *_run_backward(ctx, grads)
 
     @staticmethod
-    def jvp(ctx, cls, level, are_batched, *tangents):
+    def jvp(ctx, cls, level: VmapLevel, are_batched: Sequence[bool], *tangents):
         """Run the Function's jvp on batches."""
         return _run_jvp(ctx, tangents)
 
 
-def called(level, function, args, kwargs):
+def called(level: VmapLevel, function: Callable, args: Sequence, kwargs: dict):
     """Return the result of a Function for batched tensors.
 
     Raises:
@@ -86,15 +87,15 @@ def called(level, function, args, kwargs):
     return batched(outputs, level)
 
 
-def _is_of(level, value) -> bool:
+def _is_of(level: VmapLevel, value: object) -> bool:
     return value.__class__ is BatchedTensor and value.level is level
 
 
-def _below(level, value):
+def _below(level: VmapLevel, value: object):
     return value.physical if _is_of(level, value) else value
 
 
-def _by_own_rule(cls, level, operands):
+def _by_own_rule(cls, level: VmapLevel, operands: Sequence):
     """Call the Function's `vmap` on the physical tensors."""
     info = VmapInfo(level.size, level.randomness)
     leaves, spec = tree_flatten(tuple(operands))
@@ -120,18 +121,18 @@ class _Saved:
 
     __slots__ = ("tensor",)
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: TensorState):
         self.tensor = tensor
 
     def unpack(self):
         return self.tensor
 
 
-def _raised(level, values, are_batched) -> list:
+def _raised(level: VmapLevel, values: Sequence, are_batched: Sequence[bool]) -> list:
     return [batched(one, level) if flag and one is not None else one for one, flag in zip(values, are_batched)]
 
 
-def _run_forward(cls, level, are_batched, operands):
+def _run_forward(cls, level: VmapLevel, are_batched: Sequence[bool], operands: Sequence):
     """Return the outputs of a forward, each with the batch in front."""
     with level.reenter():
         output = cls.forward(*_raised(level, operands, are_batched))
@@ -140,13 +141,13 @@ def _run_forward(cls, level, are_batched, operands):
     return tuple(found) if several else found[0]
 
 
-def _in_front(level, value):
+def _in_front(level: VmapLevel, value: object):
     if not isinstance(value, TensorState):
         return value
     return value.physical if _is_of(level, value) else value.unsqueeze(0).expand((level.size, *value._data.shape))
 
 
-def _set_up(ctx, inputs, output) -> None:
+def _set_up(ctx, inputs: tuple, output) -> None:
     cls, level, are_batched, *operands = inputs
     given = _raised(level, operands, are_batched)
     outputs = output if isinstance(output, tuple) else (output,)
@@ -174,7 +175,7 @@ def _set_up(ctx, inputs, output) -> None:
     ctx.batch = VmapInfo(level.size, level.randomness)
 
 
-def _run_jvp(ctx, tangents) -> tuple:
+def _run_jvp(ctx, tangents: Sequence) -> tuple:
     """Return the tangents of the outputs, each with the batch in front."""
     level = VmapLevel(*ctx.batch)
     own = ctx.own
@@ -189,7 +190,7 @@ def _run_jvp(ctx, tangents) -> tuple:
     return tuple([_in_front(level, one) for one in (found if isinstance(found, tuple) else (found,))])
 
 
-def _run_backward(ctx, grads) -> list:
+def _run_backward(ctx, grads: Sequence) -> list:
     """Return the gradients for the operands: summed over the batch for those that had none."""
     level = VmapLevel(*ctx.batch)
     own = ctx.own

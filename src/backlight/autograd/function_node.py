@@ -1,12 +1,13 @@
 """The node of a custom Function: it runs the user's backward on tensors, and checks its results."""
 
 import weakref
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.packed_nodes import SavedTensor, freed_before
 from backlight.codegen.runtime_support import own_edge, restore, restore_tensor, version_of, with_tangents
-from backlight.engine.node import Node, modified, name_of_tensor, output_name
+from backlight.engine.node import Edges, Gradients, Node, modified, name_of_tensor, output_name
 from backlight.engine.saved_tensors import Packed, innermost_hooks, kept_edge
 from backlight.engine.tensor_state import TensorState, storage_of, wrap
 from backlight.errors import ArgumentError, GraphError
@@ -17,7 +18,7 @@ class _SavedTensor:
 
     __slots__ = ("node", "tensor", "version")
 
-    def __init__(self, node, tensor):
+    def __init__(self, node: Node, tensor: TensorState):
         self.node = weakref.ref(node)
         self.tensor = tensor
         self.version = version_of(tensor)
@@ -38,7 +39,7 @@ class _SavedOutput:
 
     __slots__ = ("data", "node", "number", "storage", "version")
 
-    def __init__(self, node, tensor):
+    def __init__(self, node: Node, tensor: TensorState):
         self.node = weakref.ref(node)
         self.number = tensor.output_nr
         self.data = tensor._data
@@ -61,7 +62,7 @@ class _PackedOutput:
 
     __slots__ = ("node", "number", "packed")
 
-    def __init__(self, node, number: int, packed: Packed):
+    def __init__(self, node: Node, number: int, packed: Packed):
         self.node = node
         self.number = number
         self.packed = packed
@@ -78,7 +79,7 @@ class FunctionNode(Node):
     wants_undefined = True
     freed_slots = ("saved_tensors",)
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradients, edges: Edges, keep: bool):
         """Run the user's backward on arrays."""
         arrived = (grad,) if self.outputs == 1 else grad or (None,) * self.outputs
         found = self.call([None if one is None else wrap(one) for one in arrived])
@@ -89,7 +90,7 @@ class FunctionNode(Node):
             for i, one in enumerate(found)
         )
 
-    def backward_graph(self, grad, edges):
+    def backward_graph(self, grad: Gradients, edges: Edges):
         """Run the user's backward on tensors, recorded."""
         found = self.call((grad,) if self.outputs == 1 else grad or (None,) * self.outputs)
         return tuple(
@@ -97,7 +98,7 @@ class FunctionNode(Node):
             for i, one in enumerate(found)
         )
 
-    def call(self, grads) -> list:
+    def call(self, grads: Sequence) -> list:
         """Call the user's backward, and return the gradients of the tensors among the inputs."""
         if self.ctx._materialize:
             grads = [_zeros(meta) if one is None else one for one, meta in zip(grads, self.output_metas)]
@@ -125,7 +126,7 @@ class FunctionNode(Node):
                 raise GraphError(f"expected Variable or None (got {type(one).__name__}) as gradient {place}")
         return [found[place] for place in self.tensor_places]
 
-    def fitting(self, i: int, grad):
+    def fitting(self, i: int, grad: TensorState):
         """Return a gradient whose shape is its input's, or broadcasts from it.
 
         Raises:
@@ -155,11 +156,11 @@ class FunctionNode(Node):
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
 
 
-def _zeros(meta):
+def _zeros(meta: tuple | None):
     return None if meta is None else wrap(np.zeros(*meta))
 
 
-def saved_for(node, tensors, output, outputs) -> tuple:
+def saved_for(node: Node, tensors: Sequence, output: object, outputs: Sequence) -> tuple:
     """Return the tensors of save_for_backward in a form that detects in-place writes and makes no reference cycle."""
     before = output if isinstance(output, tuple) else (output,)
     recorded = {id(old): new for old, new in zip(before, outputs)}
@@ -173,7 +174,7 @@ def saved_for(node, tensors, output, outputs) -> tuple:
     return tuple(made)
 
 
-def _saved(node, tensor, own):
+def _saved(node: Node, tensor: TensorState, own: TensorState):
     """Return one saved tensor, packed if there are hooks; `own` is the same tensor as returned to the caller."""
     hooks, is_output = innermost_hooks(), own.grad_fn is node
     if hooks is None:
@@ -211,16 +212,12 @@ class DelayedError(Node):
 
     __slots__ = ("function_name", "outputs")
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradients, edges: Edges, keep: bool):
         """Raise: there is no second derivative."""
         raise GraphError(
             "trying to differentiate twice a function that was marked with @once_differentiable; write "
             f"{self.function_name} without the decorator, in differentiable operations, to allow it"
         )
-
-    def backward_graph(self, grad, edges):
-        """Raise, as `backward` does."""
-        return self.backward(grad, edges, True)
 
 
 DelayedError.__name__ = "Error"  # what PyTorch prints

@@ -1,17 +1,19 @@
 """Turn the results of a Function's forward into outputs of its node: fresh tensors, inputs, views, other values."""
 
-from backlight.codegen.view_history import edge_of_values, rewrite_history
+from collections.abc import Sequence
+
 from backlight.dispatch.observation import count_write
 from backlight.engine.grad_mode import enable_grad, no_grad
-from backlight.engine.node import Output, node_and_number
+from backlight.engine.node import Edge, Node, Output, node_and_number
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.engine.views import CUSTOM, MULTI, check_view, made_view, remember_view
 from backlight.errors import GraphError
 from backlight.ops.type_promotion import is_float
+from backlight.ops.view_history import edge_of_values, rewrite_history
 
 
-def record_outputs(ctx, node, inputs: list, outputs: tuple) -> tuple:
+def record_outputs(ctx, node: Node | None, inputs: list, outputs: tuple) -> tuple:
     """Return the outputs of a Function for its caller.
 
     Args:
@@ -49,7 +51,7 @@ def record_outputs(ctx, node, inputs: list, outputs: tuple) -> tuple:
     return tuple(made)
 
 
-def _marked(tensors, complaint: str) -> set:
+def _marked(tensors: Sequence, complaint: str) -> set:
     """Return the identities of marked tensors."""
     for place, tensor in enumerate(tensors or ()):
         if not isinstance(tensor, TensorState):
@@ -57,7 +59,7 @@ def _marked(tensors, complaint: str) -> set:
     return {id(tensor) for tensor in tensors or ()}
 
 
-def _recorded(out, edge, is_input: bool, is_dirty: bool):
+def _recorded(out: TensorState, edge: Edge | None, is_input: bool, is_dirty: bool):
     """Return one output with its history."""
     if is_dirty:
         count_write(out, "mark_dirty", user_place())
@@ -79,7 +81,7 @@ def _recorded(out, edge, is_input: bool, is_dirty: bool):
     return out
 
 
-def _lead_past_views(node, view):
+def _lead_past_views(node: Node | None, view: TensorState):
     """Connect the node of a write to a view directly to its base, as other writes do, and return that edge."""
     straight = edge_of_values(view)
     straight.sequence, node.sequence = node.sequence, straight.sequence  # backward order: the later one first
@@ -87,7 +89,7 @@ def _lead_past_views(node, view):
     return straight
 
 
-def _rewritten(out, edge):
+def _rewritten(out: TensorState, edge: Edge | None):
     """Give an input that forward changed in place its new history; its gradient was that of the old value."""
     if out._view is None and out.requires_grad and out.is_leaf:
         raise GraphError(

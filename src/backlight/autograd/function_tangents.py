@@ -1,5 +1,7 @@
 """Forward mode through a custom Function: its `jvp` gives the tangents of its outputs."""
 
+from collections.abc import Sequence
+
 from backlight.codegen.forward_mode import Level, levels
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState
@@ -58,7 +60,9 @@ def _require_count(found: tuple, outputs: tuple) -> None:
             raise GraphError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {place}.")
 
 
-def _attach(level: Level, place: int, out, tangent, args, tangents, constant: bool) -> None:
+def _attach(
+    level: Level, place: int, out: TensorState, tangent: object, args: Sequence, tangents: Sequence, constant: bool
+) -> None:
     """Set the tangent of one output."""
     if constant or not isinstance(out, TensorState) or not is_float(out._data.dtype):
         if tangent is not None:
@@ -83,7 +87,7 @@ def _attach(level: Level, place: int, out, tangent, args, tangents, constant: bo
     level.attach(out, tangent)
 
 
-def _require_same(tangent, given) -> None:
+def _require_same(tangent: object, given: object) -> None:
     if tangent is not given:
         raise GraphError(
             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "

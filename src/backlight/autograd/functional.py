@@ -4,7 +4,7 @@ All but Jacobians by forward mode are made of backward passes. A product J·u, w
 comes from the double backward trick: vᵀJ is linear in v, so that its own derivative for v along u is J·u.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -279,7 +279,14 @@ def _gradients(outputs: tuple, inputs: tuple, weights: tuple, create_graph: bool
     return gradients_of(list(roots), list(inputs), list(root_weights), keep, create_graph, True, False)
 
 
-def _double_backward(outputs, inputs, like, direction, create_graph, strict) -> tuple:
+def _double_backward(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    like: Sequence[Tensor],
+    direction: Sequence[Tensor],
+    create_graph: bool,
+    strict: bool,
+) -> tuple:
     """Return J·direction for each output, shaped as `like`: the derivative of v ↦ vᵀJ, taken at v = 0."""
     probes = tuple(zeros_like(one, requires_grad=True) for one in like)
     with enable_grad():

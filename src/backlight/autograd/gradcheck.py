@@ -264,7 +264,9 @@ def _compare(check: _Check, out: TensorState, number: int, i: int, found: np.nda
         )
 
 
-def _element(check, out, i, wrong, found, measured) -> str:
+def _element(
+    check: _Check, out: TensorState, i: int, wrong: np.ndarray, found: np.ndarray, measured: np.ndarray
+) -> str:
     """Describe the worst wrong element of a Jacobian."""
     distance = np.where(wrong, np.nan_to_num(np.abs(found - measured), nan=np.inf), -1)
     row, column = np.unravel_index(np.argmax(distance), distance.shape)

@@ -5,10 +5,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from backlight.engine.backward_tasks import Task, count_tasks, current_task
+from backlight.engine.graph_task import GraphTask, count_tasks, current_task
 from backlight.engine.hooks import RemovableHandle
 from backlight.engine.node import node_and_number
-from backlight.engine.tensor_state import edge_of
+from backlight.engine.tensor_state import TensorState, edge_of
 from backlight.errors import BacklightError, ValueProblem
 from backlight.kernels.state_blocks import Block
 from backlight.system.fork_safety import fork_safe_lock
@@ -79,9 +79,9 @@ class _AnyMode:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.lock = fork_safe_lock()
-        self.seen: weakref.WeakSet[Task] = weakref.WeakSet()
+        self.seen: weakref.WeakSet[GraphTask] = weakref.WeakSet()
 
-    def __call__(self, grad) -> None:
+    def __call__(self, grad: TensorState) -> None:
         task = current_task() or _NO_TASK
         with self.lock:
             if task in self.seen:
@@ -105,7 +105,7 @@ class _AllMode:
     def hook(self, number: int) -> Callable:
         """Return the hook of one tensor."""
 
-        def gradient_of_several(grad) -> None:
+        def gradient_of_several(grad: TensorState) -> None:
             task = current_task() or _NO_TASK
             with self.lock:
                 if task not in self.found:
@@ -120,10 +120,10 @@ class _AllMode:
 
         return gradient_of_several
 
-    def coming(self, task: Task) -> int:
+    def coming(self, task: GraphTask) -> int:
         """Return how many of the nodes take part in a backward."""
         nodes = (node() for node in self.nodes)
         return sum(node is not None and task.will_run(node) for node in nodes)
 
 
-_NO_TASK = Task(partial=False)  # key for a backward that began before tasks were counted
+_NO_TASK = GraphTask(partial=False)  # key for a backward that began before tasks were counted

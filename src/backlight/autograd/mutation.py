@@ -8,7 +8,7 @@ import numpy as np
 from backlight.autograd.saved_hooks import saved_tensors_hooks
 from backlight.engine.provenance import describe_place
 from backlight.engine.storage import GuardedStorage, Storage, guarding
-from backlight.engine.tensor_state import storage_of, wrap
+from backlight.engine.tensor_state import TensorState, storage_of, wrap
 from backlight.errors import BacklightError, GraphError
 from backlight.kernels.state_blocks import block
 
@@ -37,7 +37,7 @@ class SavedCopies:
         self.versions = weakref.WeakKeyDictionary()
         self.handles = weakref.WeakValueDictionary()  # (id of tensor, address, version) -> handle
 
-    def pack(self, tensor) -> Handle:
+    def pack(self, tensor: TensorState) -> Handle:
         """Register a tensor to be copied before its memory is written to."""
         storage = storage_of(tensor)
         key = (id(tensor), id(tensor._data), storage.version)
@@ -50,12 +50,12 @@ class SavedCopies:
                 self._guard(storage, weakref.ref(handle))
         return handle
 
-    def _guard(self, storage, reference: weakref.ref) -> None:
+    def _guard(self, storage: Storage, reference: weakref.ref) -> None:
         if storage.__class__ is Storage:
             storage.__class__ = GuardedStorage
         storage.guards = (*storage.guards, lambda: self._copy(storage, reference()))
 
-    def _copy(self, storage, handle: Handle | None) -> None:
+    def _copy(self, storage: Storage, handle: Handle | None) -> None:
         if handle is not None and handle in self.original and self.versions[handle][1] == storage.version:
             self.cloned[handle] = wrap(np.array(self.original.pop(handle)._data))
 

@@ -183,7 +183,7 @@ def _cut(kind: str, what: str, place: Line | None = None) -> Cut:
     return Cut(kind, what, place, CURES[kind])
 
 
-def _without_graph(y, x) -> Cut | None:
+def _without_graph(y: TensorState, x: TensorState) -> Cut | None:
     """Return why there can be no path, if one of the two has no graph."""
     if x._edge is None:
         if not is_float(x._data.dtype):
@@ -200,17 +200,17 @@ def _without_graph(y, x) -> Cut | None:
     return None
 
 
-def _made_without_recording(tensor) -> Cut | None:
+def _made_without_recording(tensor: TensorState) -> Cut | None:
     if tensor._view is None or tensor._view[1] is not NO_GRAD:
         return None
     return _cut(NO_GRAD_VIEW, "it is a view that was made while recording was off")
 
 
-def _shared(y, x) -> str:
+def _shared(y: TensorState, x: TensorState) -> str:
     return "; it shares memory with x: it is what .detach() or .data gave" if _share(y, x) else ""
 
 
-def _share(one, other) -> bool:
+def _share(one: TensorState, other: TensorState) -> bool:
     """Tell whether two tensors share memory."""
     first, second = one._data, other._data
     if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
@@ -244,7 +244,7 @@ def _shortest(start: Node, target: Node, avoid: Callable[[Node], bool] = lambda 
     return []
 
 
-def _count(y, target: Node) -> int:
+def _count(y: TensorState, target: Node) -> int:
     """Count the paths from y to a node: nodes made earlier come later in `nodes`."""
     ways = {first_node(y): 1}
     for node in nodes(y):
@@ -256,7 +256,7 @@ def _count(y, target: Node) -> int:
     return ways.get(target, 0)
 
 
-def _notes(y, x, steps: tuple[Step, ...]):
+def _notes(y: TensorState, x: TensorState, steps: tuple[Step, ...]):
     """Yield other reasons why a gradient is not visible, though there is a path."""
     flat = next((step for step in steps if _is_flat(step.node)), None)
     if flat is not None:
@@ -267,7 +267,7 @@ def _notes(y, x, steps: tuple[Step, ...]):
         yield "a backward has freed what nodes on the way saved: it cannot run again (see retain_graph)"
 
 
-def _suspects(y):
+def _suspects(y: TensorState):
     """Yield nodes that read a tensor without a graph, which may have been computed from anything."""
     found = [node for node in nodes(y) if None in node.edges and _reads_more_than_numbers(node)]
     for node in found[:MOST_SUSPECTS]:
@@ -289,14 +289,14 @@ def _is_freed(node: Node) -> bool:
     return all(getattr(node, slot, None) is None for slot in node.freed_slots)
 
 
-def _through(y, node: Node, inner: Path) -> Path:
+def _through(y: TensorState, node: Node, inner: Path) -> Path:
     """Return a path through a node that runs a function again in backward, and through the graph that this records."""
     outer = tuple(Step(one, place_of(one)) for one in _shortest(first_node(y), node))
     note = f"{outer[-1].name} runs {name_of_function(node)} again in backward, which reads x: the way goes on in there"
     return Path((*outer, *inner.steps), _count(y, node) * inner.ways, None, (note, *inner.notes))
 
 
-def cut_between(y, x, unknown: Node | None = None) -> Cut:
+def cut_between(y: TensorState, x: TensorState, unknown: Node | None = None) -> Cut:
     """Return why no gradient of `y` arrives at `x`, though both have a graph.
 
     Args:
@@ -323,7 +323,7 @@ def cut_between(y, x, unknown: Node | None = None) -> Cut:
     return _cut(UNRELATED, "nothing in the graph of y is known to come from x")
 
 
-def _inside_checkpoint(node: Node, x) -> Cut:
+def _inside_checkpoint(node: Node, x: TensorState) -> Cut:
     """Return a cut: a node may pass a gradient to tensors that its function reads besides its arguments."""
     function, name = function_run_again(node), name_of_function(node)
     what = f"{node.name().rpartition('::')[2]} runs {name} again in backward, and what that reads besides its arguments"

@@ -9,14 +9,17 @@ backward: the node began when the one before it ended. While no profile is activ
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
+from types import CodeType, FrameType
 
+from backlight.codegen.declaration import Op
 from backlight.dispatch.dispatcher import Observe, interpreting
 from backlight.dispatch.interpreters import Interpreter
-from backlight.dispatch.observers import Watcher
+from backlight.dispatch.observers import Run, Watcher
 from backlight.dispatch.profile_events import EventList, FunctionEvent
 from backlight.dispatch.profile_names import event_name
+from backlight.engine.node import Node
 from backlight.engine.provenance import user_frame
 from backlight.engine.tensor_state import TensorState
 from backlight.engine.threads import ThreadState
@@ -49,7 +52,7 @@ class _Timer(Interpreter):
         """Return the time in microseconds since the profile began."""
         return (perf_counter_ns() - self.zero) / 1e3
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Run an op, and record its time."""
         event = self.begin(event_name(op.name), self.now(), args)
         event.start = self.now()
@@ -81,7 +84,7 @@ class _Timer(Interpreter):
                 node.cpu_children.append(event)
 
 
-def _shape(value) -> list:
+def _shape(value: object) -> list:
     """Return a tensor's shape, the shapes of several, or [] for anything else."""
     if isinstance(value, TensorState):
         return list(value._data.shape)
@@ -89,7 +92,7 @@ def _shape(value) -> list:
     return [list(one._data.shape) for one in value] if several else []
 
 
-def _stack(frame) -> list[str]:
+def _stack(frame: FrameType) -> list[str]:
     """Return the program's lines, the innermost first."""
     frame, lines = user_frame(frame), []
     while frame is not None:
@@ -105,11 +108,11 @@ class _Nodes(Watcher):
         self.timer = timer
         self.since = []  # for each backward that runs: when its last node ended, and how many events there were
 
-    def started(self, run) -> None:
+    def started(self, run: Run) -> None:
         """A backward begins."""
         self.since.append((self.timer.now(), len(self.timer.events)))
 
-    def ran(self, run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """A node has run."""
         timer, (start, first) = self.timer, self.since[-1]
         event = timer.begin(node.name(), start, tuple(grad_outputs))
@@ -117,13 +120,13 @@ class _Nodes(Watcher):
         timer.adopt(event, first)
         self.since[-1] = timer.now(), len(timer.events)
 
-    def wrote(self, tensor, name: str, code, lasti: int) -> None:
+    def wrote(self, tensor: TensorState, name: str, code: CodeType, lasti: int) -> None:
         """The op that just ran has written its result to a tensor: `add` was `add_`."""
         event = self.timer.events[-1] if self.timer.events else None
         if event is not None and f"{event.name}_" == f"aten::{name}":
             event.name, event.end = f"aten::{name}", self.timer.now()
 
-    def ended(self, run) -> None:
+    def ended(self, run: Run) -> None:
         """A backward ended."""
         self.since.pop()
 

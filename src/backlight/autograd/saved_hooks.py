@@ -44,13 +44,13 @@ class saved_tensors_hooks(Block):  # noqa: N801 - PyTorch's name
         refuse_disabled(hooks)
         return hooks, saved_tensors.local.hooks[:]
 
-    def _block_change(self, state) -> None:
+    def _block_change(self, state: tuple) -> None:
         hooks, _ = state
         saved_tensors.local.hooks.append(hooks)
         hold_interpreters(hooks)
         interpreters.local.interpreters.append(Packing(hooks))
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: tuple) -> None:
         hooks, saved_tensors.local.hooks[:] = state
         stack = interpreters.local.interpreters
         stack[:] = [one for one in stack if not (isinstance(one, Packing) and one.hooks is hooks)]
@@ -66,10 +66,10 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
-        def pack_to_cpu(tensor):
+        def pack_to_cpu(tensor: Tensor):
             return tensor.device, tensor.clone() if pin_memory else tensor.cpu()
 
-        def unpack_from_cpu(packed):
+        def unpack_from_cpu(packed: tuple):
             device, tensor = packed
             return tensor.to(device)
 

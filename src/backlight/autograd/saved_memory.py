@@ -122,7 +122,7 @@ def _kept_by(node: Node) -> Iterator[tuple[str, SavedTensor]]:
             yield name, kept
 
 
-def _memory(value) -> tuple[int, int]:
+def _memory(value: object) -> tuple[int, int]:
     """Return a key that identifies a value's memory, and its bytes."""
     data = getattr(value, "_data", value)
     if isinstance(data, np.ndarray):

@@ -16,7 +16,7 @@ class VariableMeta(type):
             raise ArgumentError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
 
-    def __instancecheck__(cls, value) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, TensorState)
 
 

@@ -1,4 +1,4 @@
-"""The source of a node's methods: backward on arrays, backward on tensors, and the pass's fast path."""
+"""The source of a node's methods: backward on arrays and backward on tensors."""
 
 from backlight.codegen.declaration import ARRAYS, OPTIONAL
 from backlight.codegen.op_schema import OpSchema
@@ -11,7 +11,7 @@ def backward_source(schema: OpSchema, graph: bool) -> str:
     head = "def backward_graph(node, grad, edges):" if graph else "def backward(node, grad, edges, keep):"
     if graph and op.decomposed is not None:
         call = "gradients_of_decomposition(op, node, grad, edges)"
-        lines = [f"return {_resting(schema, call)}"]
+        lines = [f"return {_with_zero_derivative(schema, call)}"]
     else:
         lines = (
             _unpack_lines(schema, graph)
@@ -19,31 +19,6 @@ def backward_source(schema: OpSchema, graph: bool) -> str:
             + _rule_lines(schema, graph)
             + _finish_lines(schema, graph)
         )
-    return "\n".join([head, *("    " + line for line in lines)]) + "\n"
-
-
-def backward_into_source(schema: OpSchema) -> str:
-    """Return the source of `backward_into`: backward on arrays that adds its gradients to the pass's buffers itself.
-
-    This is the path of a backward without hooks; it saves a tuple and a loop for each node (see Node.backward_into). An
-    edge to one of several outputs is no key of the buffers: this distinguishes it from a node.
-    """
-    if any(p.kind == ARRAYS for p in schema.differentiable):
-        return "def nothing():\n    pass\n"
-    head = "def backward_into(node, edges, grad, keep, buffers, owned, add_to_output):"
-    lines = ["if edges is None:", "    edges = node.edges"]
-    lines += [*_unpack_lines(schema, False), *_edge_lines(schema), *_rule_lines(schema, False)]
-    lines += _finish_lines(schema, False)[:-1]
-    together = {name for rule in schema.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
-    for p in schema.differentiable:
-        end, grad = f"e_{p.name}", f"g_{p.name}"
-        wanted = f" and {end} is not None" if p.name in together else ""
-        lines += [f"if {grad} is not None{wanted}:", "    try:", f"        present = buffers[{end}]"]
-        lines += ["    except KeyError:", f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
-        lines += ["        if present is None:", f"            buffers[{end}] = {grad}"]
-        lines += [f"        elif {end} in owned:", f"            add(present, {grad}, present)", "        else:"]
-        lines += [f"            total = buffers[{end}] = present + {grad}"]
-        lines += ["            if total.__class__ is ndarray:", f"                owned.add({end})"]
     return "\n".join([head, *("    " + line for line in lines)]) + "\n"
 
 
@@ -140,15 +115,15 @@ def _finish_lines(schema: OpSchema, graph: bool) -> list[str]:
             raise BacklightError(f"{schema.op.name}: a list of arrays must be the only differentiable input")
         return lines + ["return grads"]
     found = f"({''.join(f'g_{p.name}, ' for p in schema.differentiable)})"
-    return [*lines, f"return {_resting(schema, found) if graph else found}"]
+    return [*lines, f"return {_with_zero_derivative(schema, found) if graph else found}"]
 
 
-def _resting(schema: OpSchema, found: str) -> str:
-    """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
-    if schema.op.resting == ("out",):
-        return f"resting({found}, (operands.own_edge(node),), ((True,),))"
-    names, on = [p.name for p in schema.differentiable], schema.op.resting
+def _with_zero_derivative(schema: OpSchema, found: str) -> str:
+    """Return an expression for gradients that belong to the graph: NOTE [Zero second derivatives]."""
+    if schema.op.zero_derivative == ("out",):
+        return f"with_zero_derivative({found}, (operands.own_edge(node),), ((True,),))"
+    names, on = [p.name for p in schema.differentiable], schema.op.zero_derivative
     table = tuple(
         [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]
     )
-    return f"resting({found}, edges, {table})" if on else found
+    return f"with_zero_derivative({found}, edges, {table})" if on else found

@@ -109,7 +109,7 @@ class Op:
         explain=None,
         tangent: str | None = None,
         tangent_with: dict | None = None,
-        resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
+        zero_derivative: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
     ):
         self.forward = forward
         self.name = self.display_name = name or forward.__name__  # the name in reports
@@ -126,7 +126,7 @@ class Op:
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
-        self.resting = resting
+        self.zero_derivative = zero_derivative
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
         self.decomposed = None
@@ -221,8 +221,8 @@ def op(forward=None, **options):
             does not take them, else None.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
-        resting: inputs, or the output, that gradients depend on with a derivative of 0: all gradients or, in a dict,
-            those of the inputs named: NOTE [Resting gradients].
+        zero_derivative: inputs, or the output, that gradients depend on with a derivative of 0: all gradients or, in a
+            dict, those of the inputs named: NOTE [Zero second derivatives].
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:

@@ -1,14 +1,17 @@
 """create_graph through ops whose backward runs on arrays only: differentiate their decomposition into other ops."""
 
+from collections.abc import Callable
+
 from backlight.codegen import runtime_support
-from backlight.codegen.declaration import ARRAYS, OPTION
+from backlight.codegen.declaration import ARRAYS, OPTION, Op
 from backlight.codegen.op_table import TENSOR_OPS
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.grad_mode import enable_grad, modes
+from backlight.engine.node import Edges, Gradients, Node
 from backlight.engine.tensor_state import TensorState, edge_of
 
 
-def gradients_of_decomposition(op, node, grad, edges):
+def gradients_of_decomposition(op: Op, node: Node, grad: Gradients, edges: Edges):
     """Return the gradients of `op` for the edges wanted, as tensors that are part of the graph.
 
     Each input goes through `alias` first, so that a tensor given twice has two gradients.
@@ -37,7 +40,7 @@ def gradients_of_decomposition(op, node, grad, edges):
     roots = [(edge_of(one), g) for one, g in zip(outs, grad if node.outputs > 1 else [grad]) if g is not None]
     wanted = [alias for alias, edge in zip(_differentiable(op, arguments), edges) if edge is not None]
     found = iter(
-        execution.run(
+        run_backward.run(
             [edge for edge, _ in roots],
             [g for _, g in roots],
             keep_graph=True,
@@ -48,7 +51,7 @@ def gradients_of_decomposition(op, node, grad, edges):
     return tuple(next(found) if edge is not None else None for edge in edges)
 
 
-def _aliased(tensor, aliases):
+def _aliased(tensor: TensorState | None, aliases: list):
     if tensor is None or tensor._edge is None:
         return tensor
     alias = TENSOR_OPS.alias(tensor)
@@ -56,7 +59,7 @@ def _aliased(tensor, aliases):
     return alias
 
 
-def _differentiable(op, arguments) -> list:
+def _differentiable(op: Op, arguments: dict) -> list:
     """Return the arguments in the order of the node's edges."""
     ruled = {name for rule in op.rules for name in rule.inputs}
     found = []
@@ -67,7 +70,7 @@ def _differentiable(op, arguments) -> list:
     return found
 
 
-def parameter_names(function) -> tuple:
+def parameter_names(function: Callable) -> tuple:
     """Return the names of a function's parameters."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

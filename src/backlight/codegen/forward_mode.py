@@ -19,10 +19,12 @@ tangents for a backward in `node.extra`.
 """
 
 import weakref
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
 
+from backlight.codegen.declaration import Op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.codegen.pushforward import tangents_of_outputs
 from backlight.dispatch.dispatcher import interpreting
@@ -54,7 +56,7 @@ class Level(Interpreter):
     def __init__(self):
         self._given = weakref.WeakValueDictionary()  # id -> Tangents that have one of this level
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Run an op, and give its output the tangent that follows from those of the inputs."""
         if not enabled() or not any(self.has(one) for one in chain(args, kwargs.values())):
             shown = op.view and self._is_primal(args[0] if args else kwargs.get("input"))
@@ -67,7 +69,7 @@ class Level(Interpreter):
                     self.attach(one, tangent)
         return out
 
-    def push_forward(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+    def push_forward(self, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple) -> list:
         """Return the tangent of each output of an op, None for those that have none."""
         return tangents_of_outputs(self, op, function, args, kwargs, outs)
 
@@ -75,45 +77,45 @@ class Level(Interpreter):
         """Remove this level from the stack within the block."""
         return without(self)
 
-    def zeros(self, tensor):
+    def zeros(self, tensor: TensorState):
         """Return a tangent of zeros that may be written to."""
         return wrap(np.zeros_like(tensor._data))
 
-    def match_layout(self, tangent, tensor):
+    def match_layout(self, tangent: TensorState, tensor: TensorState):
         """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
         return _match_layout(tangent, tensor)
 
-    def view_of(self, base_tangent, base, tensor):
+    def view_of(self, base_tangent: TensorState, base: TensorState, tensor: TensorState):
         """Return the view of a base's tangent that corresponds to a view of the base."""
         positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
         return TENSOR_OPS.as_strided(
             base_tangent, positions, same_part(writable(base_tangent), writable(base), tensor._data)
         )
 
-    def _part_of_primal(self, function, args: tuple, kwargs: dict):
+    def _part_of_primal(self, function: Callable, args: tuple, kwargs: dict):
         """Make a view of an unpacked primal: its base is a dual, the view is not."""
         out = function(*args, **kwargs)
         for one in (out,) if isinstance(out, TensorState) else out:
             self._set_primal(one)
         return out
 
-    def _is_primal(self, tensor) -> bool:
+    def _is_primal(self, tensor: TensorState) -> bool:
         """Tell whether a tensor is an unpacked primal, to which the tangent of its memory does not belong."""
         own = getattr(tensor, "_tangents", None)
         return own is not None and self in own and own[self] is None
 
-    def _set_primal(self, tensor) -> None:
+    def _set_primal(self, tensor: TensorState) -> None:
         tensor._tangents = Tangents(tensor._tangents or {})
         tensor._tangents[self] = None
         self._given[id(tensor._tangents)] = tensor._tangents
 
-    def has(self, value) -> bool:
+    def has(self, value: object) -> bool:
         """Tell whether an argument is a tensor with a tangent of this level, or a list in which there is one."""
         if isinstance(value, TensorState):
             return self.tangent_of(value) is not None
         return isinstance(value, (list, tuple)) and any(self.has(one) for one in value if isinstance(one, TensorState))
 
-    def tangent_of(self, tensor):
+    def tangent_of(self, tensor: TensorState):
         """Return a tensor's tangent of this level, or None."""
         own = tensor._tangents
         if own is not None and self in own:
@@ -127,7 +129,7 @@ class Level(Interpreter):
         self.attach(tensor, self.view_of(base_tangent, base, tensor))
         return tensor._tangents[self]
 
-    def attach(self, tensor, tangent) -> None:
+    def attach(self, tensor: TensorState, tangent: TensorState) -> None:
         """Give a tensor its tangent of this level.
 
         Raises:
@@ -146,7 +148,7 @@ class Level(Interpreter):
         tangents[self] = self.match_layout(tangent, tensor)
         self._given[id(tangents)] = tangents
 
-    def write(self, target, tangent) -> None:
+    def write(self, target: TensorState, tangent: TensorState) -> None:
         """Overwrite a tensor's tangent after a write to the tensor; None stands for zeros."""
         present = self.tangent_of(target)
         if present is None and tangent is None:
@@ -161,7 +163,7 @@ class Level(Interpreter):
                 self.attach(base, self.zeros(base))
                 self.tangent_of(target).copy_(tangent)
 
-    def dual(self, primal, tangent):
+    def dual(self, primal: TensorState, tangent: TensorState):
         """Return an alias of a tensor that carries a tangent; without one where forward mode is off."""
         with without(self):
             made = _alias(primal)
@@ -169,7 +171,7 @@ class Level(Interpreter):
                 self.attach(made, tangent)
         return made
 
-    def unpacked(self, tensor) -> tuple:
+    def unpacked(self, tensor: TensorState) -> tuple:
         """Return an alias of a tensor without its tangent, and the tangent, or None."""
         tangent = self.tangent_of(tensor) if enabled() else None
         with without(self):
@@ -190,7 +192,7 @@ class level(interpreting):  # noqa: N801 - used as a function
     def __init__(self, of: Level | None = None):
         super().__init__(Level() if of is None else of)
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: tuple) -> None:
         super()._block_restore(state)
         self.interpreter.forget()
 
@@ -212,7 +214,7 @@ def has_tangents(*tensors) -> bool:
     return any(level.has(tensor) for level in levels() for tensor in tensors)
 
 
-def copy_tangents(source, target, *, cloned: bool) -> None:
+def copy_tangents(source: TensorState, target: TensorState, *, cloned: bool) -> None:
     """Give a tensor the tangents of another one of its shape, or (`cloned`) copies of them."""
     for level in levels():
         tangent = level.tangent_of(source)
@@ -221,18 +223,18 @@ def copy_tangents(source, target, *, cloned: bool) -> None:
                 level.attach(target, TENSOR_OPS.clone(tangent) if cloned else tangent)
 
 
-def write_tangents(target, result) -> None:
+def write_tangents(target: TensorState, result: TensorState) -> None:
     """Update a tensor's tangents after a write to it; `result` holds the written values, None for constants."""
     for level in levels():
         level.write(target, None if result is None else level.tangent_of(result))
 
 
-def _alias(tensor):
+def _alias(tensor: TensorState):
     """Return a view of all of a tensor, which has its own tangents."""
     return TENSOR_OPS.view(tensor, tuple(tensor._data.shape))
 
 
-def _note_in_node(tensor, tangents: Tangents) -> None:
+def _note_in_node(tensor: TensorState, tangents: Tangents) -> None:
     """Note a tensor's tangents in the node that made it, if that saved its own output."""
     edge = tensor._edge
     if edge is None or edge is LEAF:
@@ -242,7 +244,7 @@ def _note_in_node(tensor, tangents: Tangents) -> None:
         extra_of(node).tangents[number] = tangents
 
 
-def _match_layout(tangent, tensor):
+def _match_layout(tangent: TensorState, tensor: TensorState):
     """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
     model, data = tensor._data, tangent._data
     if data.__class__ is not ndarray or model.__class__ is not ndarray or data.size < 2:
@@ -259,5 +261,5 @@ def _match_layout(tangent, tensor):
     )
 
 
-def _rows(tangent):
+def _rows(tangent: TensorState):
     return TENSOR_OPS.clone(tangent, memory_format=contiguous_format)

@@ -12,14 +12,14 @@ import numpy as np
 
 from backlight import sizes
 from backlight.codegen import runtime_support
-from backlight.codegen.backward_source import backward_into_source, backward_source
+from backlight.codegen.backward_source import backward_source
 from backlight.codegen.declaration import Op, generator
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
 from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.saved_attributes import saved_properties
-from backlight.codegen.zero_second_derivative import resting
+from backlight.codegen.zero_second_derivative import with_zero_derivative
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Node, Output, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame
@@ -111,23 +111,18 @@ def make_node_class(schema: OpSchema) -> type:
     body.update(saved_properties(schema, op.node_name))
     namespace = {
         "operands": runtime_support,
-        "resting": resting,
+        "with_zero_derivative": with_zero_derivative,
         "ARRAY_OPS": ARRAY_OPS,
         "TENSOR_OPS": TENSOR_OPS,
         "xp": np,
         "op": op,
         "gradients_of_decomposition": gradients_of_decomposition,
-        "Output": Output,
-        "ndarray": np.ndarray,
-        "add": np.add,
         **{f"rule_{number}": rule.function for number, rule in enumerate(op.rules)},
     }
-    for source in (backward_source(schema, False), backward_source(schema, True), backward_into_source(schema)):
+    for source in (backward_source(schema, False), backward_source(schema, True)):
         namespace.update(schema.inlined_globals)
         compile_source(source, f"{op.name} {source[4 : source.index('(')]}", namespace)
-    for method in ("backward", "backward_graph", "backward_into"):
-        if method in namespace:
-            body[method] = namespace[method]
+    body["backward"], body["backward_graph"] = namespace["backward"], namespace["backward_graph"]
     body["free"] = runtime_support.free_saved
     body["freed_slots"] = schema.freed_slots()
     body["users"] = schema.places_of_users()

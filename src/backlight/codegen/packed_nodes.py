@@ -6,16 +6,17 @@ packing.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 
+from backlight.codegen.declaration import Op
 from backlight.codegen.runtime_support import NOT_SAVED, version_of
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter
 from backlight.dispatch.observation import local, notify_op
 from backlight.engine.grad_mode import modes, set_recording
-from backlight.engine.node import Node, node_and_number
+from backlight.engine.node import Edges, Gradients, Node, node_and_number
 from backlight.engine.saved_tensors import Hooks, Packed, innermost_hooks, kept_edge
 from backlight.engine.storage import Storage
 from backlight.engine.tensor_state import TensorState, new, storage_of, wrap, writable
@@ -38,16 +39,14 @@ class PackedNode(Node):
 
     __slots__ = ()
 
-    backward_into = Node.backward_into
-
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradients, edges: Edges, keep: bool):
         """Unpack, and run backward on arrays."""
         found = self.unpacked().backward(grad, edges, True)
         if not keep:
             self.free()
         return found
 
-    def backward_graph(self, grad, edges):
+    def backward_graph(self, grad: Gradients, edges: Edges):
         """Unpack, and run backward on tensors."""
         return self.unpacked().backward_graph(grad, edges)
 
@@ -89,13 +88,13 @@ def _unpacked_class(packed: type) -> type:
     return type(original.__name__, (original,), body)
 
 
-def _unpack_tensor(copy, slot: str, packed: Packed) -> None:
+def _unpack_tensor(copy: Node, slot: str, packed: Packed) -> None:
     tensor = packed.unpack()
     setattr(copy, slot, tensor)
     setattr(copy, slot + "_version", version_of(tensor))
 
 
-def _unpack_list(copy, slot: str, values) -> None:
+def _unpack_list(copy: Node, slot: str, values: Sequence) -> None:
     tensors = [one.unpack() if isinstance(one, Packed) else one for one in values]
     setattr(copy, slot, tensors)
     before = getattr(copy, slot + "_version")
@@ -103,12 +102,12 @@ def _unpack_list(copy, slot: str, values) -> None:
     setattr(copy, slot + "_version", list(versions))
 
 
-def _unpack_array(copy, slot: str, packed) -> None:
+def _unpack_array(copy: Node, slot: str, packed: Packed | Sequence) -> None:
     several = not isinstance(packed, Packed)
     setattr(copy, slot, type(packed)(map(_array, packed)) if several else _array(packed))
 
 
-def _unpack_out(copy, slot: str, packed) -> None:
+def _unpack_out(copy: Node, slot: str, packed: Packed | Sequence) -> None:
     if isinstance(packed, Packed):
         copy.out, copy.out_storage, copy.out_version = _array(packed), Storage(), 0
         return
@@ -117,7 +116,7 @@ def _unpack_out(copy, slot: str, packed) -> None:
     copy.out = [_array(one) for one in packed]
 
 
-def _array(one):
+def _array(one: object):
     return one.unpack()._data if isinstance(one, Packed) else one
 
 
@@ -132,7 +131,7 @@ class Packing(Interpreter):
     def __init__(self, hooks: Hooks):
         self.hooks = hooks
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Run the op, and pack what its node saved; it is reported to watchers afterwards."""
         if not modes.grad_enabled or innermost_hooks() is not self.hooks:
             return UNHANDLED
@@ -149,7 +148,7 @@ class Packing(Interpreter):
             notify_op(observation, op.display_name, args, kwargs, out, sys._getframe(1))
         return out
 
-    def _packed(self, op, function, args: tuple, kwargs: dict):
+    def _packed(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         out = function(*args, **kwargs)
         outs = (out,) if isinstance(out, TensorState) else out if isinstance(out, (tuple, list)) else ()
         node = next((node_and_number(one._edge)[0] for one in outs if _is_made(one)), None)
@@ -162,11 +161,11 @@ class Packing(Interpreter):
         return out
 
 
-def _is_made(tensor) -> bool:
+def _is_made(tensor: object) -> bool:
     return isinstance(tensor, TensorState) and tensor._edge is not None
 
 
-def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
+def pack_saved(node: Node, outs: Sequence, given: set[int], hooks: Hooks) -> None:
     """Pack all that a new node saves, in PyTorch's order: inputs by name, then the forward's results.
 
     Args:
@@ -181,7 +180,7 @@ def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
         set_recording(recording)
 
 
-def _pack_slots(node: Node, outs, given: set[int], hooks: Hooks) -> None:
+def _pack_slots(node: Node, outs: Sequence, given: set[int], hooks: Hooks) -> None:
     for slot, kind in node.saved_slots:
         value = getattr(node, slot)
         if kind is TENSOR:
@@ -198,19 +197,19 @@ def _pack_slots(node: Node, outs, given: set[int], hooks: Hooks) -> None:
             put(node, slot, packed)
 
 
-def put(node: Node, slot: str, packed) -> None:
+def put(node: Node, slot: str, packed: Packed | Sequence) -> None:
     """Put a packed value into a slot."""
     setattr(node, slot, packed)
     node.__class__ = packed_class(node.__class__)
 
 
-def _packed_input(value, given: set[int], hooks: Hooks):
+def _packed_input(value: TensorState | object, given: set[int], hooks: Hooks):
     if value is None or value is NOT_SAVED or (id(value) not in given and value._data.ndim == 0):
         return value
     return Packed(hooks, value, kept_edge(value))
 
 
-def _packed_array(value, hooks: Hooks):
+def _packed_array(value: object, hooks: Hooks):
     if isinstance(value, np.ndarray):
         return Packed(hooks, wrap(value), None)
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, np.ndarray) for one in value):
@@ -234,7 +233,7 @@ class SavedTensor:
         self._write = write
         self._unpack = unpack
 
-    def register_hooks(self, pack_hook, unpack_hook) -> None:
+    def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
         """Keep what `pack_hook(tensor)` returns instead of the tensor; `unpack_hook` makes it again when it is needed.
 
         Raises:
@@ -278,7 +277,7 @@ class SavedTensor:
 def raw_saved_property(slot: str, kind: str, name: str) -> property:
     """Return the property that shows a node's slot as a SavedTensor, a list as a tuple of them."""
 
-    def raw(node):
+    def raw(node: Node):
         value = getattr(node, slot)
         if isinstance(value, (list, tuple)):
             given = getattr(type(node), name).fget

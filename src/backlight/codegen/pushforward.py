@@ -24,18 +24,20 @@ For each input with a tangent, the first of these that exists gives its share, a
 All rules call ops on tensors, so that levels of forward mode outside this one, and backward, differentiate them again.
 """
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from backlight.codegen import runtime_support
-from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, SYMMETRIC
+from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, SYMMETRIC, Op, Param
 from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.interpreters import local
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine import execution
+from backlight.engine import run_backward
 from backlight.engine.grad_mode import enable_grad, modes
 from backlight.engine.node import next_sequence
-from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap
 from backlight.errors import UnsupportedError
 from backlight.ops.type_promotion import is_float
 
@@ -67,14 +69,14 @@ REFUSED = {
 class Call:
     """One call of an op: its arguments by name, its outputs, and the tangents of its differentiable inputs."""
 
-    def __init__(self, level, op, function, args: tuple, kwargs: dict, outs: tuple):
+    def __init__(self, level: object, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple):
         self.level, self.op, self.function, self.outs = level, op, function, outs
         self.values = _arguments_by_name(op, args, kwargs)
         self.differentiable = [p for p in op.arrays if any(p.name in rule.inputs for rule in op.rules)]
         found = {p.name: self.tangent(p) for p in self.differentiable}
         self.tangents = {name: tangent for name, tangent in found.items() if tangent is not None}
 
-    def tangent(self, param):
+    def tangent(self, param: Param):
         """Return the tangent of an input, or None; of a list of tensors, a list."""
         value = self.values[param.name]
         if param.kind != ARRAYS:
@@ -102,7 +104,7 @@ class Call:
         out = self.function(*positional, **{p.name: values[p.name] for p in self.op.params if p.keyword_only})
         return (out,) if isinstance(out, TensorState) else tuple(out)
 
-    def arguments(self, names, **more):
+    def arguments(self, names: Iterable[str], **more):
         """Return the arguments that a rule takes, by name."""
         return {name: more[name] if name in more else self.known(name) for name in names}
 
@@ -117,7 +119,7 @@ class Call:
         raise KeyError(f"a tangent rule of {self.op.name} asks for {name}")
 
 
-def tangents_of_outputs(level, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+def tangents_of_outputs(level: object, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple) -> list:
     """Return the tangent of each output of a call, None for those that have none."""
     call = Call(level, op, function, args, kwargs, outs)
     if op.name in REFUSED:
@@ -144,7 +146,7 @@ def _shares(call: Call) -> list[tuple]:
     return [*shares, (_by_decomposition if op.decomposed is not None else _by_transposing)(call, rest)]
 
 
-def _total(shares: list, out):
+def _total(shares: list, out: TensorState):
     """Add up the shares that exist, in the shape and dtype of an output; zeros if none exists."""
     present = [share for share in shares if share is not None]
     if not present:
@@ -157,14 +159,14 @@ def _total(shares: list, out):
     return total if total._data.dtype == out._data.dtype else TENSOR_OPS.to_copy(total, out._data.dtype)
 
 
-def _by_rule(call: Call, name: str, tangent) -> tuple:
+def _by_rule(call: Call, name: str, tangent: TensorState | None) -> tuple:
     rule = call.op.tangents[name]
     shapes = {f"{p.name}_shape": _shape(call.values[p.name]) for p in call.op.arrays if p.kind == ARRAY}
     found = rule(**call.arguments(parameter_names(rule), tangent=tangent, **shapes))
     return found if isinstance(found, (tuple, list)) else (found,)
 
 
-def _shape(value):
+def _shape(value: object):
     return None if value is None else tuple(value.shape)
 
 
@@ -181,7 +183,7 @@ def _linear(call: Call, tangents: dict) -> list[tuple]:
     return [call.run_on(values | call.op.tangent_with)]
 
 
-def _or_zeros(tangent, value):
+def _or_zeros(tangent: TensorState | None, value: object):
     return TENSOR_OPS.filling_zeros(value) if tangent is None else tangent
 
 
@@ -205,7 +207,7 @@ def _symmetric(call: Call, tangents: dict) -> list[tuple]:
     return [(_symmetric_share(call, name, _total([tangent], out), out),) for name, tangent in tangents.items()]
 
 
-def _symmetric_share(call: Call, name: str, tangent, out):
+def _symmetric_share(call: Call, name: str, tangent: TensorState | None, out: TensorState):
     rule = next(rule for rule in call.op.rules if name in rule.inputs)
     alike = {f"{p.name}_shape": tuple(out.shape) for p in call.op.arrays}
     alike |= {f"{p.name}_dtype": out._data.dtype for p in call.op.arrays}
@@ -251,9 +253,9 @@ def _by_transposing(call: Call, tangents: dict) -> tuple:
         return (None,) * len(call.outs)
     roots = [edge_of(g) for g, _ in pairs]
     starts = [t if t._data.dtype == g._data.dtype else t.to(from_numpy_dtype(g._data.dtype)) for g, t in pairs]
-    found = execution.run(
+    found = run_backward.run(
         roots,
-        starts if execution.runs_on_tensors(recorded) else [t._data for t in starts],
+        starts if run_backward.runs_on_tensors(recorded) else [t._data for t in starts],
         keep_graph=False,
         create_graph=recorded,
         inputs=[weights[number] for number in places],
@@ -263,7 +265,7 @@ def _by_transposing(call: Call, tangents: dict) -> tuple:
     return tuple(_as_tensor(by_place.get(number)) for number in range(len(call.outs)))
 
 
-def _as_tensor(found):
+def _as_tensor(found: Gradient | None):
     return found if found is None or isinstance(found, TensorState) else wrap(found)
 
 
@@ -284,7 +286,7 @@ def _recorded(call: Call, tangents: dict, *, attached: bool = False) -> tuple:
     return outs[call.numbers()[0]].grad_fn, given
 
 
-def _differentiable_alias(value, tangent, attached: bool):
+def _differentiable_alias(value: object, tangent: TensorState | None, attached: bool):
     """Return an input, or if it has a tangent an alias to differentiate: a leaf or (`attached`) part of the graph."""
     if value is None or tangent is None:
         return value
@@ -295,7 +297,7 @@ def _differentiable_alias(value, tangent, attached: bool):
     return alias
 
 
-def _arguments_by_name(op, args: tuple, kwargs: dict) -> dict:
+def _arguments_by_name(op: Op, args: tuple, kwargs: dict) -> dict:
     """Return a call's arguments by name, numbers and arrays as tensors where the op makes tensors of them."""
     values = {p.name: p.default for p in op.params if p.has_default}
     values |= zip((p.name for p in op.params), args)

@@ -1,35 +1,36 @@
 """Gradients whose derivative with respect to the inputs is 0, but that are part of the graph all the same.
 
-NOTE [Resting gradients]
+NOTE [Zero second derivatives]
 relu's gradient depends on its input, with a derivative of 0 wherever it has one. Under create_graph such a gradient is
 part of the graph, as in PyTorch, so that a second backward gives zeros instead of an error. Ops declare it
-(`resting=("input",)`, or ("out",) if its node saves that and it is elementwise). It is used only under create_graph,
-and only where a gradient would have no history.
+(`zero_derivative=("input",)`, or ("out",) if its node saves that and it is elementwise). It is used only under
+create_graph, and only where a gradient would have no history.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.node import Node, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Edges, Gradients, Node, new_node
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 
 
-class RestingBackward0(Node):
+class ZeroDerivativeBackward0(Node):
     """Gives zeros to the inputs that a gradient was computed from."""
 
     __slots__ = ("metas",)
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradients, edges: Edges, keep: bool):
         """Return zeros for each edge that wants a gradient."""
         return tuple([None if edge is None else np.zeros(*meta) for edge, meta in zip(edges, self.metas)])
 
-    def backward_graph(self, grad, edges):
+    def backward_graph(self, grad: Gradients, edges: Edges):
         """Return zeros as tensors."""
         return tuple([None if zeros is None else wrap(zeros) for zeros in self.backward(grad, edges, True)])
 
 
-def resting(found, edges, table):
+def with_zero_derivative(found: Sequence, edges: Edges, table: Sequence[Sequence[bool]]):
     """Return gradients that belong to the graph: those without history depend on some inputs, with a derivative of 0.
 
     Args:
@@ -40,12 +41,12 @@ def resting(found, edges, table):
     return tuple([_depending(one, found, edges, named) if _has_none(one) else one for one, named in zip(found, table)])
 
 
-def _has_none(grad) -> bool:
+def _has_none(grad: TensorState | None) -> bool:
     """Tell whether a gradient has no history; one of a batch (vmap) is left as it is."""
     return isinstance(grad, TensorState) and grad._edge is None and not hasattr(grad._data, "of_a_batch")
 
 
-def _depending(grad, found, edges, named):
+def _depending(grad: TensorState, found: Sequence, edges: Edges, named: Sequence[bool]):
     inputs = [
         (edge, (one._data.shape, one._data.dtype))
         for one, edge, wanted in zip(found, edges, named)
@@ -53,9 +54,7 @@ def _depending(grad, found, edges, named):
     ]
     if not inputs:
         return grad
-    made, node = wrap(writable(grad), None, storage_of(grad)), RestingBackward0()
-    node.edges, node.metas = tuple([edge for edge, _ in inputs]), tuple([meta for _, meta in inputs])
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
-    made._edge, made._tangents = node, grad._tangents
+    edges, metas = zip(*inputs)
+    made = wrap(writable(grad), new_node(ZeroDerivativeBackward0, edges, metas=metas), storage_of(grad))
+    made._tangents = grad._tangents
     return made

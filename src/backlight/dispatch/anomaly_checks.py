@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import note_parents
-from backlight.engine.hook_calls import after
+from backlight.engine.hook_calls import call_posthooks
 from backlight.engine.node import Node, next_sequence
 from backlight.engine.tensor_state import plain
 from backlight.kernels.reduction.summaries import oddities
@@ -29,7 +29,7 @@ def checked_gradients(backward_pass, node: Node, grad, edges):
     if backward_pass.graph:
         note_parents(node, grads, since)
     if node.extra is not None and node.extra.posthooks:
-        grads = after(node, grads, grad, backward_pass.graph, backward_pass.observed)
+        grads = call_posthooks(node, grads, grad, backward_pass.graph, backward_pass.observed)
     found = _nonfinite_in(grads)
     if found & anomaly.wanted:
         odd_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)

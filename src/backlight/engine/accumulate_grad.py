@@ -11,10 +11,9 @@ import sys
 import numpy as np
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.node import Node, next_sequence, origin
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import LEAF, edge_of, storage_of, wrap
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, storage_of, wrap
 from backlight.errors import GraphError
 from backlight.system.fork_safety import fork_safe_lock
 
@@ -36,7 +35,7 @@ def may_be_stolen(grad: ndarray, references: int) -> bool:
     return references <= HELD_BY_ONE_LOCAL and grad.base is None and grad.flags.c_contiguous
 
 
-def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
+def add_to_grad(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> None:
     """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen.
 
     Raises:
@@ -48,7 +47,7 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
     _add(tensor, grad, graph, steal=steal)
 
 
-def refuse_moved(leaf) -> None:
+def refuse_moved(leaf: TensorState) -> None:
     """Raise RuntimeError if a tensor that was a leaf when it was used is now the result of an op."""
     if leaf._edge is not LEAF and leaf._edge is not None:
         raise GraphError(
@@ -57,7 +56,7 @@ def refuse_moved(leaf) -> None:
         )
 
 
-def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
+def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> None:
     if graph and not modes.grad_enabled:  # the pass ran on tensors for an interpreter only
         grad, graph = grad._data, False
     with _accumulating:
@@ -82,7 +81,7 @@ def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
             present._data = present._data + grad
 
 
-def renew_grad(tensor, grad, graph: bool) -> None:
+def renew_grad(tensor: TensorState, grad: Gradient, graph: bool) -> None:
     """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since the old one may be referenced."""
     with _accumulating:
         present = tensor._grad
@@ -102,20 +101,14 @@ class CopyBackwards(Node):
 
     __slots__ = ()
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradient, edges: Edges, keep: bool):
         """Pass the gradient on; the memory that was written to has none."""
         return None, grad
 
-    def backward_graph(self, grad, edges):
-        """Pass the gradient on."""
-        return None, grad
 
-
-def _recorded_copy(grad):
+def _recorded_copy(grad: TensorState):
     """Return a copy of a gradient under create_graph."""
     made = wrap(own_copy(grad._data))
     if grad._edge is not None:
-        node = made._edge = CopyBackwards()
-        node.edges, node.sequence, node.extra = (None, edge_of(grad)), next_sequence(), None
-        node.code, node.lasti = user_place()
+        made._edge = new_node(CopyBackwards, (None, edge_of(grad)))
     return made

@@ -1,13 +1,19 @@
-"""One backward pass: collect the nodes, sort them once by sequence number, run each, add up gradients that meet.
+"""The backward pass in Python: the reference, which runs with hooks, create_graph and interpreters, too.
+
+    collect      every node that the roots reach, the last made first
+    restrict     where inputs are given, to what leads to them
+    run          each node between its hooks; its gradients are delivered along its edges, where they add up
+    finish_leaf  as soon as a leaf's last gradient has arrived, it is added to `.grad`
+
+csrc/core/backward_pass.c does the same where there are no hooks; tests/engine/test_compiled_pass.py holds it to this.
 
 NOTE [When leaves are written]
-PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived. Only hooks can see that moment: if there
-are any, deliveries are counted and the order is kept; if there are none, leaves are written at the end, which is
-cheaper, or when a node fails: then those whose gradients were complete.
+PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived, and hooks can see that moment. So deliveries
+are counted. If a node fails, the leaves that were complete by then have their gradients.
 """
 
 import sys
-import weakref
+from collections.abc import Iterable
 from itertools import repeat
 from operator import attrgetter
 
@@ -16,26 +22,35 @@ import numpy as np
 from backlight.dispatch.anomaly_checks import checked_gradients
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import say_where
+from backlight.dispatch.observed_pass import ObservedRun
 from backlight.engine.accumulate_grad import add_to_grad, may_be_stolen, refuse_moved
 from backlight.engine.hook_calls import (
-    after,
-    before,
-    before_capture,
+    call_hooks_before,
+    call_output_hooks,
     call_post_accumulate_hooks,
+    call_posthooks,
     call_prehooks,
     call_tensor_hooks,
 )
-from backlight.engine.node import Output, accumulator, add_to_buffer, node_and_number
+from backlight.engine.node import Edge, Edges, Gradients, Node, Output, accumulator, node_and_number
+from backlight.engine.tensor_state import TensorState
 
 _by_sequence = attrgetter("sequence")
-ndarray = np.ndarray
-getrefcount = sys.getrefcount
 _nothing = repeat(None)
-HOOKLESS = (type(None), weakref.ref)  # types of a leaf's `_accumulator` while that has no hooks (`extra_of`)
+getrefcount = sys.getrefcount
+ndarray = np.ndarray
 
 
 class BackwardPass:
-    """The state of one backward pass."""
+    """The state of one backward pass; nodes are not written to.
+
+    Args:
+        keep: leave what nodes saved in place, for another backward.
+        graph: gradients are tensors, and each node runs its rules on tensors; else they are arrays.
+        observed: reports the pass to observers, if there are any.
+        inputs: edges whose gradients are wanted. Then only what leads to them runs.
+        into_grad: leaves among the inputs get their gradients in `.grad`; else the gradients of inputs are captured.
+    """
 
     __slots__ = (
         "buffers",
@@ -43,52 +58,66 @@ class BackwardPass:
         "captures",
         "first_infinite",
         "graph",
-        "has_hooks",
+        "inputs",
+        "into_grad",
         "keep",
-        "leaves",
         "lone_root",
         "masks",
         "observed",
-        "owned",
         "pending",
         "roots",
         "targets",
     )
 
-    def __init__(self, keep, graph, observed, roots=()):
-        self.roots = roots
-        self.first_infinite = None  # in anomaly mode: the node that first made an infinity of a finite gradient
+    def __init__(
+        self,
+        keep: bool,
+        graph: bool,
+        observed: ObservedRun | None = None,
+        inputs: list[Edge] | None = None,
+        into_grad: bool = False,
+    ):
         self.keep = keep
         self.graph = graph
         self.observed = observed
-        self.buffers = {}  # node -> gradient of its output (a list of them if it has several)
-        self.leaves = []
-        self.has_hooks = False  # whether a hook could see when a leaf is written
+        self.inputs = inputs
+        self.into_grad = into_grad
+        self.roots = []
+        self.buffers = {}  # node or leaf -> gradient that has arrived (a list of them if it has several outputs)
         self.pending = {}  # leaf -> number of edges that have yet to deliver
-        self.owned = set()  # nodes whose buffer this pass made itself, so that it may add in place
-        self.masks = None  # node -> edges that lead to an input, when inputs are given
+        self.masks = None  # node -> its edges, with None for those that lead to no input, when inputs are given
         self.targets = None  # the inputs' nodes and leaves, when inputs are given
         self.lone_root = None  # the only root, when inputs are given: its tensor hooks run even if it leads to no input
         self.captures = {}  # node or leaf -> [(output number, place in `captured`)]
-        self.captured = []
+        self.captured = []  # for each input its gradient, None where none arrived
+        self.first_infinite = None  # in anomaly mode: the node that first made an infinity of a finite gradient
 
-    def collect(self, roots, since: int) -> list:
-        """Return all nodes that the roots reach, last made first; note the leaves, and whether there are hooks.
+    def run(self, roots: list, root_grads: list, since: int = -1) -> list:
+        """Run all nodes that the roots reach; return the captured gradients.
 
-        Nodes made before `since` are left out.
+        Args:
+            since: the sequence number of the oldest node that can lead to an input; older nodes are left out.
         """
-        buffers, leaves, stack, has_hooks = self.buffers, self.leaves, [], anomaly.enabled
-        for edge in roots:
-            node = edge.node if edge.__class__ is Output else edge
-            if node not in buffers:
-                buffers[node] = None
-                (leaves if node.is_end else stack).append(node)
-        order = []
+        self.roots = roots
+        order = self.collect(roots, since)
+        if self.inputs is not None:
+            self.restrict(order)
+        self.count_deliveries(order)
+        for leaf in self.deliver(roots, root_grads):
+            self.finish_leaf(leaf)
+        for node in order:
+            for leaf in self.deliver(*self.run_node(node)):
+                self.finish_leaf(leaf)
+        return self.captured
+
+    def collect(self, roots: list, since: int) -> list[Node]:
+        """Return all nodes that the roots reach, last made first; make a buffer for each of them and each leaf."""
+        buffers, order = self.buffers, []
+        buffers.update(dict.fromkeys(node_and_number(edge)[0] for edge in roots))
+        stack = [node for node in buffers if not node.is_end]
         while stack:
             node = stack.pop()
             order.append(node)
-            if node.extra is not None:
-                has_hooks = True
             for edge in node.edges:
                 if edge is None or edge in buffers:
                     continue
@@ -97,42 +126,26 @@ class BackwardPass:
                     if edge in buffers:
                         continue
                 buffers[edge] = None
-                if edge.is_end:
-                    leaves.append(edge)
-                elif edge.sequence >= since:
+                if not edge.is_end and edge.sequence >= since:
                     stack.append(edge)
         order.sort(key=_by_sequence, reverse=True)
-        self.has_hooks = has_hooks or any(
-            leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator.__class__ not in HOOKLESS for leaf in leaves
-        )
         return order
 
-    def count_deliveries(self, roots, order) -> None:
-        """Count the edges that will deliver to each leaf (see NOTE [When leaves are written])."""
-        pending = self.pending = dict.fromkeys(self.leaves, 0)
-        for edge in roots:
-            if edge.is_end:
-                pending[edge] += 1
-        for node in order:
-            for edge in node.edges if self.masks is None else self.masks.get(node, ()):
-                if edge is not None and edge.is_end:
-                    pending[edge] += 1
-
-    def restrict(self, order, roots, inputs, into_grad) -> None:
-        """Keep only the edges that lead to one of `inputs`, and note which gradients to capture."""
+    def restrict(self, order: list[Node]) -> None:
+        """Keep only the edges that lead to an input, and note which gradients to capture."""
         targets = self.targets = set()
-        self.lone_root = node_and_number(roots[0])[0] if len(roots) == 1 else None
-        if not into_grad:
-            self.captured = [None] * len(inputs)
-        for place, edge in enumerate(inputs):
+        self.lone_root = node_and_number(self.roots[0])[0] if len(self.roots) == 1 else None
+        masks = self.masks = {}
+        for place, edge in enumerate(self.inputs):
             node, number = node_and_number(edge)
             targets.add(node)
-            if not into_grad:
+            if not self.into_grad:
+                self.captured.append(None)
                 self.captures.setdefault(node, []).append((number, place))
-        leads, masks = set(targets), {}
-        if into_grad:  # as in PyTorch these run, though their gradients are not wanted
-            masks = {node: [None] * len(node.edges) for node in targets if not node.is_end}
-        for node in reversed(order):
+            elif not node.is_end:  # as in PyTorch it runs, though its gradients are not wanted
+                masks[node] = [None] * len(node.edges)
+        leads = set(targets)
+        for node in reversed(order):  # an edge leads to what was made before
             mask, useful = [], False
             for edge in node.edges:
                 if edge in leads or (edge.__class__ is Output and edge.node in leads):
@@ -143,112 +156,74 @@ class BackwardPass:
             if useful:
                 leads.add(node)
                 masks[node] = mask
-        self.masks = masks
 
-    def reaches(self, node) -> bool:
+    def reaches(self, node: Node | TensorState) -> bool:
         """Tell whether a node or leaf runs, or has its gradient captured, in this pass."""
         return node in self.buffers and (self.masks is None or node in self.masks or node in self.targets)
 
-    def start(self, roots, root_grads) -> None:
-        """Put the gradients of the roots into the buffers."""
-        for edge, grad in zip(roots, root_grads):
-            node, number = node_and_number(edge)
-            if node.outputs > 1:
-                self.add_to_output(node, number, grad)
+    def count_deliveries(self, order: list[Node]) -> None:
+        """Count the edges that will deliver to each leaf: see NOTE [When leaves are written]."""
+        masks, pending = self.masks, self.pending
+        delivering = [node.edges for node in order] if masks is None else masks.values()
+        for edges in (self.roots, *delivering):
+            for edge in edges:
+                if edge is not None and edge.is_end:
+                    pending[edge] = pending.get(edge, 0) + 1
+
+    def deliver(self, edges: Edges, grads: Iterable) -> list[TensorState]:
+        """Add gradients to what has arrived at the ends of edges; return the leaves that are complete."""
+        buffers, pending, complete = self.buffers, self.pending, []
+        for edge, grad in zip(edges, grads):
+            if edge is None:
                 continue
-            self.buffers[node] = grad if self.buffers[node] is None else self.buffers[node] + grad
-            if self.has_hooks and node.is_end:
-                self.pending[node] -= 1
-                if self.pending[node] == 0:
-                    self.finish_leaf(node)
+            if grad is not None:
+                arrived, place = buffers, edge
+                if edge.__class__ is Output:
+                    arrived, place = self.outputs_of(edge)
+                present = arrived[place]
+                arrived[place] = grad if present is None else present + grad
+            if edge.is_end:
+                left = pending[edge] = pending[edge] - 1
+                if left == 0:
+                    complete.append(edge)
+        return complete
 
-    def add_to_output(self, node, number, grad) -> None:
-        """Add a gradient to what has arrived at one of several outputs of a node."""
-        slots = self.buffers[node]
-        if slots is None:
-            slots = self.buffers[node] = [None] * node.outputs
-        slots[number] = grad if slots[number] is None else slots[number] + grad
+    def outputs_of(self, edge: Output) -> tuple[list, int]:
+        """Return the list of what has arrived at the outputs of a node, and the place of an edge in it."""
+        node = edge.node
+        if self.buffers[node] is None:
+            self.buffers[node] = [None] * node.outputs
+        return self.buffers[node], edge.number
 
-    def run(self, order) -> None:
-        """Run the nodes in order: on the fast path if there are no hooks, else with every hook in its place."""
-        if self.graph or self.has_hooks:
-            for node in order:
-                try:
-                    complete = self.run_with_hooks(node)
-                except Exception:
-                    self.write_complete_leaves(order, node)
-                    raise
-                for leaf in complete:
-                    self.finish_leaf(leaf)
-        else:
-            self.run_without_hooks(order)
-        if not self.has_hooks:
-            for leaf in self.leaves:
-                self.finish_leaf(leaf)
-
-    def run_without_hooks(self, order) -> None:
-        """Let each node compute its gradients and add them to the buffers itself."""
-        buffers, keep, owned, add_to_output = self.buffers, self.keep, self.owned, self.add_to_output
-        masks, captures = self.masks, self.captures
-        for node in order:
-            grad = buffers.pop(node)
-            if grad is None and not node.wants_undefined:
-                continue
-            edges = None  # all of the node's
-            if masks is not None:
-                if node in captures:
-                    self.capture(node, grad)
-                edges = masks.get(node)
-                if edges is None:
-                    continue
-            try:
-                node.backward_into(edges, grad, keep, buffers, owned, add_to_output)
-            except Exception as problem:
-                say_where(problem, node)
-                self.write_complete_leaves(order, node)
-                raise
-            grad = None
-
-    def write_complete_leaves(self, order, failed) -> None:
-        """Write the leaves that had all their gradients when a node failed (see NOTE [When leaves are written])."""
-        if self.has_hooks:
-            return
-        masks, waiting = self.masks, set()
-        for node in order[order.index(failed) :]:
-            waiting.update(node.edges if masks is None else masks.get(node, ()))
-        for leaf in self.leaves:
-            if leaf not in waiting:
-                self.finish_leaf(leaf)
-
-    def run_with_hooks(self, node) -> list:
-        """Run one node between its hooks, capture the gradients that are wanted, and propagate its own.
+    def run_node(self, node: Node) -> tuple:
+        """Run one node between its hooks, and capture its gradient if that is wanted.
 
         Returns:
-            The leaves that now have all their gradients.
+            The edges to deliver along, and their gradients.
         """
         grad, self.buffers[node] = self.buffers[node], None
         edges = node.edges if self.masks is None else self.masks.get(node)
         if edges is None:  # this node is an input, or leads to none
             if node in self.targets or node is self.lone_root:
-                seen = grad if node.extra is None else before_capture(node, grad, self.graph, self.observed)
+                seen = grad if node.extra is None else call_output_hooks(node, grad, self.graph, self.observed)
                 self.capture(node, seen)
-            return []
+            return (), ()
         if grad is None and not node.wants_undefined:
-            return self.propagate(edges, _nothing if node.extra is None else self.hooks_without_gradient(node, edges))
+            return edges, _nothing if node.extra is None else self.hooks_without_gradient(node, edges)
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
-            grad = before(node, grad, self.graph, self.observed)
-        return self.propagate(edges, self.gradients(node, grad, edges))
+            grad = call_hooks_before(node, grad, self.graph, self.observed)
+        return edges, self.gradients(node, grad, edges)
 
-    def hooks_without_gradient(self, node, edges):
+    def hooks_without_gradient(self, node: Node, edges: Edges):
         """Call a node's hooks without a gradient; return none for its edges."""
-        before(node, None, self.graph, self.observed)
+        call_hooks_before(node, None, self.graph, self.observed)
         if node.extra.posthooks:
-            after(node, (None,) * len(edges), None, self.graph, self.observed)
+            call_posthooks(node, (None,) * len(edges), None, self.graph, self.observed)
         return _nothing
 
-    def gradients(self, node, grad, edges):
+    def gradients(self, node: Node, grad: Gradients, edges: Edges):
         """Return the gradients of one node's edges, after its posthooks."""
         try:
             if anomaly.enabled:
@@ -262,35 +237,16 @@ class BackwardPass:
             say_where(problem, node)
             raise
         if hooked:
-            grads = after(node, grads, grad, self.graph, self.observed)
+            grads = call_posthooks(node, grads, grad, self.graph, self.observed)
         if not self.keep and (hooked or self.graph):
             node.free()
         if self.observed is not None:
             self.observed.ran(node, grad, grads, not self.keep)
         return grads
 
-    def propagate(self, edges, grads) -> list:
-        """Add a node's gradients to the buffers at the ends of its edges; return the leaves that are complete."""
-        buffers, owned, complete = self.buffers, self.owned, []
-        for edge, grad in zip(edges, grads):
-            if edge is None:
-                continue
-            if grad is not None:
-                if edge.__class__ is Output:
-                    self.add_to_output(edge.node, edge.number, grad)
-                    continue
-                add_to_buffer(buffers, owned, edge, grad)
-            if self.has_hooks and edge.is_end:
-                left = self.pending[edge] = self.pending[edge] - 1
-                if left == 0:
-                    complete.append(edge)
-        return complete
-
-    def finish_leaf(self, leaf) -> None:
-        """Accumulate a leaf's gradient into its `.grad`, or capture it for the caller."""
+    def finish_leaf(self, leaf: TensorState) -> None:
+        """Accumulate a leaf's gradient into its `.grad`, between its hooks, or capture it for the caller."""
         grad, self.buffers[leaf] = self.buffers[leaf], None
-        if grad is None and not self.has_hooks:
-            return
         graph, observed = self.graph, self.observed
         if self.targets is not None and leaf not in self.targets:
             if leaf is self.lone_root and leaf._hooks:
@@ -310,18 +266,17 @@ class BackwardPass:
         if grad is not None and leaf._edge is not None:  # else requires_grad_(False) was called since
             present = None if observed is None else observed.grad_of(leaf)
             references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
-            steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
-            add_to_grad(leaf, grad, graph, steal=steal)
+            add_to_grad(leaf, grad, graph, steal=grad.__class__ is ndarray and may_be_stolen(grad, references))
             if observed is not None:
                 observed.accumulated(leaf, grad, present)
         if leaf._post_accumulate_hooks:
             call_post_accumulate_hooks(leaf)
         if extra is not None and extra.posthooks:
-            after(node, (), grad, graph, observed)
+            call_posthooks(node, (), grad, graph, observed)
         if observed is not None and grad is not None:
             observed.leaf_ran(leaf, grad)
 
-    def capture(self, node, grad) -> None:
+    def capture(self, node: Node | TensorState, grad: Gradients) -> None:
         """Keep the gradient of those outputs of a node that the caller wants."""
         if grad is not None:
             for number, place in self.captures.get(node, ()):

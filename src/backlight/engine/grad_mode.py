@@ -6,6 +6,7 @@ the same names, is the reference, and runs where there is no compiled code.
 
 import functools
 import inspect
+from collections.abc import Callable, Coroutine, Generator, Iterator
 
 import numpy as np
 
@@ -123,7 +124,7 @@ DECORATED_CLASS = (
 class Mode:
     """A context manager that is also a decorator, for functions, generators and coroutines, async generators too."""
 
-    def __call__(self, function):
+    def __call__(self, function: Callable):
         if inspect.isclass(function):
             warn_outside(DECORATED_CLASS, FutureWarning)
         if inspect.isgeneratorfunction(function):
@@ -140,21 +141,21 @@ class Mode:
 
         return within_mode
 
-    def _decorate_generator(self, function):
+    def _decorate_generator(self, function: Callable):
         @functools.wraps(function)
         def generator(*args, **kwargs):
             return (yield from self._driven(function(*args, **kwargs)))
 
         return generator
 
-    def _decorate_coroutine(self, function):
+    def _decorate_coroutine(self, function: Callable):
         @functools.wraps(function)
         async def coroutine(*args, **kwargs):
             return await _Awaitable(self._driven(function(*args, **kwargs)))
 
         return coroutine
 
-    def _decorate_async_generator(self, function):
+    def _decorate_async_generator(self, function: Callable):
         @functools.wraps(function)
         async def generator(*args, **kwargs):
             inner = function(*args, **kwargs)
@@ -176,7 +177,7 @@ class Mode:
 
         return generator
 
-    def _driven(self, inner):
+    def _driven(self, inner: Generator | Coroutine):
         """Run `inner`, a generator or coroutine, with the mode on only while its own body runs.
 
         Between two of its steps the caller's mode is on, since the caller's code runs then.
@@ -207,7 +208,7 @@ class Mode:
 class _Awaitable:
     """Lets a coroutine await a generator."""
 
-    def __init__(self, steps):
+    def __init__(self, steps: Iterator):
         self.steps = steps
 
     def __await__(self):
@@ -219,7 +220,7 @@ class _GradMode(Mode, GradBlock):
 
     value = False
 
-    def __new__(cls, function=None, *args, **kwargs):
+    def __new__(cls, function: Callable | None = None, *args, **kwargs):
         made = super().__new__(cls)
         made.requested = cls.value
         if function is not None and callable(function):  # @no_grad without parentheses
@@ -253,7 +254,7 @@ class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
             set_recording(before)
             raise
 
-    def __call__(self, function):
+    def __call__(self, function: Callable):
         set_recording(bool(self.returns_to))
         return super().__call__(function)
 
@@ -266,7 +267,7 @@ class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
 class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
     """Like `no_grad`, and tensors made inside can never take part in a recorded computation."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode: bool | Callable = True):
         made = super().__new__(cls)
         if callable(mode):
             made.mode = made.inferring = True
@@ -274,7 +275,7 @@ class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
             return made.__call__(mode)
         return made
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True):
         if not isinstance(mode, (bool, np.bool_)):
             raise ArgumentError(
                 f"inference_mode(): argument 'mode' (position 1) must be bool or a function to decorate, not "

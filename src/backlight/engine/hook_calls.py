@@ -7,15 +7,17 @@ post-accumulate hooks, the posthooks of its AccumulateGrad.
 """
 
 import weakref
+from collections.abc import Callable, Iterable, Sequence
 
+from backlight.dispatch.observed_pass import ObservedRun
 from backlight.engine.accumulate_grad import renew_grad
 from backlight.engine.hooks import HookDict, RemovableHandle
-from backlight.engine.node import extra_of, node_and_number
-from backlight.engine.tensor_state import TensorState, edge_of, wrap
+from backlight.engine.node import Edge, Gradients, Node, extra_of, node_and_number
+from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, ShapeError
 
 
-def register_tensor_hook(tensor, hook) -> RemovableHandle:
+def register_tensor_hook(tensor: TensorState, hook: Callable) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of `tensor`, which requires grad, is known."""
     node, number = node_and_number(edge_of(tensor))
     if node.is_end:
@@ -25,7 +27,7 @@ def register_tensor_hook(tensor, hook) -> RemovableHandle:
     return RemovableHandle(extra_of(node).tensor_hooks, (number, hook))
 
 
-def keep_gradient(tensor, keep: bool = True) -> None:
+def keep_gradient(tensor: TensorState, keep: bool = True) -> None:
     """Keep the gradient of a tensor that is no leaf, or stop keeping it."""
     node, number = node_and_number(tensor._edge)
     if keep:
@@ -35,13 +37,13 @@ def keep_gradient(tensor, keep: bool = True) -> None:
     tensor._retains_grad = keep
 
 
-def retain_gradient(tensor, edge) -> None:
+def retain_gradient(tensor: TensorState, edge: Edge) -> None:
     """Have the node at an edge that a tensor has, or will have, retain the tensor's gradient."""
     node, number = node_and_number(edge)
     extra_of(node).retained[number] = weakref.ref(tensor)
 
 
-def before_capture(node, grad, graph: bool, observed=None):
+def call_output_hooks(node: Node, grad: Gradients, graph: bool, observed: ObservedRun | None = None):
     """Run the hooks of a node's output tensors, and store the gradients to retain."""
     extra = node.extra
     for number, hook in list(extra.tensor_hooks.values()):
@@ -62,13 +64,20 @@ def before_capture(node, grad, graph: bool, observed=None):
     return grad
 
 
-def before(node, grad, graph: bool, observed=None):
+def call_hooks_before(node: Node, grad: Gradients, graph: bool, observed: ObservedRun | None = None):
     """Run all hooks that come before a node: see NOTE [Order of hooks]."""
-    grad = before_capture(node, grad, graph, observed)
+    grad = call_output_hooks(node, grad, graph, observed)
     return call_prehooks(node, grad, graph, observed) if node.extra.prehooks else grad
 
 
-def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number: int = 0):
+def call_tensor_hooks(
+    hooks: Iterable[Callable],
+    grad: Gradient | None,
+    graph: bool,
+    observed: ObservedRun | None = None,
+    node: Node | None = None,
+    number: int = 0,
+):
     """Call each hook with the gradient, or None if none arrived; it may replace it.
 
     Args:
@@ -86,7 +95,7 @@ def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number
     return grad
 
 
-def check_answer(hook, answer, seen) -> None:
+def check_answer(hook: Callable, answer: object, seen: TensorState | None) -> None:
     """Raise unless a hook's return value can replace the gradient that it was called with."""
     if not isinstance(answer, TensorState):
         raise ArgumentError(
@@ -110,12 +119,12 @@ def check_answer(hook, answer, seen) -> None:
         )
 
 
-def _seen(grads, graph: bool) -> tuple:
+def _seen(grads: Sequence, graph: bool) -> tuple:
     """Return gradients as a node's hook gets them: tensors."""
     return tuple(grads) if graph else tuple(None if grad is None else wrap(grad) for grad in grads)
 
 
-def _answered(hook, answer, seen: tuple, graph: bool) -> list:
+def _answered(hook: Callable, answer: Sequence, seen: tuple, graph: bool) -> list:
     """Return what a node's hook returned in the form that the pass carries."""
     if not isinstance(answer, tuple):
         raise ArgumentError(
@@ -133,7 +142,7 @@ def _answered(hook, answer, seen: tuple, graph: bool) -> list:
     return list(answer) if graph else [None if one is None else one._data for one in answer]
 
 
-def call_prehooks(node, grad, graph: bool, observed=None):
+def call_prehooks(node: Node, grad: Gradients, graph: bool, observed: ObservedRun | None = None):
     """Call each prehook with the gradients of a node's outputs; it may replace them."""
     for hook in list(node.extra.prehooks.values()):
         seen = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
@@ -147,7 +156,7 @@ def call_prehooks(node, grad, graph: bool, observed=None):
     return grad
 
 
-def call_post_accumulate_hooks(leaf) -> None:
+def call_post_accumulate_hooks(leaf: TensorState) -> None:
     """Call each hook after the leaf's `.grad` was written."""
     for hook in list(leaf._post_accumulate_hooks.values()):
         answer = hook(leaf)
@@ -158,7 +167,7 @@ def call_post_accumulate_hooks(leaf) -> None:
         raise GraphError("Tensor post accumulate grad hooks should return None.")
 
 
-def after(node, grads, grad, graph: bool, observed=None):
+def call_posthooks(node: Node, grads: Sequence, grad: Gradients, graph: bool, observed: ObservedRun | None = None):
     """Run posthooks: each gets (grad_inputs, grad_outputs) and may return other grad_inputs."""
     outputs = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
     for hook in list(node.extra.posthooks.values()):

@@ -2,6 +2,7 @@
 
 import itertools
 import weakref
+from collections.abc import Callable
 
 from backlight.kernels.state_blocks import Block
 
@@ -13,7 +14,7 @@ class RemovableHandle(Block):
 
     __slots__ = ("_hooks", "id")
 
-    def __init__(self, hooks: dict, hook):
+    def __init__(self, hooks: dict, hook: Callable):
         self.id = _next_id()
         hooks[self.id] = hook
         self._hooks = _weak_or_strong(hooks)
@@ -27,10 +28,10 @@ class RemovableHandle(Block):
     def _block_state(self):
         return None
 
-    def _block_change(self, state):
+    def _block_change(self, state: None):
         return self
 
-    def _block_restore(self, state):
+    def _block_restore(self, state: None):
         self.remove()
 
 

@@ -12,7 +12,7 @@ tests a C global, and the few functions that have to do more test `transforms.op
 as in PyTorch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from backlight.dispatch.interpreters import local as interpreters
 from backlight.dispatch.observation import SharedSwitch
@@ -69,7 +69,7 @@ class Transform(Block):
 
     __slots__ = ("given", "leaves", "opened", "reverse")
 
-    def __init__(self, given, leaves=()):
+    def __init__(self, given: Iterable, leaves: Sequence[TensorState] = ()):
         self.reverse = bool(leaves)
         self.leaves = [below_batches(one) for one in leaves]
         self.given = [storage_of(below_batches(one)) for one in given if isinstance(one, TensorState)]
@@ -77,7 +77,7 @@ class Transform(Block):
     def _block_state(self):
         return object(), modes.marks, modes.born, packing.disabled, local.transforms[:]
 
-    def _block_change(self, state):
+    def _block_change(self, state: tuple):
         if self.reverse:
             disable_inside_transform()
         _open.hold(state[0])
@@ -87,14 +87,14 @@ class Transform(Block):
         local.transforms.append(self)
         return self
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: tuple) -> None:
         token, modes.marks, modes.born, disabled, local.transforms[:] = state
         if self.reverse:
             packing.disabled = disabled
         _open.release(token)
         _count_open()
 
-    def may_write(self, tensor) -> bool:
+    def may_write(self, tensor: TensorState) -> bool:
         """Tell whether the function was given a tensor, or made it."""
         return born_of(tensor) >= self.opened or any(one is tensor._storage for one in self.given)
 
@@ -114,7 +114,7 @@ def _marked() -> Storage | None:
     return new_storage() if modes.marks else None
 
 
-def born_of(tensor) -> int:
+def born_of(tensor: TensorState) -> int:
     """Return the sequence number at which a tensor's memory was made; 0 if outside of all transforms."""
     base = tensor if tensor._view is None else tensor._view[0]
     if base._storage is not None and base._storage.born:
@@ -125,12 +125,12 @@ def born_of(tensor) -> int:
     return getattr(edge.node if edge.__class__ is Output else edge, "sequence", 0)  # a leaf may stand for itself
 
 
-def is_leaf_inside(tensor) -> bool:
+def is_leaf_inside(tensor: TensorState) -> bool:
     """Tell whether a transform of this thread, which differentiates for it, gave the function this tensor."""
     return any(tensor is leaf for one in local.transforms for leaf in one.leaves)
 
 
-def mark_as_alias(tensor, older) -> None:
+def mark_as_alias(tensor: TensorState, older: TensorState) -> None:
     """Give a tensor that shares the memory of an older one the same age, if a transform is open."""
     if not local.transforms or modes.inference:
         return
@@ -171,7 +171,7 @@ def refuse_backward() -> None:
         raise GraphError(BACKWARD_INSIDE)
 
 
-def refuse_captured(target, name: str, args: tuple = (), kwargs: dict | None = None) -> None:
+def refuse_captured(target: TensorState, name: str, args: tuple = (), kwargs: dict | None = None) -> None:
     """Raise PyTorch's error if a transform of this thread captured the tensor to be written to.
 
     Raises:

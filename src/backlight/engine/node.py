@@ -3,6 +3,7 @@
 import itertools
 import sys
 import weakref
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.hooks import RemovableHandle
-from backlight.engine.provenance import describe_place, line_number
+from backlight.engine.provenance import describe_place, line_number, user_place
+from backlight.engine.storage import Storage
+from backlight.engine.tensor_state import Gradient, TensorState
 from backlight.errors import ArgumentError, GraphError
 from backlight.kernels.native import core
 
@@ -18,6 +21,9 @@ next_sequence = itertools.count().__next__ if core is None else core.next_sequen
 
 # Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
 _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotImplemented"}
+
+
+Gradients = Gradient | list | None  # of a node: a list if it has several outputs, None if none arrived
 
 
 class NodeExtra:
@@ -51,7 +57,7 @@ class Node:
     freed_slots = ()  # the slots that `free` empties
     saved_slots = ()  # the same with the kind of each, in PyTorch's packing order (codegen/packed_nodes.py)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int):
         raise ArgumentError(f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor")
 
     def name(self) -> str:
@@ -92,24 +98,17 @@ class Node:
         """File name and line number of the user's line that made this node."""
         return self.code.co_filename, line_number(self.code, self.lasti)
 
-    def register_hook(self, hook) -> RemovableHandle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
         return RemovableHandle(extra_of(self).posthooks, hook)
 
-    def register_prehook(self, hook) -> RemovableHandle:
+    def register_prehook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return RemovableHandle(extra_of(self).prehooks, hook)
 
-    def backward_into(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
-        """Run backward on arrays and add its gradients to the pass's buffers; `edges` None stands for all of them."""
-        edges = self.edges if edges is None else edges
-        for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
-            if edge is None or arrived is None:
-                continue
-            if edge.__class__ is Output:
-                add_to_output(edge.node, edge.number, arrived)
-                continue
-            add_to_buffer(buffers, owned, edge, arrived)
+    def backward_graph(self, grad: Gradients, edges: "Edges") -> tuple:
+        """Run backward on tensors: the same rule, unless it computes something."""
+        return self.backward(grad, edges, True)
 
     def free(self) -> None:
         """Drop what was saved for backward."""
@@ -135,12 +134,16 @@ class Output:
         self.number = number
 
 
+Edge = Node | Output | TensorState
+Edges = Sequence[Edge | None]
+
+
 class AccumulateGrad(Node):
     """The node that PyTorch shows at a leaf: it adds gradients to `variable.grad`."""
 
     __slots__ = ("variable",)
 
-    def __init__(self, variable):
+    def __init__(self, variable: TensorState):
         self.variable = variable
         self.edges = ()
         self.sequence = sys.maxsize
@@ -152,7 +155,17 @@ class AccumulateGrad(Node):
         return 2**64 - 1
 
 
-def accumulator(leaf) -> AccumulateGrad:
+def new_node(node_class: type[Node], edges: tuple, **slots) -> Node:
+    """Return a node that is made now, by the user's line; `slots` are those that its class adds."""
+    node = node_class()
+    node.edges, node.sequence, node.extra = edges, next_sequence(), None
+    node.code, node.lasti = user_place()
+    for name, value in slots.items():
+        setattr(node, name, value)
+    return node
+
+
+def accumulator(leaf: TensorState) -> AccumulateGrad:
     """Return the AccumulateGrad of a leaf.
 
     It is the same node as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
@@ -187,12 +200,12 @@ class LastingAccumulator:
         return node
 
 
-def node_and_number(edge):
+def node_and_number(edge: Edge):
     """Split an edge into (node, output number)."""
     return (edge.node, edge.number) if edge.__class__ is Output else (edge, 0)
 
 
-def public_edge(edge) -> tuple:
+def public_edge(edge: Edge | None) -> tuple:
     """Return an edge as PyTorch shows it: (node, number of its output)."""
     if edge is None:
         return (None, 0)
@@ -219,23 +232,6 @@ def edge_from_public(edge: GradientEdge):
     return edge.node if edge.node.outputs == 1 else Output(edge.node, edge.output_nr)
 
 
-def add_to_buffer(buffers: dict, owned: set, edge, grad) -> None:
-    """Add a gradient to the buffer of a node or leaf.
-
-    A sum of two is a new array, which the pass owns: a third is added to it in place. Generated code
-    (`backward_into_source` in codegen/backward_source.py) has these lines inline.
-    """
-    present = buffers[edge]
-    if present is None:
-        buffers[edge] = grad
-    elif edge in owned:
-        np.add(present, grad, out=present)
-    else:
-        total = buffers[edge] = present + grad
-        if total.__class__ is np.ndarray:
-            owned.add(edge)
-
-
 def extra_of(node: Node) -> NodeExtra:
     """Return the node's rarely used part, made at the first call."""
     if node.extra is None:
@@ -260,18 +256,18 @@ def output_name(node: Node, number: int = 0) -> str:
     return f"output {number} of {node.forward_name()}"
 
 
-def name_of_tensor(tensor) -> str | None:
+def name_of_tensor(tensor: TensorState) -> str | None:
     """Return what PyTorch's messages call a tensor: the output that it is, or None for a leaf."""
     return None if tensor.grad_fn is None else output_name(tensor.grad_fn, tensor.output_nr)
 
 
-def origin(tensor) -> str:
+def origin(tensor: TensorState) -> str:
     """Return the line of a message that says where a tensor was made; none for a leaf, which no recorded op made."""
     made_by = tensor.grad_fn
     return "" if made_by is None else f"\n  It was made by {made_by.name()} at {made_by.where}"
 
 
-def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
+def modified(node: Node, data: np.ndarray, storage: Storage, version: int, name: str | None) -> GraphError:
     """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
     from_type = from_numpy_dtype(data.dtype).old_name
     written = ""

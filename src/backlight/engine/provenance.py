@@ -3,6 +3,7 @@
 import linecache
 import os
 import sys
+from types import CodeType, FrameType
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GENERATED = "<backlight "
@@ -24,7 +25,7 @@ class _Latest:
 latest = _Latest()
 
 
-def user_frame(frame):
+def user_frame(frame: FrameType):
     """Return `frame`, or the nearest one further out that is not backlight's own code."""
     while True:
         filename = frame.f_code.co_filename
@@ -40,7 +41,7 @@ def user_frame(frame):
         frame = frame.f_back
 
 
-def frame_of(code):
+def frame_of(code: CodeType):
     """Return the innermost frame of this thread that runs a code object."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not code:
@@ -54,7 +55,7 @@ def user_place(depth: int = 1):
     return frame.f_code, frame.f_lasti
 
 
-def line_number(code, lasti: int) -> int:
+def line_number(code: CodeType, lasti: int) -> int:
     """Return the line of the instruction at `lasti`."""
     line = code.co_firstlineno
     for start, end, number in code.co_lines():
@@ -63,7 +64,7 @@ def line_number(code, lasti: int) -> int:
     return line
 
 
-def describe_place(code, lasti: int) -> str:
+def describe_place(code: CodeType | None, lasti: int) -> str:
     """Return `file:line: source`, as far as known."""
     if code is None:
         return "an unknown line"

@@ -1,19 +1,46 @@
-"""Start a backward: check the roots and their gradients, run the pass, deliver the results."""
+"""Run a backward: check the roots and their gradients, choose the Python or the compiled pass, return the results.
+
+NOTE [Arrays or tensors]
+Without create_graph gradients are plain arrays and no tensor is made. With create_graph they are tensors, and every
+node runs its rules on tensors, so that the pass is itself recorded. Where an interpreter must see the backward (NOTE
+[Interpreters]), the pass runs on tensors too, without recording. All state of a run lives in the run: nodes are not
+written to, and a backward may be started from a hook or from several threads.
+"""
 
 import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
-from backlight.engine import execution
+from backlight.dispatch import torch_function
+from backlight.dispatch.anomaly_mode import anomaly, running
+from backlight.dispatch.interpreters import backward_is_seen
+from backlight.dispatch.observation import observers
+from backlight.dispatch.observed_pass import ObservedRun, observed_run
+from backlight.dispatch.torch_function import AskNothing
+from backlight.engine import graph_task
 from backlight.engine.accumulate_grad import own_copy
+from backlight.engine.backward_pass import BackwardPass
+from backlight.engine.grad_mode import modes, set_recording
+from backlight.engine.graph_task import GraphTask, counting, note_pass
 from backlight.engine.hook_calls import keep_gradient
 from backlight.engine.mutation_checks import refuse_backward
-from backlight.engine.node import GradientEdge, edge_from_public, origin
-from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
+from backlight.engine.node import Edge, GradientEdge, edge_from_public, node_and_number, origin
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap
+from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.kernels.native import core
+from backlight.kernels.state_blocks import Setting, silent_floats
 
 
-def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
+def backward_from(
+    tensors: Sequence,
+    gradients: Sequence | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: TensorState | Sequence | None,
+) -> None:
     """Add the gradients of `tensors` to the `.grad` of leaves, or of `inputs` where these are given."""
     refuse_backward()
     keep = create_graph if retain_graph is None else retain_graph
@@ -24,24 +51,32 @@ def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> Non
     if create_graph:
         _warn_of_cycle()
     if wanted is None:
-        execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
+        run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
         return
     edges = [wanted_edge(tensor) for tensor in wanted]
     for tensor in wanted:
         if isinstance(tensor, TensorState) and not tensor.is_leaf:
             keep_gradient(tensor)
-    execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
+    run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
 
 
-def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+def gradients_of(
+    outputs: Sequence,
+    inputs: Sequence,
+    grad_outputs: Sequence | None,
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple:
     """Return the gradient of the outputs for each input; see autograd.grad."""
     keep = create_graph if retain_graph is None else retain_graph
     if not inputs:
         raise GraphError("`inputs` argument to `grad()` cannot be empty. Name what to differentiate for")
     roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
     edges = [wanted_edge(tensor) for tensor in inputs]
-    found = execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
-    on_tensors = execution.runs_on_tensors(create_graph)
+    found = run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
+    on_tensors = runs_on_tensors(create_graph)
     results, used = [], {id(grad) for grad in root_grads}
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
         if grad is None and materialize_grads and isinstance(tensor, TensorState):
@@ -62,7 +97,123 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
     return tuple(results)
 
 
-def wanted_edge(tensor):
+def run(
+    roots: list[Edge],
+    root_grads: list[Gradient],
+    *,
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list[Edge] | None = None,
+    into_grad: bool = False,
+    since: int = -1,
+) -> list:
+    """Run the graph backward from `roots`, and notify this thread's observers.
+
+    Args and Returns: see `_run`.
+    """
+    if torch_function.installed.on:
+        with AskNothing():
+            return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
+    return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
+
+
+def _run_observed(
+    roots: list[Edge],
+    root_grads: list[Gradient],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list[Edge] | None,
+    into_grad: bool,
+    since: int,
+) -> list:
+    if not observers.active and not counting.tasks:
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
+    observed = None
+    if observers.active:
+        observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
+    with Setting(graph_task.local, "task", GraphTask(partial=inputs is not None)), observed or nullcontext():
+        try:
+            return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
+        except BaseException as problem:
+            if observed is not None:
+                observed.run.problem = problem
+            raise
+
+
+@running
+def _run(
+    roots: list[Edge],
+    root_grads: list[Gradient],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list[Edge] | None,
+    into_grad: bool,
+    observed: ObservedRun | None,
+    since: int,
+) -> list:
+    """Run the graph backward from `roots`.
+
+    Args:
+        roots: edges to start from.
+        root_grads: the gradient of each root: arrays, or tensors with create_graph.
+        keep_graph: leave what nodes saved in place, for another backward.
+        create_graph: record the pass.
+        inputs: edges whose gradients are wanted. Then only what leads to them runs.
+        into_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
+        observed: notifies the observers of the run, if there are any.
+        since: the sequence number of the oldest node that can lead to an input; older nodes are skipped.
+
+    Returns:
+        The gradient of each input (None where none arrived); an empty list without inputs.
+    """
+    nested = anywhere.backwards
+    if nested:
+        here = depth.here
+        if here == MOST_BACKWARDS:
+            args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
+            return in_another_thread(_run, *args)
+    previous = modes.requested
+    try:  # NOTE [Interrupts]: all counting happens inside `try`, and only the last line of `finally` calls anything
+        anywhere.backwards += 1
+        if nested:
+            depth.here = here + 1
+        set_recording(create_graph)
+        on_tensors = runs_on_tensors(create_graph)
+        if on_tensors and not create_graph:
+            root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
+        with silent_floats():
+            since = since if inputs is None else max(since, _oldest(inputs))
+            if core is not None and not on_tensors:
+                found = core.core_backward_pass(
+                    roots, root_grads, keep_graph, observed, anomaly.wanted, inputs, into_grad, since
+                )
+                if found is not None:
+                    return found
+            backward_pass = BackwardPass(keep_graph, on_tensors, observed, inputs, into_grad)
+            if counting.tasks:
+                note_pass(backward_pass)
+            return backward_pass.run(roots, root_grads, since)
+    finally:
+        anywhere.backwards -= 1
+        if nested:
+            depth.here = here
+        set_recording(previous)
+
+
+def runs_on_tensors(create_graph: bool) -> bool:
+    """Tell whether gradients are tensors in a run: it is recorded, or interpreters must see the ops that it calls."""
+    return create_graph or backward_is_seen()
+
+
+def _oldest(inputs: list[Edge]) -> int:
+    """Return the sequence number of the oldest of the inputs' nodes: an edge always leads to what was made before.
+
+    It is -1 if one of them is a leaf, which any node may lead to.
+    """
+    return min((-1 if edge.is_end else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
+
+
+def wanted_edge(tensor: TensorState | GradientEdge):
     """Return the edge whose gradient is wanted.
 
     Raises:
@@ -80,7 +231,7 @@ def wanted_edge(tensor):
     return edge_of(tensor)
 
 
-def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
+def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph: bool) -> tuple[list, list]:
     """Return the edges to start from and their gradients (arrays, or tensors under create_graph).
 
     Raises:
@@ -100,16 +251,16 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
         else:
             edge, gradient = _edge_to_start_from(tensor, gradient, number)
         roots.append(edge)
-        root_grads.append(gradient if execution.runs_on_tensors(create_graph) else gradient._data)
+        root_grads.append(gradient if runs_on_tensors(create_graph) else gradient._data)
     return roots, root_grads
 
 
-def _check_gradient(gradient) -> None:
+def _check_gradient(gradient: object) -> None:
     if gradient is not None and not isinstance(gradient, TensorState):
         raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
 
 
-def _gradient_of_edge(gradient):
+def _gradient_of_edge(gradient: TensorState | None):
     if gradient is None:
         raise GraphError(
             "grad can be implicitly created only for scalar outputs; a GradientEdge needs its gradient given"
@@ -117,7 +268,7 @@ def _gradient_of_edge(gradient):
     return gradient
 
 
-def _edge_to_start_from(tensor, gradient, number):
+def _edge_to_start_from(tensor: TensorState, gradient: TensorState | None, number: int):
     """Return a tensor's edge and its gradient in its own dtype."""
     if not isinstance(tensor, TensorState):
         raise ArgumentError(f"Expected output to be a torch.Tensor, got {type(tensor).__name__}")
@@ -130,7 +281,7 @@ def _edge_to_start_from(tensor, gradient, number):
     return edge_of(tensor), gradient
 
 
-def _implied(tensor):
+def _implied(tensor: TensorState):
     """Return a gradient of ones, for a tensor of one element."""
     data = tensor._data
     if tensor._edge is not None and data.size != 1:
@@ -142,7 +293,7 @@ def _implied(tensor):
     return wrap(np.full(data.shape, one) if data.ndim else one)
 
 
-def _matching(tensor, gradient, number):
+def _matching(tensor: TensorState, gradient: TensorState, number: int):
     """Return a given gradient in the tensor's dtype.
 
     Raises:
@@ -156,7 +307,7 @@ def _matching(tensor, gradient, number):
     return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
 
 
-def _unused(tensor, outputs) -> str:
+def _unused(tensor: TensorState | GradientEdge, outputs: Sequence) -> str:
     """Return what a message adds about an input that the graph of the outputs does not reach."""
     if not isinstance(tensor, TensorState):
         return ""

@@ -6,7 +6,7 @@ returned, and where the tensor's gradient goes. Each time that the node needs th
 thread-local; of several blocks the innermost one's are used.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.tensor_state import LEAF, TensorState, wrap
@@ -100,7 +100,7 @@ class Packed:
 
     __slots__ = ("edge", "held", "hooks", "tangents")
 
-    def __init__(self, hooks: Hooks, tensor, edge):
+    def __init__(self, hooks: Hooks, tensor: TensorState, edge: object):
         self.hooks = hooks
         self.edge = edge
         self.tangents = tensor._tangents
@@ -110,7 +110,7 @@ class Packed:
             raise GraphError(MODIFIED_BY_PACK)
 
     @classmethod
-    def unrecorded(cls, hooks: Hooks, tensor, edge) -> "Packed":
+    def unrecorded(cls, hooks: Hooks, tensor: TensorState, edge: object) -> "Packed":
         """Pack a tensor without recording what the hook does."""
         recording = modes.requested
         try:
@@ -119,7 +119,7 @@ class Packed:
         finally:
             set_recording(recording)
 
-    def unpack(self, edge=None):
+    def unpack(self, edge: object | None = None):
         """Return the tensor again, attached to the graph as before: at `edge`, for a node's own output.
 
         Raises:
@@ -137,15 +137,15 @@ class Packed:
         return tensor
 
 
-def kept_edge(tensor):
+def kept_edge(tensor: TensorState):
     """Return where the gradient of a saved tensor goes: a leaf stands for itself."""
     return tensor if tensor._edge is LEAF else tensor._edge
 
 
-def unpacked_list(values) -> list:
+def unpacked_list(values: Sequence) -> list:
     """Return saved tensors, unpacking those that are packed."""
     return [one.unpack() if isinstance(one, Packed) else one for one in values]
 
 
-def _version(tensor) -> int:
+def _version(tensor: TensorState) -> int:
     return 0 if tensor._storage is None else tensor._storage.version

@@ -1,5 +1,9 @@
 """Version counters: a tensor, its views and its detached aliases share one storage."""
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from backlight.engine.grad_mode import modes
 from backlight.errors import GraphError
 
@@ -15,13 +19,13 @@ class Storage:
     memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
 
-    def wrote(self, op_name: str, place) -> None:
+    def wrote(self, op_name: str, place: tuple) -> None:
         """Count one in-place write by `op_name`, made at `place`."""
         self.version = self.version + 1
         self.writer = (op_name, *place)
 
 
-def stored_in(memory) -> Storage:
+def stored_in(memory: np.ndarray) -> Storage:
     """Return a new storage for tensors that show parts of an array."""
     storage = Storage()
     storage.memory = memory
@@ -49,7 +53,7 @@ class _Guarding:
 guarding = _Guarding()
 
 
-def before_write(tensors) -> None:
+def before_write(tensors: Iterable) -> None:
     """Call the guards of tensors' memory, which may copy it, before it is written to."""
     for tensor in tensors:
         if isinstance(tensor._storage, GuardedStorage):
@@ -80,7 +84,7 @@ class InferenceStorage:
                 "See https://github.com/pytorch/rfcs/pull/17 for more details."
             )
 
-    def wrote(self, op_name: str, place) -> None:
+    def wrote(self, op_name: str, place: tuple) -> None:
         """Writes inside inference mode are not counted."""
 
 

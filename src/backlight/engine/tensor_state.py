@@ -71,6 +71,7 @@ class TensorState:
     _views = None  # of a base: weak references to its live views
 
 
+Gradient = np.ndarray | np.generic | TensorState  # what a backward pass carries: tensors under create_graph
 _classes: list[type] = []
 
 
@@ -85,7 +86,7 @@ def the_tensor_class() -> type:
     return _classes[0]
 
 
-def wrap(data, edge=None, storage=None):
+def wrap(data: np.ndarray | np.generic, edge: object | None = None, storage: Storage | None = None):
     """Return a tensor over `data`, which is not copied."""
     made = new(_classes[0])
     made._data = data
@@ -95,7 +96,7 @@ def wrap(data, edge=None, storage=None):
     return made
 
 
-def storage_of(tensor):
+def storage_of(tensor: TensorState):
     """Return the storage that a tensor shares with its views and detached aliases."""
     storage = tensor._storage
     if storage is None:
@@ -106,7 +107,7 @@ def storage_of(tensor):
     return storage
 
 
-def memory_of(tensor) -> np.ndarray:
+def memory_of(tensor: TensorState) -> np.ndarray:
     """Return the array over all of the memory that a tensor may be a part of: its base's, unless noted."""
     storage = tensor._storage
     if storage is not None and storage.memory is not None:
@@ -115,7 +116,7 @@ def memory_of(tensor) -> np.ndarray:
     return writable(tensor if view is None else view[0])
 
 
-def storage_for_alias(tensor):
+def storage_for_alias(tensor: TensorState):
     """Return a tensor's storage for an alias without a base, as detach() makes: the storage notes the memory."""
     storage = storage_of(tensor)
     if tensor._view is not None and storage.memory is None:
@@ -123,14 +124,14 @@ def storage_for_alias(tensor):
     return storage
 
 
-def noted_memory(tensor) -> np.ndarray | None:
+def noted_memory(tensor: TensorState) -> np.ndarray | None:
     """Return `memory_of(tensor)` if an alias with another storage could not find it, else None."""
     storage = tensor._storage
     part = tensor._view is not None or (storage is not None and storage.memory is not None)
     return memory_of(tensor) if part else None
 
 
-def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
+def replace_memory(tensor: TensorState, data: np.ndarray, memory: np.ndarray | None) -> None:
     """Give a tensor other memory, `data` (a part of `memory`, if given); its views and aliases keep theirs."""
     storage = tensor._storage
     parts = memory is not None or tensor._views or noted_memory(tensor) is not None
@@ -143,25 +144,25 @@ def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
     tensor._data = data
 
 
-def edge_of(tensor):
+def edge_of(tensor: TensorState):
     """Return what receives this tensor's gradient: a node, an Output, the leaf itself, or None."""
     edge = tensor._edge
     return tensor if edge is LEAF else edge
 
 
-def below_batches(tensor):
+def below_batches(tensor: TensorState):
     """Return the tensor that is in the graph: under vmap the one with all elements, the batch dims first."""
     while getattr(tensor._data, "of_a_batch", False):
         tensor = tensor._data.physical
     return tensor
 
 
-def plain(data) -> np.ndarray:
+def plain(data: TensorState | np.ndarray) -> np.ndarray:
     """Return a tensor's values, under vmap those of all elements, or an array, as an array."""
     return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
 
 
-def writable(tensor) -> np.ndarray:
+def writable(tensor: TensorState) -> np.ndarray:
     """Return the tensor's data as an array that may be shared and written (see NOTE [0-d data])."""
     data = tensor._data
     if not isinstance(data, np.ndarray):

@@ -1,16 +1,16 @@
 """Views: tensors that share memory and a version counter with their base."""
 
 import weakref
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import is_leaf_inside
-from backlight.engine.node import Node, next_sequence, origin
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import new, storage_of, the_tensor_class, transforms, writable
+from backlight.engine.tensor_state import Gradient, TensorState, new, storage_of, the_tensor_class, transforms, writable
 from backlight.errors import GraphError, ShapeError
 
 PLAIN = "plain"
@@ -25,7 +25,7 @@ MADE_BY_CUSTOM = (
 )
 
 
-def made_view(source, data, kind):
+def made_view(source: TensorState, data: np.ndarray, kind: object):
     """Return a tensor over `data`, which shares memory with `source`; its edge is set by the caller.
 
     A tensor that shares memory with an inference tensor is one too, and not its view: as in PyTorch it is not tracked.
@@ -51,7 +51,7 @@ def made_view(source, data, kind):
     return out
 
 
-def remember_view(base, view) -> None:
+def remember_view(base: TensorState, view: TensorState) -> None:
     """Note a view in its base, so that a write to either can update the history of both.
 
     Dead references are removed whenever the list has doubled.
@@ -66,19 +66,19 @@ def remember_view(base, view) -> None:
     views.append(weakref.ref(view))
 
 
-def live_views(base) -> list:
+def live_views(base: TensorState) -> list:
     """Return the views of a base that still exist."""
     found = (reference() for reference in base._views or ())
     return [view for view in found if view is not None]
 
 
-def has_history(tensor) -> bool:
+def has_history(tensor: TensorState) -> bool:
     """Tell whether a tensor, or the base it is a view of, requires grad."""
     view = tensor._view
     return tensor._edge is not None or (view is not None and view[0]._edge is not None)
 
 
-def check_may_write(tensor) -> None:
+def check_may_write(tensor: TensorState) -> None:
     """Raise unless a recorded in-place op may write to this tensor.
 
     Raises:
@@ -92,7 +92,7 @@ def check_may_write(tensor) -> None:
         )
 
 
-def check_view(tensor) -> None:
+def check_view(tensor: TensorState) -> None:
     """Raise unless a view may be written to.
 
     Raises:
@@ -127,7 +127,7 @@ def check_view(tensor) -> None:
         )
 
 
-def positions_in(base, view) -> np.ndarray:
+def positions_in(base: TensorState, view: TensorState) -> np.ndarray:
     """Return, for each element of a view, its flat index in the base, row by row.
 
     Raises:
@@ -159,7 +159,7 @@ def _places(memory: np.ndarray) -> np.ndarray:
     return places
 
 
-def shown_by_strides(flat: np.ndarray, shape, strides) -> np.ndarray:
+def shown_by_strides(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
     """Return a view of a 1-d array by size and by strides in bytes, of which none is negative.
 
     Raises:
@@ -187,22 +187,14 @@ class StaleView(Node):
 
     __slots__ = ("maker", "number")
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: Gradient, edges: Edges, keep: bool):
         """Raise: the custom backward does not include the write."""
         raise GraphError(
             f"Output {self.number} of {self.maker} is a view and its base or another view of its base has been "
             f"modified inplace. {MADE_BY_CUSTOM}"
         )
 
-    def backward_graph(self, grad, edges):
-        """Raise, as `backward` does."""
-        return self.backward(grad, edges, True)
 
-
-def stale_view(view) -> StaleView:
+def stale_view(view: TensorState) -> StaleView:
     """Return the node of a custom Function's view whose base has just been written to."""
-    made, node = view.grad_fn, StaleView()
-    node.number, node.maker = view.output_nr, made.forward_name()
-    node.edges, node.sequence, node.extra = (view._edge,), next_sequence(), None
-    node.code, node.lasti = user_place()
-    return node
+    return new_node(StaleView, (view._edge,), number=view.output_nr, maker=view.grad_fn.forward_name())

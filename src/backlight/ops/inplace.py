@@ -1,6 +1,6 @@
 """In-place ops: an op's result is written into its first input, whose history is rewritten.
 
-Where that input is a view, see NOTE [Writing to a view] in codegen/view_history.py.
+Where that input is a view, see NOTE [Writing to a view] in ops/view_history.py.
 """
 
 import functools
@@ -10,7 +10,6 @@ import numpy as np
 
 from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import copy_tangents, has_tangents, write_tangents
-from backlight.codegen.view_history import edge_of_values, rewritten_history
 from backlight.dispatch import observation
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.dispatcher import composite_function
@@ -25,6 +24,7 @@ from backlight.engine.views import check_may_write, has_history
 from backlight.errors import ShapeError
 from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import LONG, category
+from backlight.ops.view_history import edge_of_values, rewritten_history
 
 
 def inplace(public: Callable, name: str | None = None, *, ufunc=None):

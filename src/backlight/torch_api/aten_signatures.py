@@ -155,7 +155,7 @@ def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     return _leaking(input, lower, upper, training, generator, _scale_, _leaky_relu_)
 
 
-@op(name="rrelu_with_noise", node="RreluWithNoiseBackward0", tangent="linear", resting=("input",))
+@op(name="rrelu_with_noise", node="RreluWithNoiseBackward0", tangent="linear", zero_derivative=("input",))
 def _scale(xp, input, noise):
     """input · noise."""
     return input * noise

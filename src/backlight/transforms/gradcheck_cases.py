@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.autograd.api import grad as batched_grad
-from backlight.engine.node import Node, next_sequence
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Node, new_node
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import edge_of, wrap
 from backlight.tensor.tensor import Tensor
@@ -59,10 +58,7 @@ class UndefinedGrad(Node):
 
 def _without_gradient(out: Tensor):
     """Return an alias of the tensor that passes no gradient on."""
-    node = UndefinedGrad()
-    node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None
-    node.code, node.lasti = user_place()
-    return wrap(out._data, node)
+    return wrap(out._data, new_node(UndefinedGrad, (edge_of(out),)))
 
 
 def check_missing_gradients(check) -> None:

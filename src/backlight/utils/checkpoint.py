@@ -15,8 +15,8 @@ from backlight.dispatch.arguments.checked import unwrapped, with_checks
 from backlight.dispatch.dispatcher import interpreting
 from backlight.dispatch.interpreters import Interpreter
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.backward_tasks import count_tasks, current_task
 from backlight.engine.grad_mode import enable_grad, modes, no_grad
+from backlight.engine.graph_task import count_tasks, current_task
 from backlight.engine.provenance import describe_place, user_place
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem

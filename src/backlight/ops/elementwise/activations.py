@@ -20,7 +20,7 @@ def _no_bools(message: str):
     return lambda kind: ShapeError(message + "; convert the input with .long()") if kind.kind == "b" else None
 
 
-@op(tangent="symmetric", resting=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
+@op(tangent="symmetric", zero_derivative=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
 def relu(xp, input: Array):
     """The input where it is positive, else 0."""
     return unary.relu(input)
@@ -63,7 +63,7 @@ sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · re
 )
 
 
-@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", zero_derivative=("input",))
 def leaky_relu(xp, input: Array, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return unary.leaky_relu(input, negative_slope)
@@ -91,7 +91,7 @@ leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else ne
     node="PreluKernelBackward0",
     refuse=no_integers("prelu_cpu"),
     tangent="symmetric",
-    resting=("input", "weight"),
+    zero_derivative=("input", "weight"),
 )
 def prelu_weighted(xp, input: Array, weight: Array):
     """The input where it is positive, else weight · input; the shapes broadcast."""
@@ -133,7 +133,7 @@ def prelu(input: TensorState, weight: TensorState):
     return prelu_weighted(input, weight)
 
 
-@op(tangent="symmetric", resting=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
+@op(tangent="symmetric", zero_derivative=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
 def hardtanh(xp, input: Array, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return unary.hardtanh(input, min_val, max_val)
@@ -160,7 +160,7 @@ def relu6(input: TensorState):
     return hardtanh(input, 0, 6)
 
 
-@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardsigmoid(xp, input: Array):
     """input / 6 + ½, brought between 0 and 1."""
     return unary.hardsigmoid(input)
@@ -182,7 +182,13 @@ hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input 
 )
 
 
-@op(name="softshrink", promote="float", refuse=no_integers("softshrink_check"), tangent="symmetric", resting=("input",))
+@op(
+    name="softshrink",
+    promote="float",
+    refuse=no_integers("softshrink_check"),
+    tangent="symmetric",
+    zero_derivative=("input",),
+)
 def shrunk_softly(xp, input: Array, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
     return unary.softshrink(input, lambd)
@@ -224,7 +230,7 @@ def softshrink(input: TensorState, lambd: float = 0.5):
     return shrunk_softly(input, lambd)
 
 
-@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", resting=("input",))
+@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardshrink(xp, input: Array, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return unary.hardshrink(input, lambd)
@@ -235,7 +241,7 @@ hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")(
 )
 
 
-@op(tangent="symmetric", resting=("input",), refuse=no_bools("threshold_cpu"))
+@op(tangent="symmetric", zero_derivative=("input",), refuse=no_bools("threshold_cpu"))
 def threshold(xp, input: Array, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, element_like(input, value), input)

@@ -246,7 +246,14 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _declare_nll(name: str, node: str, kernel: str):
     """Declare the op for rows or for maps; they differ by their names only."""
 
-    @op(name=name, node=node, keeps=("factors",), tangent="linear", resting=("input",), refuse=no_integers(kernel))
+    @op(
+        name=name,
+        node=node,
+        keeps=("factors",),
+        tangent="linear",
+        zero_derivative=("input",),
+        refuse=no_integers(kernel),
+    )
     def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
         """−weight · input at the target; the classes are in dim 1 of inputs with more than one."""
         target = owned(target)

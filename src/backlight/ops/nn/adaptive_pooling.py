@@ -43,7 +43,12 @@ def _wanted_sizes(
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
-    @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0", tangent="linear", resting=("input",))
+    @op(
+        name=f"adaptive_avg_pool{dims}d",
+        node=f"AdaptiveAvgPool{dims}DBackward0",
+        tangent="linear",
+        zero_derivative=("input",),
+    )
     def adaptive_avg_pool(xp, input: Array, output_size: tuple):
         """Return the mean of each adaptive window."""
         out = pooling.means_in_bins(widened(stacked(input, dims)), output_size)
@@ -111,7 +116,7 @@ def _declare_max(dims: int):
     @op(
         name=f"adaptive_max_pool{dims}d",
         node=f"AdaptiveMaxPool{dims}DBackward0",
-        resting=("input",),
+        zero_derivative=("input",),
         outputs=2,
         differentiable=(0,),
         keeps=("places",),

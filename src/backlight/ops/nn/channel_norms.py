@@ -35,7 +35,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     name="group_norm",
     node="NativeGroupNormBackward0",
     keeps=("mean", "inverse"),
-    resting={"weight": ("weight",)},
+    zero_derivative={"weight": ("weight",)},
     refuse=no_integers("GroupNormKernelImpl"),
 )
 def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
@@ -157,7 +157,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     differentiable=(0,),
     keeps=("mean", "inverse"),
     name="native_batch_norm",
-    resting=("input", "weight"),
+    zero_derivative=("input", "weight"),
     refuse=no_integers("batch_norm"),
 )
 def native_batch_norm(

@@ -36,7 +36,7 @@ __all__ = [
     node="ConvolutionBackward0",
     tangent="multilinear",
     tangent_with={"bias": None},
-    resting=("input", "weight"),
+    zero_derivative=("input", "weight"),
 )
 def convolve(
     xp,

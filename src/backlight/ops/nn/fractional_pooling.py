@@ -33,7 +33,7 @@ def _declare(dims: int):
     @op(
         name=f"fractional_max_pool{dims}d",
         node=f"FractionalMaxPool{dims}DBackward0",
-        resting=("input",),
+        zero_derivative=("input",),
         outputs=2,
         differentiable=(0,),
         keeps=("places",),

@@ -24,7 +24,7 @@ def _planes(array: Array) -> np.ndarray:
 def _declare(dims: int):
     """Declare the op for pictures or volumes; they differ by their names only."""
 
-    @op(name=f"grid_sampler_{dims}d", node=f"GridSampler{dims}DBackward0", resting=("input", "grid"))
+    @op(name=f"grid_sampler_{dims}d", node=f"GridSampler{dims}DBackward0", zero_derivative=("input", "grid"))
     def grid_sample(xp, input: Array, grid: Array, how: Sampling):
         """Return the input's values at the places of the grid."""
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))

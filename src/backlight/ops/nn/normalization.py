@@ -37,7 +37,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     name="layer_norm",
     node="NativeLayerNormBackward0",
     keeps=("mean", "inverse"),
-    resting=("input", "weight", "bias"),
+    zero_derivative=("input", "weight", "bias"),
 )
 def native_layer_norm(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5

@@ -72,7 +72,7 @@ def _declare_max(dims: int):
     @op(
         name=f"max_pool{dims}d_with_indices",
         node=f"MaxPool{dims}DWithIndicesBackward0",
-        resting=("input",),
+        zero_derivative=("input",),
         outputs=2,
         differentiable=(0,),
         keeps=("places",),
@@ -168,7 +168,7 @@ def max_pool3d_with_indices(
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
-    @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear", resting=("input",))
+    @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear", zero_derivative=("input",))
     def avg_pool(xp, input: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))

@@ -165,7 +165,7 @@ def dist_other(grad: Array, input: Array, other: Array, out: Array, p: float, op
     return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
-@op(name="cdist", node="CdistBackward0", resting=("x1", "x2"))
+@op(name="cdist", node="CdistBackward0", zero_derivative=("x1", "x2"))
 def pairwise(xp, x1: Array, x2: Array, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
@@ -183,7 +183,7 @@ def pairwise_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, nee
     )
 
 
-@op(name="_cdist_forward", node="CdistBackward0", resting=("x1", "x2"))
+@op(name="_cdist_forward", node="CdistBackward0", zero_derivative=("x1", "x2"))
 def pairwise_near(xp, x1: Array, x2: Array, p: float):
     """The same for p = 1 and p = 2 in float32 or float64: without an array of all differences."""
     first, second = _batched(x1, x2)

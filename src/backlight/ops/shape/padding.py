@@ -100,7 +100,7 @@ def _declare(name: str, node: str):
         name=name,
         node=node,
         tangent="linear",
-        resting=() if circular else ("input",),
+        zero_derivative=() if circular else ("input",),
         refuse=None if circular else no_bools(name),
     )
     def repeating_pad(xp, input: Array, pad: tuple, mode: str):

@@ -4,7 +4,7 @@ NOTE [Recomputation]
 While a checkpointed function runs, the pack hook replaces each saved tensor by a `Holder`. When backward unpacks the
 first of them, the function runs again, under hooks that count saved tensors and assign the n-th tensor to the n-th
 holder that is still alive. It stops when the last of them is recomputed. A recomputed tensor is dropped after it was
-unpacked, and belongs to one backward (engine/backward_tasks.py): a second backward, with retain_graph, recomputes.
+unpacked, and belongs to one backward (engine/graph_task.py): a second backward, with retain_graph, recomputes.
 Inner checkpoints hide what they save from outer ones, and their inputs are saved like any tensor of the outer one: so
 unpacking a tensor of an inner checkpoint runs the outer one first.
 """
@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, nullcontext
 from backlight.autograd.saved_hooks import saved_tensors_hooks
 from backlight.codegen.runtime_support import version_of
 from backlight.dispatch.observation import local
-from backlight.engine.backward_tasks import count_tasks, current_task, unused_number
 from backlight.engine.grad_mode import enable_grad
+from backlight.engine.graph_task import count_tasks, current_task, unused_number
 from backlight.engine.node import modified, name_of_tensor
 from backlight.engine.provenance import describe_place, user_place
 from backlight.engine.saved_tensors import Packed, innermost_hooks, kept_edge

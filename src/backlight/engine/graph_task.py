@@ -5,12 +5,15 @@ Most programs never need it: tasks are counted from the first call of `count_tas
 
 import itertools
 
+from backlight.engine.backward_pass import BackwardPass
+from backlight.engine.node import Node
+from backlight.engine.tensor_state import TensorState
 from backlight.engine.threads import ThreadState
 
 _next_number = itertools.count().__next__
 
 
-class Task:
+class GraphTask:
     """One backward, which is `local.task` as long as it runs.
 
     Args:
@@ -24,7 +27,7 @@ class Task:
         self.partial = partial
         self.backward_pass = None  # the engine's, if hooks may see it
 
-    def will_run(self, node) -> bool:
+    def will_run(self, node: Node | TensorState) -> bool:
         """Tell whether a node, or a leaf in place of its AccumulateGrad, takes part."""
         return self.backward_pass is None or self.backward_pass.reaches(node)
 
@@ -41,7 +44,7 @@ class _Counting:
 class _Local(ThreadState):
     """The innermost backward that runs in this thread."""
 
-    task: Task | None = None
+    task: GraphTask | None = None
 
 
 counting = _Counting()
@@ -53,13 +56,13 @@ def count_tasks() -> None:
     counting.tasks = True
 
 
-def note_pass(backward_pass) -> None:
+def note_pass(backward_pass: BackwardPass) -> None:
     """Note the engine's pass in the current task."""
     if local.task is not None and local.task.backward_pass is None:
         local.task.backward_pass = backward_pass
 
 
-def current_task() -> Task | None:
+def current_task() -> GraphTask | None:
     """Return the innermost backward that runs in this thread; None outside of any."""
     return local.task
 

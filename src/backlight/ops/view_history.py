@@ -17,15 +17,14 @@ from backlight.codegen.declaration import op
 from backlight.dispatch.interpreters import interpreted, uninterpreted
 from backlight.engine.grad_mode import enable_grad
 from backlight.engine.hook_calls import retain_gradient
-from backlight.engine.node import Node, Output, extra_of, freed, next_sequence, node_and_number
-from backlight.engine.provenance import user_place
+from backlight.engine.node import Edge, Edges, Node, Output, extra_of, freed, new_node, node_and_number
 from backlight.engine.tensor_state import TensorState, edge_of, wrap
 from backlight.engine.views import CUSTOM, live_views, positions_in, stale_view
 
 set_edge = TensorState._edge.__set__
 
 
-def edge_of_values(tensor):
+def edge_of_values(tensor: TensorState):
     """Return the edge of a tensor's values before a write: for a view, directly from its base, not through other views.
 
     PyTorch does so too: hooks of those views belong to their old values, not to the written ones.
@@ -37,12 +36,12 @@ def edge_of_values(tensor):
         return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
 
 
-def rewrite_history(target, result, before=None, ends: int = 2) -> None:
+def rewrite_history(target: TensorState, result: TensorState, before: Edge | None = None, ends: int = 2) -> None:
     """Give `target` the history of `result`, and update its base and the base's other views."""
     tuple(rewritten_history(target, result, before, ends))
 
 
-def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
+def rewritten_history(target: TensorState, result: TensorState, before: Edge | None = None, ends: int = 2) -> Iterator:
     """Return an iterator that does what `rewrite_history` does; run in C, it is not interrupted by signals.
 
     Args:
@@ -59,7 +58,7 @@ def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
     return chain(steps, *(_move_retained_gradient(*pair) for pair in retaining)) if retaining else steps
 
 
-def _new_edges(target, edge, before, ends: int) -> list[tuple]:
+def _new_edges(target: TensorState, edge: Edge | None, before: Edge | None, ends: int) -> list[tuple]:
     """Return each tensor whose edge changes, with the new edge, when the values of `edge` are written into `target`."""
     if target._view is None:
         base, found = target, [(target, edge)]
@@ -79,7 +78,7 @@ def _new_edges(target, edge, before, ends: int) -> list[tuple]:
     return found
 
 
-def _move_retained_gradient(tensor, edge) -> Iterator:
+def _move_retained_gradient(tensor: TensorState, edge: Edge) -> Iterator:
     """Retain the gradient of a tensor's new value, and stop retaining the old one's once the iterator is run."""
     node, number = node_and_number(tensor._edge)
     retain_gradient(tensor, edge)
@@ -101,7 +100,7 @@ class CopySlices(Node):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(inner, name)
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: np.ndarray, edges: Edges, keep: bool):
         """Return the gradients of the base as it was, and of what was written."""
         first, *others = self._run().backward(np.take(grad, self.positions), edges, keep)
         if not keep:
@@ -112,7 +111,7 @@ class CopySlices(Node):
         full.reshape(-1)[self.positions.reshape(-1)] = 0 if first is None else first.reshape(-1)
         return (full, *others)
 
-    def backward_graph(self, grad, edges):
+    def backward_graph(self, grad: TensorState, edges: Edges):
         """Do what `backward` does, on tensors."""
         first, *others = self._run().backward_graph(take_positions(grad, positions=self.positions), edges)
         if edges[0] is None:
@@ -139,24 +138,17 @@ class CopySlices(Node):
             inner.free()
 
 
-class PassThrough:
+class PassThrough(Node):
     """Replaces the inner node of a CopySlices if the write is not one node whose first edge is the view's."""
 
-    __slots__ = ("edges",)
+    __slots__ = ()
 
-    def __init__(self, edge, ends: int):
+    def __init__(self, edge: Edge | None, ends: int):
         self.edges = (None,) * ends if edge is None else (None, edge)
 
-    def backward(self, grad, edges, keep):
+    def backward(self, grad: np.ndarray, edges: Edges, keep: bool):
         """Return nothing for the base in the slice, and the gradient for what was written there."""
         return (None, grad if self.edges[-1] is not None else None)[: len(edges)]
-
-    def backward_graph(self, grad, edges):
-        """Do what `backward` does."""
-        return self.backward(grad, edges, True)
-
-    def free(self) -> None:
-        """Nothing is kept."""
 
 
 class _SliceEdge:
@@ -171,7 +163,9 @@ class _SliceEdge:
         return self.node().edge_of_part()
 
 
-def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySlices:
+def copy_slices(
+    base: TensorState, positions: np.ndarray, edge: Edge | None, before: Edge | None, ends: int
+) -> CopySlices:
     """Return the node of a base after a write to the elements at flat positions.
 
     Args:
@@ -181,13 +175,10 @@ def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySli
     """
     alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
     inner = edge if alone and edge.edges and edge.edges[0] is before else PassThrough(edge, ends)
-    node = CopySlices()
-    node.inner, node.positions, node.shape = inner, positions, base._data.shape
+    edges = (edge_of(base), *inner.edges[1:])
+    node = new_node(CopySlices, edges, inner=inner, positions=positions, shape=base._data.shape)
     if inner is edge:
         extra_of(inner).output_edge = _SliceEdge(node)
-    node.edges = (edge_of(base), *inner.edges[1:])
-    node.sequence, node.extra = next_sequence(), None
-    node.code, node.lasti = user_place()
     return node
 
 
