@@ -6,7 +6,7 @@ from functools import wraps
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.places import place_of, place_of_frame
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 
 
 class Legal(Detector):
@@ -23,7 +23,7 @@ class Legal(Detector):
             original(tensor)
             name = "BL105" if tensor.is_leaf else "BL106"
             seen = f"retain_grad() was called on a tensor of shape {list(tensor.shape)}"
-            self.session.add(RULES[name].found(place=place_of_frame(sys._getframe(1)), evidence=(seen,)))
+            self.session.add(rule(name).found(place=place_of_frame(sys._getframe(1)), evidence=(seen,)))
 
         return retain_grad
 
@@ -34,7 +34,7 @@ class Legal(Detector):
         computed = [node.name() for node, _ in run.inputs if not self.engine.is_leaf_node(node)]
         if computed:
             seen = f"inputs= names what {computed[0]} computed: it gets a .grad, and what lies before it none"
-            self.session.add(RULES["BL215"].found(place=place_of(run.code, run.lasti), evidence=(seen,)))
+            self.session.add(rule("BL215").found(place=place_of(run.code, run.lasti), evidence=(seen,)))
 
     def called(self, call: Call) -> None:
         """Note a write to a view, and a write that made a tensor part of the graph."""
@@ -44,12 +44,12 @@ class Legal(Detector):
         if not self.engine.is_tensor(tensor) or tensor.grad_fn is None:
             return
         if tensor._is_view():
-            rule, seen = "BL312", f"{call.name} wrote to a view of shape {list(tensor.shape)}, and so to its base"
+            name, seen = "BL312", f"{call.name} wrote to a view of shape {list(tensor.shape)}, and so to its base"
         elif _joined(tensor.grad_fn):
-            rule, seen = "BL313", f"{call.name} brought in what requires grad: the tensor has a grad_fn now"
+            name, seen = "BL313", f"{call.name} brought in what requires grad: the tensor has a grad_fn now"
         else:
             return
-        self.session.add(RULES[rule].found(place=place_of(call.code, call.lasti), evidence=(seen,)))
+        self.session.add(rule(name).found(place=place_of(call.code, call.lasti), evidence=(seen,)))
 
 
 def _writes(name: str) -> bool:

@@ -8,7 +8,7 @@ from functools import wraps
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.errors.scene import Scene, shown
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, spot_of_frame
 from backlight.lens.finding import Finding
 
@@ -56,7 +56,7 @@ class Gradients(Detector):
         missing = [number for number, tensor in enumerate(found) if tensor is None]
         if missing:
             seen = f"input {missing[0]} of {len(found)} was not used: its gradient is None"
-            self.session.add(RULES["BL606"].found(place=spot.place, evidence=(seen,)))
+            self.session.add(rule("BL606").found(place=spot.place, evidence=(seen,)))
 
     def of(self, tensor) -> Given | None:
         """Return where a gradient came from, if autograd.grad returned it."""
@@ -93,12 +93,12 @@ def not_recorded(scene: Scene, tensor) -> Finding | None:
     came = f"it is what autograd.grad returned at {shown(given.spot.place)}"
     if given.once is not None:
         seen = f"{given.once}, on the way, is marked @once_differentiable"
-        return RULES["BL605"].found(place=scene.place, evidence=(scene.said, came, seen))
+        return rule("BL605").found(place=scene.place, evidence=(scene.said, came, seen))
     if given.create_graph:
         seen = "it was recorded (create_graph=True), and does not depend on anything that requires grad"
-        return RULES["BL208"].found(place=scene.place, evidence=(scene.said, came, seen), cause=CONSTANT)
+        return rule("BL208").found(place=scene.place, evidence=(scene.said, came, seen), cause=CONSTANT)
     corrected = corrections.with_keyword(given.spot, "create_graph", "True")
-    return RULES["BL603"].found(
+    return rule("BL603").found(
         place=scene.place, evidence=(scene.said, came), corrected=corrected, corrected_at=given.spot.place
     )
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors import graph_errors
-from backlight.lens.doctor.errors.messages import rule_of_error
 from backlight.lens.doctor.errors.readings import made_from_leaf
 from backlight.lens.doctor.errors.scene import Scene, shown
 from backlight.lens.doctor.errors.unrecorded import without_graph
 from backlight.lens.doctor.repairs import repair
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule, rule_of_message
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import spot_of_traceback
 from backlight.lens.finding import Finding
@@ -19,7 +18,7 @@ from backlight.lens.finding import Finding
 def diagnose(problem: BaseException, session: Session) -> Finding | None:
     """Return what an exception is the sign of; None for one that the doctor does not know."""
     scene = Scene(problem, spot_of_traceback(problem.__traceback__), session)
-    name = rule_of_error(str(problem)) or hooks_refused(scene)
+    name = rule_of_message(str(problem), error=True) or hooks_refused(scene)
     if name is None:
         return None
     return SPECIAL.get(name, lambda scene: plain(name, scene))(scene)
@@ -30,7 +29,7 @@ def plain(name: str, scene: Scene, *evidence: str) -> Finding:
     failed = scene.failure()
     spot = scene.spot if failed is None else graph_errors.spot_of_run(failed[1].run, scene)
     place = None if spot is None else spot.place
-    return RULES[name].found(place=place, evidence=(scene.said, *evidence), corrected=repair(name, scene.spot))
+    return rule(name).found(place=place, evidence=(scene.said, *evidence), corrected=repair(name, scene.spot))
 
 
 def hooks_refused(scene: Scene) -> str | None:
@@ -75,7 +74,7 @@ def non_leaf_to_optimise(scene: Scene) -> Finding:
         return plain("BL701", scene)
     seen = f"the tensor was made at {shown(made.place)}"
     corrected = corrections.requires_grad_last(made)
-    return RULES["BL701"].found(
+    return rule("BL701").found(
         place=scene.place, evidence=(scene.said, seen), corrected=corrected, corrected_at=made.place
     )
 

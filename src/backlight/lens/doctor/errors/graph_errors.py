@@ -10,7 +10,7 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors.scene import Scene, shown
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.places import is_users
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
@@ -26,7 +26,7 @@ def freed(scene: Scene) -> Finding:
     failed = scene.failure()
     if failed is None:
         name = "BL205" if scene.spot is not None and reads_saved(scene.spot.expression) else "BL203"
-        return RULES[name].found(place=scene.place, evidence=(scene.said,))
+        return rule(name).found(place=scene.place, evidence=(scene.said,))
     history, failure = failed
     node, earlier = _freed_before(history, failure)
     here = spot_of_run(failure.run, scene)
@@ -36,11 +36,11 @@ def freed(scene: Scene) -> Finding:
             f"{node.name()}, made at {shown(place_of_node(history.engine, node))}, has nothing saved any more"
         )
     if earlier is None:
-        return RULES["BL203"].found(place=here.place, evidence=tuple(evidence))
+        return rule("BL203").found(place=here.place, evidence=tuple(evidence))
     evidence.append(f"backward() at {shown(earlier.spot.place)} freed it")
     name = _which(history.engine, failure, earlier)
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
-    return RULES[name].found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
+    return rule(name).found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
 
 
 def _freed_before(history: History, failure: Failure) -> tuple:
@@ -102,7 +102,7 @@ def modified(scene: Scene) -> Finding:
     """A saved tensor was written to: BL304, or BL305 if an optimiser's step did it."""
     failed = scene.failure()
     if failed is None:
-        return RULES["BL304"].found(place=scene.place, evidence=(scene.said,))
+        return rule("BL304").found(place=scene.place, evidence=(scene.said,))
     history, failure = failed
     node = next(stopped_at(history.engine, failure.run, "modified by an inplace"), None)
     evidence = [_versions(str(scene.problem))]
@@ -112,11 +112,11 @@ def modified(scene: Scene) -> Finding:
     evidence += [f"{write.name} at {shown(write.spot.place)} wrote to it" for write in writes[:3]]
     here = spot_of_run(failure.run, scene)
     if writes and all(_is_step(write) for write in writes):
-        return RULES["BL305"].found(place=here.place, evidence=tuple(evidence))
+        return rule("BL305").found(place=here.place, evidence=tuple(evidence))
     corrected = where = None
     if len(writes) == 1 and not writes[0].view:
         corrected, where = corrections.out_of_place(writes[0].spot), writes[0].spot.place
-    return RULES["BL304"].found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
+    return rule("BL304").found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
 
 
 def _versions(text: str) -> str:

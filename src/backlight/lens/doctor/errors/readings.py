@@ -6,21 +6,21 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors.scene import first_sentence, shown
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.repairs import repair
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, assignment_to, spelled
 from backlight.lens.finding import Finding
 
 
-def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding | None:
+def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) -> Finding | None:
     """Return what a warning is the sign of; None where another finding says it better."""
-    if rule == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
+    if name == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
     said = f"UserWarning: {first_sentence(text)}"
-    if rule == "BL101" and spot is not None:
+    if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
-    return RULES[rule].found(place=place, evidence=(said,), corrected=repair(rule, spot))
+    return rule(name).found(place=place, evidence=(said,), corrected=repair(name, spot))
 
 
 COPIES = ("tensor", "as_tensor")
@@ -32,15 +32,15 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     tensor = None if read is None else spot.value(read)
     made = None if tensor is None else maker(session, tensor, spelled(read))
     if made is None:
-        return RULES["BL101"].found(place=spot.place, evidence=(said,))
+        return rule("BL101").found(place=spot.place, evidence=(said,))
     seen = (said, f"{spelled(read)} was made at {shown(made.place)}")
     if corrections.rebinds(made.statement) and of_leaf(session, tensor):
-        rule, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
+        name, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
     elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
-        rule, corrected = "BL102", corrections.requires_grad_last(made)
+        name, corrected = "BL102", corrections.requires_grad_last(made)
     else:
-        rule, corrected = "BL101", _retaining(session, made, spelled(read))
-    return RULES[rule].found(place=spot.place, evidence=seen, corrected=corrected, corrected_at=made.place)
+        name, corrected = "BL101", _retaining(session, made, spelled(read))
+    return rule(name).found(place=spot.place, evidence=seen, corrected=corrected, corrected_at=made.place)
 
 
 def owner_of_grad(spot: Spot) -> ast.expr | None:

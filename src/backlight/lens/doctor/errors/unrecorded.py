@@ -7,7 +7,7 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.second_order import not_recorded
 from backlight.lens.doctor.errors.scene import Scene, shown
 from backlight.lens.doctor.origins import Cut, Origins
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.finding import Finding
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
@@ -18,7 +18,7 @@ def without_graph(scene: Scene) -> Finding:
     """Return what a root without a graph is the sign of."""
     root = _root(scene)
     if root is None:
-        return RULES["BL208"].found(place=scene.place, evidence=(scene.said,))
+        return rule("BL208").found(place=scene.place, evidence=(scene.said,))
     second = not_recorded(scene, root)
     if second is not None:
         return second
@@ -27,8 +27,8 @@ def without_graph(scene: Scene) -> Finding:
         return _cut_off(scene, cut)
     frozen = next((text for one in _origins(scene) for text in one.all_frozen()), None)
     if frozen is not None:
-        return RULES["BL411"].found(place=scene.place, evidence=(scene.said, frozen))
-    return RULES["BL208"].found(place=scene.place, evidence=(scene.said, f"its shape is {list(root.shape)}"))
+        return rule("BL411").found(place=scene.place, evidence=(scene.said, frozen))
+    return rule("BL208").found(place=scene.place, evidence=(scene.said, f"its shape is {list(root.shape)}"))
 
 
 def _root(scene: Scene):
@@ -50,17 +50,17 @@ def _cut_off(scene: Scene, cut: Cut) -> Finding:
     """Return the finding for a root whose graph ends at a cut."""
     spot = cut.spot
     where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
-    rule, corrected, reason = "BL209", None, ()
+    name, corrected, reason = "BL209", None, ()
     if not cut.recording:
-        rule, reason = "BL211", ("recording was off there",)
+        name, reason = "BL211", ("recording was off there",)
         if corrections.rebinds(spot.statement):
-            rule, corrected = "BL410", _in_place(spot)
+            name, corrected = "BL410", _in_place(spot)
     elif cut.name in COPIES:
-        rule, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
+        name, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
         scene.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
         reason = (f"{cut.name} is a way out of the graph",)
-    return RULES[rule].found(
+    return rule(name).found(
         place=scene.place, evidence=(scene.said, where, *reason), corrected=corrected, corrected_at=spot.place
     )
 
