@@ -11,7 +11,8 @@ from backlight.cli.main import Parser
 from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
-from backlight.lens.doctor.report import Report, counted, parts, plain_line
+from backlight.lens.doctor.evidence import counted
+from backlight.lens.doctor.report import Report, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit

@@ -28,9 +28,7 @@ def answered(
     if rule:
         known = find_rule(rule)
         cause, cure = cause or known.cause, cure or known.cure
-        finding = known.found(
-            place=case.place, evidence=tuple(evidence), title=verdict, cause=cause, cure=cure, path=tuple(path)
-        )
+        finding = known.found(case.place, *evidence, title=verdict, cause=cause, cure=cure, path=tuple(path))
     return Answer(question, verdict, tuple(evidence), cause, cure, tuple(path), finding)
 
 

@@ -64,17 +64,16 @@ class Rule:
 
     def found(
         self,
-        *,
-        place: Place | None = None,
-        evidence: tuple[str, ...] = (),
+        place: Place | None,
+        *evidence: str,
         title: str | None = None,
+        cause: str | None = None,
+        cure: str | None = None,
         corrected: str | None = None,
         corrected_at: Place | None = None,
         path: tuple[str, ...] = (),
-        cause: str | None = None,
-        cure: str | None = None,
     ) -> Finding:
-        """Return a finding of this rule; what is not given is the rule's own."""
+        """Return a finding of this rule; what is not given, or empty, is the rule's own."""
         return Finding(
             rule=self.id,
             slug=self.slug,
