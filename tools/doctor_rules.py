@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from backlight.lens.doctor.rule_index import FAMILIES
+from backlight.lens.doctor.rule_index import families
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor.md"
 BETWEEN = re.compile(r"(?<=<!-- rules -->\n).*(?=<!-- end of rules -->)", re.DOTALL)
@@ -12,7 +12,7 @@ BETWEEN = re.compile(r"(?<=<!-- rules -->\n).*(?=<!-- end of rules -->)", re.DOT
 def table() -> str:
     """Return all rules, a table for each family."""
     lines = []
-    for prefix, (name, rules) in FAMILIES.items():
+    for prefix, (name, rules) in families().items():
         lines += [
             f"### {prefix}xx: {name}",
             "",

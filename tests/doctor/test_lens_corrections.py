@@ -10,7 +10,7 @@ from under_the_doctor import findings_of
 
 from backlight.lens.doctor import corrections, repairs
 from backlight.lens.doctor.detectors.accumulation import preceded
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rules
 from backlight.lens.doctor.source import Spot, span
 from backlight.lens.finding import NOTE, Finding
 from catalogue import CASES
@@ -153,7 +153,7 @@ def test_an_update_is_put_under_no_grad(wrong, right):
 
 
 def test_every_repair_belongs_to_a_rule():
-    assert set(repairs.REPAIRS) <= set(RULES)
+    assert set(repairs.REPAIRS) <= set(rules())
 
 
 @pytest.mark.parametrize(

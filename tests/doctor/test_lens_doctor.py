@@ -9,18 +9,18 @@ from under_the_doctor import ENGINES, engine_called, findings_of
 import backlight as torch
 from backlight import lens
 from backlight.errors import InputError
-from backlight.lens.doctor.rule_index import FAMILIES, RULES, explain, rule
+from backlight.lens.doctor.rule_index import explain, families, rule, rules
 from backlight.lens.doctor.session import Session
 
 
 def test_every_rule_has_its_family_and_a_slug_of_its_own():
-    for prefix, (_, rules) in FAMILIES.items():
-        assert all(found.id.startswith(prefix) and len(found.id) == 5 for found in rules)
-    assert len({found.slug for found in RULES.values()}) == len(RULES)
+    for prefix, (_, family) in families().items():
+        assert all(found.id.startswith(prefix) and len(found.id) == 5 for found in family)
+    assert len({found.slug for found in rules().values()}) == len(rules())
 
 
 def test_a_rule_is_found_by_id_and_by_slug():
-    assert rule("bl301") is rule("in-place-on-leaf") is RULES["BL301"]
+    assert rule("bl301") is rule("in-place-on-leaf") is rules()["BL301"]
     with pytest.raises(InputError, match="did you mean in-place-on-leaf"):
         rule("in-place-leaf")
     assert "Likely cause" in explain("BL301")

@@ -9,7 +9,7 @@ import pytest
 from paths import ROOT
 from under_the_doctor import ENGINES, findings_of
 
-from backlight.lens.doctor.rule_index import RULES, explain
+from backlight.lens.doctor.rule_index import explain, rules
 from backlight.lens.finding import ERROR, NOTE, WARNING
 from catalogue.found import COUNTS
 
@@ -18,7 +18,7 @@ NEEDS_PROCESSES = {"BL714"}  # its program is run as case 8e of the catalogue
 ONLY_TORCH = {"BL202", "BL406", "BL507", "BL909", "BL910", "BL911", "BL912", "BL913"}
 PAIRS = [
     (rule, engine)
-    for rule in RULES.values()
+    for rule in rules().values()
     for engine in ENGINES
     if rule.id not in NEEDS_PROCESSES and (engine == "torch" or rule.id not in ONLY_TORCH)
 ]
@@ -36,7 +36,7 @@ def test_the_wrong_program_ends_in_the_rule_and_the_right_one_in_none(rule, engi
     assert examined(rule.right, engine) == []
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("rule", rules().values(), ids=rules())
 def test_a_rule_is_whole(rule):
     assert rule.level in (ERROR, WARNING, NOTE)
     assert all((rule.title, rule.cause, rule.cure, rule.explanation, rule.wrong, rule.right))

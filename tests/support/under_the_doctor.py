@@ -54,7 +54,7 @@ def findings_of(source: str, engine: str, **options) -> list[Finding]:
     visit = lens.doctor(engines=[engine_called(engine)], **options)
     with contextlib.suppress(Exception):
         run(source, engine, visit)
-    failed = [one.failed for one in visit.session.detectors if getattr(one, "failed", None)]
+    failed = [watch.failed for watch in visit.session.watches if watch.failed]
     assert not failed, failed
     return visit.session.findings
 

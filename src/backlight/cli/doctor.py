@@ -11,8 +11,9 @@ from backlight.cli.main import Parser
 from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
-from backlight.lens.doctor.report import Report, counted, parts, plain_line
-from backlight.lens.doctor.rule_index import FAMILIES, explain
+from backlight.lens.doctor.evidence import counted
+from backlight.lens.doctor.report import Report, parts, plain_line
+from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
 from backlight.lens.engines import Engine, engine_named
@@ -121,7 +122,7 @@ def _painted(found: Finding, part, colours: bool) -> str:
 def listed() -> str:
     """Return all rules, a line each, by family."""
     lines = []
-    for prefix, (name, rules) in FAMILIES.items():
+    for prefix, (name, rules) in families().items():
         lines += ["", f"{prefix}xx  {name}"]
         lines += [f"  {rule.id}  {rule.level:8}{rule.slug}" for rule in rules]
     return "\n".join(lines[1:])

@@ -3,7 +3,7 @@
 from backlight.lens.answers.answer import Answer
 from backlight.lens.answers.case import Case
 from backlight.lens.answers.ways import at, described, magnitude
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule as find_rule
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut
 
 CUT = {
@@ -26,11 +26,9 @@ def answered(
     """Return an answer, and with it the finding of the rule that fits."""
     finding = None
     if rule:
-        known = RULES[rule]
+        known = find_rule(rule)
         cause, cure = cause or known.cause, cure or known.cure
-        finding = known.found(
-            place=case.place, evidence=tuple(evidence), title=verdict, cause=cause, cure=cure, path=tuple(path)
-        )
+        finding = known.found(case.place, *evidence, title=verdict, cause=cause, cure=cure, path=tuple(path))
     return Answer(question, verdict, tuple(evidence), cause, cure, tuple(path), finding)
 
 

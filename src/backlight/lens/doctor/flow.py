@@ -15,14 +15,17 @@ import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.engine.provenance import frame_of
-from backlight.lens.doctor.part import Part, is_computed, is_wanting, name_in, root_nodes
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes
+from backlight.lens.doctor.evidence import name_in
+from backlight.lens.doctor.places import brief_at, place_of
+from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
 MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", "new_full", "Tensor", "FloatTensor"}
 LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}
 QUIET = {"grad", "__repr__", "__format__", "__len__", "backward", "register_hook", "data=", "grad="}
-MANY = 64  # numbers that leave by tolist() and are remembered
+MANY = 64  # numbers that leave by one tolist() and are remembered
+MOST_NUMBERS = 4096
 MOST_LEAVES = 4000  # that are tracked one by one
 TRIES = 3  # uses of a leaf at which its name is looked for
 NO_NEWS = {0.0, 1.0, -1.0, 2.0, 0.5}  # numbers that a program has anyway
@@ -61,14 +64,23 @@ class Leaf:
 
 @dataclass(slots=True)
 class Cut:
-    """Where gradients stop: an op, its line, and the leaves behind it; `times` counts calls of that line."""
+    """Where gradients stop: an op, its line, and the leaves behind it."""
 
     name: str
     code: CodeType
     lasti: int
     leaves: int
     recording: bool
-    times: int = 1
+
+    @property
+    def call(self) -> str:
+        """The op as a program writes it."""
+        return ".data" if self.name == "data" else f"{self.name}()"
+
+    @property
+    def line(self) -> str:
+        """The line as evidence names it."""
+        return brief_at(self.code, self.lasti)
 
 
 class Info:
@@ -81,11 +93,11 @@ class Info:
         self.name, self.code, self.lasti = "", None, 0
 
 
-class Flow(Part):
+class Flow(Detector):
     """Follows values from op to op (see NOTE [Flow])."""
 
-    def __init__(self, silent):
-        super().__init__(silent)
+    def __init__(self, watch):
+        super().__init__(watch)
         self.infos: dict[int, Info] = {}
         self.leaves: list[Leaf] = []
         self.cuts: list[Cut] = []
@@ -93,10 +105,10 @@ class Flow(Part):
         self.backwards = 0
         self.first_backward: Place | None = None
         self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
-        self.arrays: dict[int, tuple] = {}  # NumPy arrays of tensors -> (weak reference, leaves, cuts)
-        self.constants: dict[int, tuple] = {}  # what needs no gradient and met what does -> (weak reference, line)
-        self.modules: dict[int, weakref.ref] = {}  # outermost ones that ran
-        self.names: dict[int, tuple] = {}  # parameters -> (weak reference, dotted name)
+        self.arrays: WeakIdDict[tuple[int, int]] = WeakIdDict()  # NumPy arrays of tensors -> (leaves, cuts)
+        self.constants: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # next to what requires grad -> line
+        self.modules: WeakIdDict[None] = WeakIdDict()  # outermost ones that ran
+        self.names: WeakIdDict[str] = WeakIdDict()  # parameters -> dotted name
         self._cut_at: dict[tuple, int] = {}
         self._root = None
 
@@ -105,6 +117,11 @@ class Flow(Part):
         info = self.infos.get(id(tensor))
         return info if info is not None and info.reference() is tensor else None
 
+    def leaf_of(self, tensor) -> Leaf | None:
+        """Return what is known of a tensor as a leaf; None if no op that was seen used it, or one made it."""
+        info = self.known(tensor)
+        return None if info is None else info.leaf
+
     def of(self, tensor, call: Call | None = None) -> Info:
         """Return what is known of a tensor, after finding it out."""
         info = self.known(tensor)
@@ -112,7 +129,7 @@ class Flow(Part):
             info = self._new(tensor)
             if is_computed(tensor):
                 info.leaves = self._leaves_behind(tensor)
-        if info.leaf is None and is_wanting(tensor):
+        if info.leaf is None and is_parameter(tensor):
             self._make_leaf(tensor, info, call)
         return info
 
@@ -144,23 +161,18 @@ class Flow(Part):
 
     def leaves_of(self, nodes) -> list:
         """Return the leaf tensors that the graph behind some nodes ends in."""
-        found, seen, stack = [], set(), list(nodes)
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
+        found = []
+        for node in nodes_behind(nodes):
             variable = getattr(node, "variable", None)
-            if variable is not None and not node.next_functions and self.silent.is_plain(variable):
+            if variable is not None and not node.next_functions and self.watch.is_plain(variable):
                 found.append(variable)
-            stack += [inner for inner, _ in node.next_functions if inner is not None]
         return found
 
     def called(self, call: Call) -> None:
         """Join the sets of an op's inputs, and note a cut."""
         if call.name in QUIET:
             return
-        inputs, outs = self.silent.inputs, self.silent.outs
+        inputs, outs = self.watch.inputs, self.watch.outs
         if not inputs and not outs:
             return
         leaves = cuts = 0
@@ -190,12 +202,8 @@ class Flow(Part):
         for tensor, info in zip(inputs, infos):
             if info.leaf is not None:
                 self._used(info.leaf, tensor, call)
-            elif not tensor.requires_grad and id(tensor) not in self.constants:
-                self._constant(tensor, call)
-
-    def _constant(self, tensor, call: Call) -> None:
-        key, constants = id(tensor), self.constants
-        constants[key] = weakref.ref(tensor, lambda _: constants.pop(key, None)), call.code, call.lasti
+            elif not tensor.requires_grad and tensor not in self.constants:
+                self.constants[tensor] = call.code, call.lasti
 
     def _used(self, leaf: Leaf, tensor, call: Call) -> None:
         """Note where a recorded op first used a leaf, and what the user calls it."""
@@ -203,7 +211,7 @@ class Flow(Part):
             return
         if not leaf.recorded:
             leaf.recorded, leaf.used = True, (call.code, call.lasti)
-        if leaf.name is None and id(tensor) not in self.names and leaf.tries < TRIES:
+        if leaf.name is None and tensor not in self.names and leaf.tries < TRIES:
             leaf.tries += 1
             leaf.name = name_in(frame_of(call.code), tensor)
 
@@ -216,7 +224,7 @@ class Flow(Part):
             info.cuts |= cuts
         if call.name != "requires_grad_":
             info.name, info.code, info.lasti = call.name, call.code, call.lasti
-        if info.leaf is None and is_wanting(out):
+        if info.leaf is None and is_parameter(out):
             self._make_leaf(out, info, call)
 
     def cut(self, call: Call, leaves: int) -> int:
@@ -229,7 +237,6 @@ class Flow(Part):
             self.cuts.append(Cut(call.name, call.code, call.lasti, leaves, recording))
         else:
             self.cuts[number].leaves |= leaves
-            self.cuts[number].times += 1
         return number
 
     def _left(self, call: Call, leaves: int, cuts: int, wanted: bool) -> None:
@@ -238,14 +245,13 @@ class Flow(Part):
             return
         cuts |= 1 << self.cut(call, leaves)
         if isinstance(call.out, np.ndarray):
-            self.arrays[id(call.out)] = weakref.ref(call.out), leaves, cuts
+            self.arrays[call.out] = leaves, cuts
             return
         for number in _numbers_in(call.out):
             if number not in NO_NEWS:
                 before = self.numbers.get(number, (0, 0))
                 self.numbers[number] = before[0] | leaves, before[1] | cuts
-        while len(self.numbers) > 4096:
-            del self.numbers[next(iter(self.numbers))]
+        keep_newest(self.numbers, MOST_NUMBERS)
 
     def _returned_to_graph(self, call: Call, leaves: int, cuts: int) -> tuple[int, int]:
         """Return the sets of what a tensor is made from, if it is made of numbers or arrays that left."""
@@ -253,9 +259,9 @@ class Flow(Part):
         source = call.args[0] if source is None and call.args else source
         array = source
         while isinstance(array, np.ndarray):
-            found = self.arrays.get(id(array))
-            if found is not None and found[0]() is array:
-                return leaves | found[1], cuts | found[2]
+            found = self.arrays.get(array)
+            if found is not None:
+                return leaves | found[0], cuts | found[1]
             array = array.base
         for number in _numbers_in(source):
             found = self.numbers.get(number)
@@ -293,34 +299,27 @@ class Flow(Part):
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Note that a leaf was reached."""
-        if self.silent.is_plain(tensor):
+        if self.watch.is_plain(tensor):
             info = self.of(tensor)
             if info.leaf is not None:
                 info.leaf.reached = True
 
     def name_of(self, tensor) -> str:
         """Return what to call a leaf: a parameter's dotted name, the user's variable, or its shape."""
-        named = self.names.get(id(tensor))
-        if named is not None and named[0]() is tensor:
-            return named[1]
-        info = self.known(tensor)
-        if info is not None and info.leaf is not None and info.leaf.name:
-            return info.leaf.name
-        name = name_in(sys._getframe(1), tensor)
-        if name is not None:
-            return name
-        return f"a tensor of shape {tuple(tensor.shape)}"
+        leaf = self.leaf_of(tensor)
+        name = self.names.get(tensor) or (leaf.name if leaf is not None else None)
+        return name or name_in(sys._getframe(1), tensor) or f"a tensor of shape {tuple(tensor.shape)}"
 
     def entered(self, module, path: str) -> None:
         """Learn the names of an outermost module's parameters, when it first runs."""
-        if path or (id(module) in self.modules and self.modules[id(module)]() is module):
+        if path or module in self.modules:
             return
-        self.modules[id(module)] = weakref.ref(module)
+        self.modules[module] = None
         alone = next(module.children(), None) is None  # a single layer: `head.weight`, and not just `weight`
         variable = name_in(sys._getframe(1), module)
         for name, parameter in module.named_parameters():
-            named = f"{variable}.{name}" if variable and (alone or name[0].isdigit()) else name
-            self.names.setdefault(id(parameter), (weakref.ref(parameter), named))
+            if parameter not in self.names:
+                self.names[parameter] = f"{variable}.{name}" if variable and (alone or name[0].isdigit()) else name
 
     def leaves_in(self, bits: int) -> list[Leaf]:
         """Return the leaves of a set."""

@@ -6,9 +6,8 @@ from types import CodeType
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of
-from backlight.lens.engines import Engine
+from backlight.lens.doctor.weak_id_dict import keep_newest
 
 RUNS, WRITES, NODES = 1000, 5000, 200_000  # how many of each are remembered
 
@@ -20,15 +19,11 @@ class PastRun:
     Args:
         roots: keys of the nodes that it started from.
         code, lasti: the user's line.
-        into_grad: whether it was `backward()`, not `grad()`.
-        create_graph: whether it was recorded.
     """
 
     roots: frozenset[int]
     code: CodeType
     lasti: int
-    into_grad: bool
-    create_graph: bool
 
     @property
     def spot(self) -> Spot:
@@ -74,8 +69,8 @@ class Failure:
 class History(Detector):
     """Remembers as much of the past as errors of the graph need to be understood; it finds nothing itself."""
 
-    def __init__(self, session: Session, engine: Engine):
-        super().__init__(session, engine)
+    def __init__(self, watch):
+        super().__init__(watch)
         self.runs: deque[PastRun] = deque(maxlen=RUNS)
         self.writes: deque[PastWrite] = deque(maxlen=WRITES)
         self.freed_by: dict[int, PastRun] = {}
@@ -85,14 +80,12 @@ class History(Detector):
     def started(self, run: Run) -> None:
         """Remember a backward."""
         keys = frozenset(self.engine.key_of(node) for node, _ in run.roots)
-        self._running[run.number] = PastRun(keys, run.code, run.lasti, run.into_grad, run.create_graph)
+        self._running[run.number] = PastRun(keys, run.code, run.lasti)
 
     def freed(self, run: Run, node) -> None:
         """Remember which backward freed a node."""
-        key = self.engine.key_of(node)
-        self.freed_by.setdefault(key, self._running[run.number])
-        if len(self.freed_by) > NODES:
-            del self.freed_by[next(iter(self.freed_by))]
+        self.freed_by.setdefault(self.engine.key_of(node), self._running[run.number])
+        keep_newest(self.freed_by, NODES)
 
     def ended(self, run: Run) -> None:
         """Remember a backward as one of the past, or as the one that failed."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backlight.engine.provenance import PACKAGE
-from backlight.lens.doctor.errors.messages import WARNINGS, rule_of_warning
+from backlight.lens.doctor.rule_index import messages, rule_of_message
 from backlight.lens.doctor.source import spot_of_frame
 
 ADDING = ("filterwarnings", "simplefilter")
@@ -43,8 +43,8 @@ class Notices:
         self.block = warnings.catch_warnings()
         self.block.__enter__()
         before = list(warnings.filters)
-        for message in WARNINGS:
-            warnings.filterwarnings("always", message=f"(?s:.*){message.pattern.pattern}")
+        for pattern in messages(errors=False):
+            warnings.filterwarnings("always", message=f"(?s:.*)(?:{pattern})")
         self.own = [one for one in warnings.filters if one not in before]
         self.listens = True
         warnings.showwarning = self.intercept
@@ -86,7 +86,7 @@ class Notices:
 
     def intercept(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
         """Take a warning in, and show it if it would have been shown."""
-        rule, spot = rule_of_warning(str(message)), spot_of_frame(sys._getframe(1))
+        rule, spot = rule_of_message(str(message), error=False), spot_of_frame(sys._getframe(1))
         if spot is not None and filename.startswith(PACKAGE):  # seen from where PyTorch is watched
             filename, lineno = spot.file, spot.line
         if rule is not None:

@@ -2,10 +2,13 @@
 
 import linecache
 import os
+import sys
 import sysconfig
 from types import CodeType, FrameType
+from typing import Any
 
 from backlight.engine.provenance import GENERATED, PACKAGE, line_number
+from backlight.lens.engines import Engine
 from backlight.lens.records.record import Place
 
 LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -29,8 +32,32 @@ def place_of(code: CodeType, lasti: int) -> Place:
     return place_at(code, line_number(code, lasti))
 
 
-def place_of_frame(frame: FrameType | None) -> Place | None:
+def place_of_frame(frame: FrameType | None = None) -> Place | None:
     """Return the user's innermost line that is running, from `frame` outwards; None if no frame is the user's."""
+    frame = frame or sys._getframe(1)
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else place_at(frame.f_code, frame.f_lineno)
+
+
+def place_of_node(engine: Engine, node: Any) -> Place | None:
+    """Return the user's line that made a node."""
+    line = engine.line_of(node)
+    return None if line is None else Place(*line)
+
+
+def brief(place: Place | None) -> str:
+    """Return a line as evidence names it where several files may be meant: `train.py:12`."""
+    return "an unknown line" if place is None else f"{place.file.rpartition('/')[2]}:{place.line}"
+
+
+def brief_at(code: CodeType, lasti: int) -> str:
+    """Return the line of an instruction as `brief` does."""
+    return brief(place_of(code, lasti))
+
+
+def shown(place: Place | None) -> str:
+    """Return a line with its text: `line 3: h = a * 1`."""
+    if place is None:
+        return "an unknown line"
+    return f"line {place.line}" + (f": {place.text}" if place.text else "")

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.sarif import sarif
 from backlight.lens.doctor.session import Session
 from backlight.lens.finding import Finding
@@ -53,38 +54,33 @@ class Report:
         return f'<section class="doctor"><style>{STYLE}</style>{cards}</section>'
 
 
-def counted(count: int, thing: str) -> str:
-    """`1 finding`, `2 findings`."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
-
-
-class Part(NamedTuple):
+class ReportLine(NamedTuple):
     """A line of a finding: what it is (`head`, `place`, `source`, `evidence`, `corrected` …), and its text."""
 
     kind: str
     text: str
 
 
-def parts(found: Finding) -> Iterator[Part]:
+def parts(found: Finding) -> Iterator[ReportLine]:
     """Give the lines of a finding: what is wrong and where, what was seen, the likely cause, what to try."""
     times = f" ({found.times} times)" if found.times > 1 else ""
-    yield Part("head", f"{found.title}{times}")
+    yield ReportLine("head", f"{found.title}{times}")
     if found.place is not None:
-        yield Part("place", f"{found.place.file}:{found.place.line}")
+        yield ReportLine("place", f"{found.place.file}:{found.place.line}")
         if found.place.text:
-            yield Part("source", found.place.text)
+            yield ReportLine("source", found.place.text)
     for seen in found.evidence:
-        yield Part("evidence", seen)
+        yield ReportLine("evidence", seen)
     if found.path:
-        yield Part("path", " ".join(found.path))
-    yield Part("likely cause", found.cause)
-    yield Part("try", found.cure)
+        yield ReportLine("path", " ".join(found.path))
+    yield ReportLine("likely cause", found.cause)
+    yield ReportLine("try", found.cure)
     if found.corrected:
         other = found.corrected_at is not None and found.corrected_at != found.place
         if other:
-            yield Part("place", f"{found.corrected_at.file}:{found.corrected_at.line}")
-            yield Part("source", found.corrected_at.text)
-        yield Part("corrected", found.corrected)
+            yield ReportLine("place", f"{found.corrected_at.file}:{found.corrected_at.line}")
+            yield ReportLine("source", found.corrected_at.text)
+        yield ReportLine("corrected", found.corrected)
 
 
 def describe(found: Finding) -> str:
@@ -92,7 +88,7 @@ def describe(found: Finding) -> str:
     return "\n".join(plain_line(found, part) for part in parts(found))
 
 
-def plain_line(found: Finding, part: Part) -> str:
+def plain_line(found: Finding, part: ReportLine) -> str:
     """Return one line of a finding as plain text."""
     if part.kind == "head":
         return f"{found.rule} {found.level}: {part.text}"

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
@@ -27,14 +27,14 @@ def sarif(findings: Sequence[Finding]) -> dict:
 
 
 def _rule(name: str) -> dict:
-    rule = RULES[name]
+    known = rule(name)
     return {
-        "id": rule.id,
-        "name": "".join(word.capitalize() for word in rule.slug.split("-")),
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": f"{rule.explanation or rule.cause}"},
-        "help": {"text": f"{rule.cause} {rule.cure}"},
-        "defaultConfiguration": {"level": rule.level},
+        "id": known.id,
+        "name": "".join(word.capitalize() for word in known.slug.split("-")),
+        "shortDescription": {"text": known.title},
+        "fullDescription": {"text": known.explanation},
+        "help": {"text": f"{known.cause} {known.cure}"},
+        "defaultConfiguration": {"level": known.level},
     }
 
 

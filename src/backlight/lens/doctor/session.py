@@ -4,15 +4,18 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
 from backlight.lens.guarding import Guarded
 from backlight.lens.records.record import Place
 
 MISSING = object()
+Kind = TypeVar("Kind", bound=Detector)
 
 
 class Session:
@@ -24,16 +27,14 @@ class Session:
         engines: what to watch.
 
     Attributes:
-        detectors: one of each kind for each engine, while the block runs.
-        failed: those that made a mistake of their own, and what it was.
+        watches: one for each engine, with its detectors.
     """
 
     def __init__(self, *, strict: bool = False, notes: bool = False, engines: Iterable[Engine] = ()):
         self.strict = strict
         self.notes = notes
         self.engines = tuple(engines)
-        self.detectors: list = []
-        self.failed: list[tuple[Any, Exception]] = []
+        self.watches: list[EngineWatch] = []
         self._found: dict[tuple, Finding] = {}
         self._undo = Several()
 
@@ -46,9 +47,9 @@ class Session:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
         key = _key(finding)
         present = self._found.get(key)
-        self._found[key] = (
-            finding if present is None else dataclasses.replace(present, times=present.times + finding.times)
-        )
+        if present is not None:
+            finding = dataclasses.replace(present, times=present.times + finding.times)
+        self._found[key] = finding
 
     def has(self, rules: Iterable[str]) -> bool:
         """Return whether one of some rules was found, by their ids."""
@@ -60,30 +61,29 @@ class Session:
         if place is not None:
             self._found.pop((rule, place.file, place.line), None)
 
-    def begin(self, kinds: Iterable[Callable[["Session", Engine], Any]] = ()) -> None:
-        """Watch the engines with one detector of each kind (NOTE [A detector])."""
+    def begin(self) -> None:
+        """Watch the engines, each with all detectors (NOTE [A detector])."""
         for engine in self.engines:
-            for kind in kinds:
-                detector = kind(self, engine)
-                self.detectors.append(detector)
-                self._undo.enter(engine.observe(Guarded(detector, partial(self._give_up, detector))))
-                detector.begin()
+            watch = EngineWatch(self, engine)
+            self.watches.append(watch)
+            self._undo.enter(engine.observe(Guarded(watch, partial(watch.failed.__setitem__, EngineWatch.__name__))))
+            watch.begin()
+
+    def each(self, kind: type[Kind]) -> list[Kind]:
+        """Return the detectors of a kind, one of each engine."""
+        return [watch.detectors[kind] for watch in self.watches]
 
     def end(self, problem: BaseException | None = None) -> None:
         """Stop watching, put back what was patched, and let detectors look at what is left."""
         self.let_go()
-        for detector in self.detectors:
-            detector.end(problem)
-        for detector, failure in self.failed:
-            name = type(detector).__name__
-            warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
+        for watch in self.watches:
+            watch.end(problem)
+            for name, failure in watch.failed.items():
+                warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
 
     def let_go(self) -> None:
         """Stop watching, and put back what was patched; may be repeated where it was interrupted."""
         self._undo.leave()
-
-    def _give_up(self, detector, failure: Exception) -> None:
-        self.failed.append((detector, failure))
 
     def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of `owner.name` until the session ends."""

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterable
 
 from backlight.kernels.state_blocks import Block
-from backlight.lens.doctor.detectors.registry import DETECTORS
 from backlight.lens.doctor.errors.exceptions import diagnose
 from backlight.lens.doctor.errors.readings import diagnose_warning
 from backlight.lens.doctor.notices import Notices
@@ -42,7 +41,7 @@ class Visit(Block):
         self.session = Session(**{**self.options, "engines": watched})
         self.notices = Notices(self._warned, self.session.engines)
         self.notices.begin()
-        self.session.begin(DETECTORS)
+        self.session.begin()
         self.report = Report(self.session)
         return self.report
 

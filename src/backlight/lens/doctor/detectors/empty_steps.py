@@ -8,16 +8,15 @@ reported at the end, and not if an earlier finding is the reason.
 """
 
 import dataclasses
-import sys
-import weakref
-from functools import wraps
+from types import CodeType, FrameType
 
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
-from backlight.lens.doctor.flow import Cut
-from backlight.lens.doctor.part import Part, name_in, owned_name, said, said_at
-from backlight.lens.doctor.places import place_of_frame
-from backlight.lens.doctor.report import counted
+from backlight.lens.doctor.evidence import counted, name_of, owned_name
+from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.places import brief, brief_at, place_of_frame
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
@@ -31,7 +30,7 @@ class Empty:
 
     Args:
         place: their line.
-        holds: what the optimiser is called, and its parameters.
+        holds: what the optimiser is called.
         names: of its parameters.
         leaves: what is known of them.
         times: how many steps.
@@ -42,35 +41,28 @@ class Empty:
     place: Place | None
     holds: str
     names: list[str]
-    leaves: list
+    leaves: list[Leaf | None]
     times: int = 0
     backwards: int = 0
     found: Finding | None = None
 
 
-class EmptySteps(Part):
+class EmptySteps(Detector):
     """Finds out why steps find nothing (see NOTE [Why a step finds nothing])."""
 
-    def __init__(self, silent):
-        super().__init__(silent)
+    def __init__(self, watch):
+        super().__init__(watch)
         self.before: set[int] = set()  # optimisers that step, and had no gradient when they began
-        self.fresh: dict[int, tuple] = {}  # parameters with a gradient that no step has used -> (reference, backward)
-        self.wiped: dict[int, tuple] = {}  # of these, those that were cleared -> (reference, backward, line)
+        self.fresh: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # parameters with an unused gradient -> backward
+        self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
 
     def begin(self) -> None:
         """Watch `Module.zero_grad` too."""
-        self.session.patch(self.engine.module.nn.Module, "zero_grad", self._clearing)
+        self.watch.after(self.engine.module.nn.Module, "zero_grad", self._module_cleared)
 
-    def _clearing(self, engines_own):
-        @wraps(engines_own)
-        def zero_grad(module, *args, **kwargs):
-            out = engines_own(module, *args, **kwargs)
-            if not self.silent.busy:
-                self._wipe(list(module.parameters()), place_of_frame(sys._getframe(1)))
-            return out
-
-        return zero_grad
+    def _module_cleared(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
+        self._wipe(list(args[0].parameters()), place_of_frame(frame))
 
     def cleared(self, optimizer, params, grads, place) -> None:
         """Note which gradients were cleared before a step used them."""
@@ -78,14 +70,14 @@ class EmptySteps(Part):
 
     def _wipe(self, params: list, place: Place | None) -> None:
         for param in params:
-            fresh = self.fresh.pop(id(param), None)
-            if fresh is not None and fresh[0]() is param:
-                self.wiped[id(param)] = *fresh, place
+            fresh = self.fresh.pop(param)
+            if fresh is not None:
+                self.wiped[param] = fresh, place
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Note that a gradient came."""
-        self.fresh[id(tensor)] = weakref.ref(tensor), (run.code, run.lasti)
-        self.wiped.pop(id(tensor), None)
+        self.fresh[tensor] = run.code, run.lasti
+        self.wiped.pop(tensor)
 
     def stepping(self, optimizer, params, grads, place) -> None:
         """Note a step that finds nothing."""
@@ -96,44 +88,38 @@ class EmptySteps(Part):
         """Look for the reason of a step that had nothing, before and after."""
         found_none = id(optimizer) in self.before and all(grad is None for grad in grads)
         self.before.discard(id(optimizer))
-        if found_none and not self.silent.parts[Optimisers].left_behind(optimizer, params):
+        if found_none and not self.watch.detectors[Optimisers].left_behind(params):
             self._note(optimizer, params, place)
         for param in params:
-            self.fresh.pop(id(param), None)
-            self.wiped.pop(id(param), None)
+            self.fresh.pop(param)
+            self.wiped.pop(param)
 
     def _note(self, optimizer, params: list, place: Place | None) -> None:
-        key = id(optimizer), place and (place.file, place.line)
-        flow = self.silent.flow
+        flow, key = self.watch.flow, (id(optimizer), place and (place.file, place.line))
         known = self.empty.get(key)
         if known is None:
-            name = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
-            infos = [flow.known(param) for param in params]
-            leaves = [None if info is None else info.leaf for info in infos]
-            known = self.empty[key] = Empty(place, name, [self._name(one) for one in params[: SHOWN + 1]], leaves)
+            names = [self._name(one) for one in params[: SHOWN + 1]]
+            known = self.empty[key] = Empty(place, name_of(optimizer), names, [flow.leaf_of(one) for one in params])
         known.times += 1
         known.backwards = flow.backwards
         if known.found is None and known.times <= LOOKS and flow.backwards:
-            known.leaves = [None if (info := flow.known(one)) is None else info.leaf for one in params]
+            known.leaves = [flow.leaf_of(one) for one in params]
             known.found = self._of_cleared(known, params) or self._of_others(known)
 
     def _name(self, param) -> str:
-        name = self.silent.flow.name_of(param)
-        return (owned_name(sys._getframe(), param, self.engine) or name) if name.startswith("a tensor") else name
+        name = self.watch.flow.name_of(param)
+        return (owned_name(param, self.engine) or name) if name.startswith("a tensor") else name
 
     def _of_cleared(self, known: Empty, params: list) -> Finding | None:
         """Return the finding of a zero_grad() that cleared what the step was for."""
-        wiped = [(param, one) for param in params if (one := self.wiped.get(id(param))) and one[0]() is param]
+        wiped = [param for param in params if param in self.wiped]
         if not wiped:
             return None
-        _, (code, lasti), where = wiped[0][1]
-        evidence = (
-            f"backward() at {said_at(code, lasti)} gave gradients to {_listed([self._name(one) for one, _ in wiped])}.",
-            f"zero_grad() at {said(where)} cleared them before {known.holds}.step() at {said(known.place)}.",
-        )
+        backward, where = self.wiped.get(wiped[0])
         return rule("step-without-gradients").found(
-            place=where or known.place,
-            evidence=evidence,
+            where or known.place,
+            f"backward() at {brief_at(*backward)} gave gradients to {_listed([self._name(one) for one in wiped])}.",
+            f"zero_grad() at {brief(where)} cleared them before {known.holds}.step() at {brief(known.place)}.",
             title=f"zero_grad() clears the gradients before {known.holds}.step() has used them",
             cause="zero_grad() stands between backward() and step()",
             cure="call zero_grad() before backward(), or after step()",
@@ -144,7 +130,7 @@ class EmptySteps(Part):
         cut, others = self._cut_of(known), self._unheld()
         if not others and cut is None:
             return None
-        evidence, own = [self._held(known)], "the parameters that it holds"
+        evidence = [self._held(known)]
         if others:
             get = "gets gradients and is" if len(others) == 1 else "get gradients and are"
             evidence.append(f"{_listed(others)} {get} in no optimiser.")
@@ -156,35 +142,32 @@ class EmptySteps(Part):
             )
             cure = f"make {known.holds} of the parameters of the model that runs, after that is made"
         else:
-            at = f"{'.data' if cut.name == 'data' else f'{cut.name}()'} at {said_at(cut.code, cut.lasti)}"
+            at = f"{cut.call} at {cut.line}"
             evidence.append(
                 f"What is computed from {_listed(known.names)} goes through {at}, and has no graph after it."
             )
-            title = f"{known.holds} finds no gradient: {own} are cut off from the loss by {at}"
+            title = f"{known.holds} finds no gradient: the parameters that it holds are cut off from the loss by {at}"
             cause = f"{at} cuts off what {known.holds} holds"
             cause += "; and what does get gradients was not given to an optimiser" if others else ""
-            cure = f"take away what cuts at {said_at(cut.code, cut.lasti)}, if these are to learn"
+            cure = f"take away what cuts at {cut.line}, if these are to learn"
             cure += f"; give {_listed(others)} to an optimiser, if they are" if others else ""
-        return rule("step-without-gradients").found(
-            place=known.place, evidence=tuple(evidence), title=title, cause=cause, cure=cure
-        )
+        return rule("step-without-gradients").found(known.place, *evidence, title=title, cause=cause, cure=cure)
 
     def _held(self, known: Empty) -> str:
         count = counted(len(known.leaves), "parameter")
-        return f"{known.holds} holds {count}, and .grad of each is None at {said(known.place)}."
+        return f"{known.holds} holds {count}, and .grad of each is None at {brief(known.place)}."
 
     def _unheld(self) -> list[str]:
         """Return the names of the parameters that got gradients and are in no optimiser."""
-        held, kind = self.silent.optimised(), self.engine.module.nn.Parameter
-        alive = [one.tensor() for one in self.silent.flow.leaves if one.reached]
+        held, kind = self.watch.optimised(), self.engine.module.nn.Parameter
+        alive = [one.tensor() for one in self.watch.flow.leaves if one.reached]
         return [self._name(one) for one in alive if isinstance(one, kind) and id(one) not in held]
 
     def _cut_of(self, known: Empty) -> Cut | None:
         """Return what cuts an optimiser's parameters off from what backwards started from."""
-        flow = self.silent.flow
+        flow = self.watch.flow
         leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]
-        cuts = (cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts))
-        return next(cuts, None)
+        return next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts)), None)
 
     def end(self, problem) -> None:
         """Report the steps, unless the reason was reported."""
@@ -192,20 +175,16 @@ class EmptySteps(Part):
             reached = any(leaf is not None and leaf.reached for leaf in known.leaves)
             if known.backwards and not reached and self.session.has(REASONS):
                 continue
-            found = known.found or self._plain(known)
+            found = known.found or self._without_reason(known)
             self.session.add(dataclasses.replace(found, times=known.times))
 
-    def _plain(self, known: Empty) -> Finding:
-        ran = f"{counted(known.backwards, 'backward')} had run" + (
-            " before the last of them" if known.times > 1 else ""
-        )
-        seen = (
-            f"{ran}, and left no gradient in {_listed(known.names)}."
-            if known.backwards
-            else "No backward() has run yet."
-        )
-        cause = None if known.backwards else "backward() is not called before step()"
-        return rule("step-without-gradients").found(place=known.place, evidence=(self._held(known), seen), cause=cause)
+    def _without_reason(self, known: Empty) -> Finding:
+        seen, cause = "No backward() has run yet.", "backward() is not called before step()"
+        if known.backwards:
+            when = " before the last of them" if known.times > 1 else ""
+            ran = f"{counted(known.backwards, 'backward')} had run{when}"
+            seen, cause = f"{ran}, and left no gradient in {_listed(known.names)}.", None
+        return rule("step-without-gradients").found(known.place, self._held(known), seen, cause=cause)
 
 
 def _listed(names: list[str]) -> str:

@@ -1,93 +1,66 @@
 """Modes that are not what they look like: bare no_grad(), backward() inside it, eval() that records."""
 
-import sys
-from functools import wraps
+from types import FrameType
+from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.bytecode import is_dropped
-from backlight.lens.doctor.part import Part, code_of, is_computed, said
-from backlight.lens.doctor.places import is_users, place_of, place_of_frame
+from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.evidence import code_of
+from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
 
 MODES = ("no_grad", "enable_grad", "inference_mode")
 FACTORIES = {"ones", "zeros", "rand", "randn", "tensor", "full", "empty", "arange", "linspace", "eye"}
 
 
-def is_users_own(frame) -> bool:
-    """Return whether a frame is the user's, and not a library's that the user's code led to."""
-    return frame is not None and is_users(frame.f_code.co_filename)
-
-
-class GradModes(Part):
+class GradModes(Detector):
     """Watches how modes are made, and what runs in them."""
 
     calls = frozenset(FACTORIES)
 
-    def __init__(self, silent):
-        super().__init__(silent)
-        self.evaluated: dict[int, tuple] = {}
-        self.cleared_params: dict[int, object] = {}
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.evaluated: dict[tuple, tuple[Place | None, str]] = {}
+        self.set_to_none: WeakIdDict[Place | None] = WeakIdDict()  # parameters -> the zero_grad() that did it
 
     def begin(self) -> None:
-        """Patch the making of modes."""
+        """Watch the making of modes."""
         for name in MODES:
-            self.session.patch(
-                getattr(self.engine.module, name), "__init__", lambda own, name=name: self._made(own, name)
-            )
-        self.session.patch(self.engine.module.no_grad, "__call__", self._decorating)
+            self.watch.after(getattr(self.engine.module, name), "__init__", self._made)
+        self.watch.after(self.engine.module.no_grad, "__call__", self._decorated)
 
-    def _made(self, engines_own, name: str):
-        part = self
-
-        @wraps(engines_own)
-        def construct(mode, *args, **kwargs):
-            engines_own(mode, *args, **kwargs)
-            if not part.silent.busy:
-                part.look_at_maker(sys._getframe(1), name)
-
-        return construct
-
-    def _decorating(self, engines_own):
-        part = self
-
-        @wraps(engines_own)
-        def decorate(mode, function):
-            caller = sys._getframe(1)
-            if not part.silent.busy and caller.f_code.co_name == "__new__" and is_users_own(caller.f_back):
-                part.report_decorator(function, place_of_frame(caller))
-            return engines_own(mode, function)
-
-        return decorate
-
-    def look_at_maker(self, frame, name: str) -> None:
+    def _made(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
         """Report a mode that is dropped where it was made."""
         if is_users(frame.f_code.co_filename) and is_dropped(frame.f_code, frame.f_lasti):
-            self._report_bare(frame, name)
+            self._report_bare(place_of_frame(frame), type(args[0]).__name__)
 
-    def report_decorator(self, function, place) -> None:
-        """Note a class that decorates, without parentheses."""
-        evidence = (f"{getattr(function, '__name__', 'a function')} is decorated with the class itself.",)
-        self.session.add(rule("no-grad-decorator-without-parentheses").found(place=place, evidence=evidence))
-
-    def _report_bare(self, frame, name: str) -> None:
-        place = place_of_frame(frame)
-        evidence = (
-            f"{name}() was made at {said(place)} and dropped at once: it was neither entered nor used as a decorator.",
-            f"Recording is {'on' if self.engine.module.is_grad_enabled() else 'off'} after that line as before it.",
-        )
+    def _report_bare(self, place: Place, name: str) -> None:
         text = code_of(place)
-        corrected = f"with {text}:" if text.endswith("()") else None
-        title = f"torch.{name}() as a statement of its own does nothing"
-        cure = f"with torch.{name}(): around what it is for; @torch.{name}() before a function"
-        found = rule("bare-no-grad").found(place=place, evidence=evidence, title=title, cure=cure, corrected=corrected)
+        found = rule("bare-no-grad").found(
+            place,
+            f"{name}() was made at {brief(place)} and dropped at once: it was neither entered nor used as a decorator.",
+            f"Recording is {'on' if self.engine.module.is_grad_enabled() else 'off'} after that line as before it.",
+            title=f"torch.{name}() as a statement of its own does nothing",
+            cure=f"with torch.{name}(): around what it is for; @torch.{name}() before a function",
+            corrected=f"with {text}:" if text.endswith("()") else None,
+        )
         self.session.add(found)
+
+    def _decorated(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        """Report the class as a decorator, without parentheses."""
+        user = frame.f_back
+        if frame.f_code.co_name == "__new__" and user is not None and is_users(user.f_code.co_filename):
+            seen = f"{getattr(args[1], '__name__', 'a function')} is decorated with the class itself."
+            self.session.add(rule("no-grad-decorator-without-parentheses").found(place_of_frame(user), seen))
 
     def called(self, call: Call) -> None:
         """Note a leaf that is made to require grad where nothing is recorded."""
         if call.name in FACTORIES and call.kwargs.get("requires_grad") and not self.engine.module.is_grad_enabled():
-            evidence = ("requires_grad is True, and is_grad_enabled() is False.",)
-            place = place_of(call.code, call.lasti)
-            self.session.add(rule("leaf-made-in-no-grad").found(place=place, evidence=evidence))
+            seen = "requires_grad is True, and is_grad_enabled() is False."
+            self.session.add(rule("leaf-made-in-no-grad").found(place_of(call.code, call.lasti), seen))
 
     def started(self, run) -> None:
         """Note that what was evaluated is differentiated after all."""
@@ -96,34 +69,36 @@ class GradModes(Part):
     def going_back(self, tensor, keep, place) -> None:
         """Note backward() where recording is off."""
         if not self.engine.module.is_grad_enabled():
-            evidence = (f"is_grad_enabled() is False at {said(place)}; the graph was made before.",)
-            self.session.add(rule("backward-in-no-grad").found(place=place, evidence=evidence))
+            seen = f"is_grad_enabled() is False at {brief(place)}; the graph was made before."
+            self.session.add(rule("backward-in-no-grad").found(place, seen))
 
     def left(self, module, path, out) -> None:
         """Note a model in eval mode whose output is recorded."""
         if path or module.training or not self.engine.module.is_grad_enabled():
             return
-        if any(is_computed(one) for one in self.silent.tensors_in(out)):
-            place = place_of_frame(sys._getframe(1))
+        if any(is_computed(one) for one in self.watch.tensors_in(out)):
+            place = place_of_frame()
             self.evaluated.setdefault((place.file, place.line) if place else (), (place, type(module).__name__))
 
     def cleared(self, optimizer, params, grads, place) -> None:
         """Remember what zero_grad set to None."""
-        self.cleared_params = {id(param): place for param, grad in zip(params, grads) if grad is None}
+        self.set_to_none.clear()
+        for param, grad in zip(params, grads):
+            if grad is None:
+                self.set_to_none[param] = place
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Forget what has a gradient again."""
-        self.cleared_params.pop(id(tensor), None)
+        self.set_to_none.pop(tensor)
 
     def read_grad(self, tensor, grad, frame) -> None:
         """Note that a gradient which zero_grad set to None is read."""
-        if grad is None and id(tensor) in self.cleared_params:
-            place = place_of_frame(frame)
-            evidence = (f"zero_grad() at {said(self.cleared_params[id(tensor)])} set it to None.",)
-            self.session.add(rule("zero-grad-sets-none").found(place=place, evidence=evidence))
+        if grad is None and tensor in self.set_to_none:
+            seen = f"zero_grad() at {brief(self.set_to_none.get(tensor))} set it to None."
+            self.session.add(rule("zero-grad-sets-none").found(place_of_frame(frame), seen))
 
     def end(self, problem) -> None:
         """Note evaluations that were recorded for nothing."""
         for place, name in self.evaluated.values():
-            evidence = (f"{name} ran in eval() mode; its output requires grad, and no backward() followed.",)
-            self.session.add(rule("eval-records").found(place=place, evidence=evidence))
+            seen = f"{name} ran in eval() mode; its output requires grad, and no backward() followed."
+            self.session.add(rule("eval-records").found(place, seen))

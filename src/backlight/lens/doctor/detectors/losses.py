@@ -1,16 +1,17 @@
 """Losses that are computed of the wrong thing: probabilities for scores, columns against rows."""
 
 import ast
-import weakref
+from types import CodeType
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections import replace
-from backlight.lens.doctor.part import Part, said_at
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.places import brief_at, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, spot_of
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
-CHANCES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
+PROBABILITIES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
 KEPT_BY = {"reshape", "view", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "float", "to"}
 WRONG = {  # loss -> what its input must not be
     "cross_entropy": {"softmax", "sigmoid"},
@@ -23,64 +24,54 @@ MODULES = ("torch", "F", "functional", "nn.functional", "torch.nn.functional")  
 MEASURES = {"pow", "square", "abs", "abs_"}
 
 
-class Losses(Part):
+class Losses(Detector):
     """Follows what softmax and differences become."""
 
-    calls = frozenset({*CHANCES, *KEPT_BY, *WRONG, *MEASURES, "sub", "rsub"})
+    calls = frozenset({*PROBABILITIES, *KEPT_BY, *WRONG, *MEASURES, "sub", "rsub"})
 
-    def __init__(self, silent):
-        super().__init__(silent)
-        self.chances: dict[int, tuple] = {}  # tensors of probabilities -> (weak reference, op, code, lasti)
-        self.differences: dict[int, tuple] = {}
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.probabilities: WeakIdDict[tuple] = WeakIdDict()  # tensors of probabilities -> op, line
+        self.differences: WeakIdDict[tuple] = WeakIdDict()  # -> line, shapes of output, target, difference
 
     def called(self, call: Call) -> None:
         """Follow a call."""
-        name = self.silent.name
+        name = self.watch.name
         if not call.args or not self.engine.is_tensor(call.args[0]):
             return
         first = call.args[0]
-        if name in CHANCES and self.engine.is_tensor(call.out):
-            self._note(self.chances, call.out, (CHANCES[name], call.code, call.lasti))
-        elif name in KEPT_BY and id(first) in self.chances and self.engine.is_tensor(call.out):
-            known = self._of(self.chances, first)
+        if name in PROBABILITIES and self.engine.is_tensor(call.out):
+            self.probabilities[call.out] = PROBABILITIES[name], call.code, call.lasti
+        elif name in KEPT_BY and self.engine.is_tensor(call.out):
+            known = self.probabilities.get(first)
             if known is not None and call.out is not first:
-                self._note(self.chances, call.out, known)
+                self.probabilities[call.out] = known
         elif name in WRONG:
             self._look_at_loss(call, name, first)
         elif name in ("sub", "rsub") and len(call.args) > 1:
             self._look_at_difference(call)
         elif name in MEASURES:
-            known = self._of(self.differences, first)
+            known = self.differences.get(first)
             if known is not None:
                 self._report_broadcast(*known)
 
-    def _note(self, table: dict, tensor, what: tuple) -> None:
-        key = id(tensor)
-        table[key] = weakref.ref(tensor, lambda _: table.pop(key, None)), what
-
-    def _of(self, table: dict, tensor) -> tuple | None:
-        known = table.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else None
-
     def _look_at_loss(self, call: Call, loss: str, scores) -> None:
-        known = self._of(self.chances, scores)
-        if known is None or known[0] not in WRONG[loss] or not scores.requires_grad:
+        made, code, lasti = self.probabilities.get(scores, ("", None, 0))
+        if made not in WRONG[loss] or not scores.requires_grad:
             return
-        made, code, lasti = known
-        where = said_at(code, lasti)
         wanted = "log-probabilities" if loss == "nll_loss" else "probabilities"
         wanted = "scores (logits)" if "cross_entropy" in loss and loss != "binary_cross_entropy" else wanted
-        evidence = (
-            f"{loss} was given the output of {made} ({where}), of shape {tuple(scores.shape)}; it wants {wanted}.",
-        )
-        title = f"{loss} of what {made} returned"
-        cure = f"give {loss} the scores themselves: leave {made} out while training"
-        if loss == "nll_loss":
-            cure = "use log_softmax in place of softmax, or cross_entropy of the scores"
         spot = spot_of(call.code, call.lasti)
-        corrected = None if loss == "nll_loss" else _without(spot, made)
+        cure, corrected = f"give {loss} the scores themselves: leave {made} out while training", _without(spot, made)
+        if loss == "nll_loss":
+            cure, corrected = "use log_softmax in place of softmax, or cross_entropy of the scores", None
         found = rule("loss-of-probabilities").found(
-            place=spot.place, evidence=evidence, title=title, cure=cure, corrected=corrected
+            spot.place,
+            f"{loss} was given the output of {made} ({brief_at(code, lasti)}), of shape {tuple(scores.shape)}; it "
+            f"wants {wanted}.",
+            title=f"{loss} of what {made} returned",
+            cure=cure,
+            corrected=corrected,
         )
         self.session.add(found)
 
@@ -95,21 +86,21 @@ class Losses(Part):
         shapes = tuple(output.shape), tuple(target.shape)
         column, row = sorted(shapes, key=len, reverse=True)
         if len(column) == 2 and len(row) == 1 and column == (row[0], 1) and row[0] > 1 and not self._was_opened(output):
-            self._note(self.differences, call.out, (call.code, call.lasti, *shapes, tuple(call.out.shape)))
+            self.differences[call.out] = call.code, call.lasti, *shapes, tuple(call.out.shape)
 
     def _was_opened(self, tensor) -> bool:
         """Return whether the program made the column on purpose."""
-        info = self.silent.flow.known(tensor)
+        info = self.watch.flow.known(tensor)
         return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")
 
-    def _report_broadcast(self, code, lasti, output: tuple, target: tuple, result: tuple) -> None:
-        place = place_of(code, lasti)
-        evidence = (
+    def _report_broadcast(self, code: CodeType, lasti: int, output: tuple, target: tuple, result: tuple) -> None:
+        found = rule("loss-broadcasts").found(
+            place_of(code, lasti),
             f"The output has shape {output}, the target {target}; their difference has shape {result}: "
             f"{result[0]} × {result[1]} pairs instead of {output[0]}.",
+            cure="give both the same shape: output.squeeze(1), or target.unsqueeze(1)",
         )
-        cure = "give both the same shape: output.squeeze(1), or target.unsqueeze(1)"
-        self.session.add(rule("loss-broadcasts").found(place=place, evidence=evidence, cure=cure))
+        self.session.add(found)
 
 
 def _without(spot: Spot, made: str) -> str | None:

@@ -10,15 +10,18 @@ through `.data` itself are known.
 import weakref
 import zlib
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Kept, Run
 from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.part import Part, code_of, is_computed, is_wanting, root_nodes, said
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
+from backlight.lens.doctor.evidence import code_of, replaced
+from backlight.lens.doctor.places import brief, place_of, place_of_node
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
 UPDATED_UNSEEN = {"running_mean", "running_var"}  # written by the op that saves them, and not used in training
@@ -37,7 +40,6 @@ class Write:
 class Alias(NamedTuple):
     """What `.data` or detach() returned, or a view of it: of which tensor, where; whether a variable holds it."""
 
-    reference: weakref.ref
     base: weakref.ref
     how: str
     place: Place
@@ -54,17 +56,17 @@ class Print:
     first: float | None
 
 
-class MemoryWrites(Part):
+class MemoryWrites(Detector):
     """Knows who shares memory with whom, and compares saved tensors (see NOTE [Fingerprints])."""
 
-    def __init__(self, silent):
-        super().__init__(silent)
-        self.aliases: dict[int, Alias] = {}
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.aliases: WeakIdDict[Alias] = WeakIdDict()
         self.writes: dict[int, Write] = {}  # memory -> the last uncounted write
         self.exposed: dict[int, Place] = {}  # memory -> where NumPy got it
         self.prints: dict[int, list[Print]] = {}  # node -> of what it saved
         self.reported: set[int] = set()
-        self.last_write: tuple | None = None  # (memory, op, code, lasti)
+        self.last_write: tuple[int, str, CodeType, int] | None = None  # memory, op, line
 
     def called(self, call: Call) -> None:
         """Note new names of old memory, and what new nodes saved."""
@@ -73,50 +75,37 @@ class MemoryWrites(Part):
             if call.name in ("data", "detach") and len(args) == 1:
                 self._note_alias(call, args[0])
             elif call.name in ("numpy", "__array__"):
-                self._expose(args[0], place_of(call.code, call.lasti))
-            elif id(args[0]) in self.aliases:
-                self._look_at_write(call, args[0])
-                if self.engine.is_tensor(call.out) and call.out is not args[0]:
-                    self._follow_alias(args[0], call.out)
+                self.exposed[self.engine.memory_of(args[0])[0]] = place_of(call.code, call.lasti)
+            elif (known := self.aliases.get(args[0])) is not None:
+                self._look_at_write(call, args[0], known)
+                if self.engine.is_tensor(call.out) and call.out is not args[0] and not call.out.requires_grad:
+                    if self._share(args[0], call.out):
+                        self.aliases[call.out] = known
         if self.session.strict:
-            for out in self.silent.outs:
+            for out in self.watch.outs:
                 if is_computed(out):
                     self._take_prints(self.engine.node_of(out)[0])
 
-    def _note_alias(self, call: Call, base) -> None:
-        alias, how, place = call.out, call.name, place_of(call.code, call.lasti)
-        kept = stored_in(call.code, call.lasti) is not None
-        key, aliases = id(alias), self.aliases
-        known = aliases.get(id(base))
-        if known is not None and known.reference() is base:  # an alias of an alias
+    def _note_alias(self, call: Call, base: Any) -> None:
+        how, known = call.name, self.aliases.get(base)
+        if known is not None:  # an alias of an alias
             base, how = known.base(), "data" if "data" in (how, known.how) else how
         if base is not None:
-            aliases[key] = Alias(
-                weakref.ref(alias, lambda _: aliases.pop(key, None)), weakref.ref(base), how, place, kept
-            )
-
-    def _follow_alias(self, alias, view) -> None:
-        known = self.aliases[id(alias)]
-        if known.reference() is alias and not view.requires_grad and self._share(alias, view):
-            key, aliases = id(view), self.aliases
-            aliases[key] = known._replace(reference=weakref.ref(view, lambda _: aliases.pop(key, None)))
+            kept = stored_in(call.code, call.lasti) is not None
+            self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call.code, call.lasti), kept)
 
     def _share(self, one, other) -> bool:
         return self.engine.memory_of(one)[0] == self.engine.memory_of(other)[0]
-
-    def _expose(self, tensor, place: Place) -> None:
-        self.exposed[self.engine.memory_of(tensor)[0]] = place
 
     def wrote(self, tensor, name, code, lasti) -> None:
         """Note which memory was written to last; the call that did it comes next."""
         if self.aliases:
             self.last_write = self.engine.memory_of(tensor)[0], name, code, lasti
 
-    def _look_at_write(self, call: Call, alias) -> None:
+    def _look_at_write(self, call: Call, alias: Any, known: Alias) -> None:
         """Note a write through an alias."""
-        known = self.aliases[id(alias)]
         base = known.base()
-        if known.reference() is not alias or base is None or not self._share(base, alias):
+        if base is None or not self._share(base, alias):
             return
         memory = self.engine.memory_of(alias)[0]
         if self.last_write is None or self.last_write[0] != memory or self.last_write[2:] != (call.code, call.lasti):
@@ -124,7 +113,7 @@ class MemoryWrites(Part):
         name, place, self.last_write = self.last_write[1], place_of(call.code, call.lasti), None
         if known.how == "data":
             self.writes[memory] = Write(name, place, self._now())
-        elif is_wanting(base) and self.engine.module.is_grad_enabled() and known.kept:
+        elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:
             self._report_detached(base, name, known.place, place)
 
     def _now(self) -> int:
@@ -134,33 +123,24 @@ class MemoryWrites(Part):
             node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
         return sequence_of(node)
 
-    def _report_detached(self, base, op: str, made: Place, place: Place) -> None:
-        name = self.silent.flow.name_of(base)
-        evidence = (
-            f"detach() of {name} at {said(made)} shares its memory; {op} at {said(place)} wrote to it.",
-            f"{name} requires grad and holds the new values now.",
-        )
-        text = code_of(made)
-        corrected = text.replace(".detach()", ".detach().clone()") if text.count(".detach()") == 1 else None
+    def _report_detached(self, base: Any, op: str, made: Place, place: Place) -> None:
+        name = self.watch.flow.name_of(base)
         found = rule("detached-shares-memory").found(
-            place=place, evidence=evidence, corrected=corrected, corrected_at=made
+            place,
+            f"detach() of {name} at {brief(made)} shares its memory; {op} at {brief(place)} wrote to it.",
+            f"{name} requires grad and holds the new values now.",
+            corrected=replaced(code_of(made), ".detach()", ".detach().clone()"),
+            corrected_at=made,
         )
         self.session.add(found)
 
-    def _take_prints(self, node) -> None:
+    def _take_prints(self, node: Any) -> None:
         """Take the checksums of what the new nodes behind one saved."""
-        stack = [node]
-        while stack:
-            node = stack.pop()
-            if node is None or not node.next_functions:
-                continue
-            key = self.engine.key_of(node)
-            if key in self.prints:
-                continue
-            self.prints[key] = [one for kept in self.engine.saved_by(node) if (one := self._print(kept)) is not None]
-            stack += [inner for inner, _ in node.next_functions]
-        while len(self.prints) > MOST_PRINTS:
-            del self.prints[next(iter(self.prints))]
+        key_of = self.engine.key_of
+        for new in nodes_behind([node], until=lambda one: not one.next_functions or key_of(one) in self.prints):
+            prints = [self._print(kept) for kept in self.engine.saved_by(new)]
+            self.prints[key_of(new)] = [one for one in prints if one is not None]
+        keep_newest(self.prints, MOST_PRINTS)
 
     def _print(self, kept: Kept) -> Print | None:
         if kept.tensor is None or kept.name in UPDATED_UNSEEN:
@@ -175,14 +155,9 @@ class MemoryWrites(Part):
         """Compare what the graph of a backward saved, if there is anything to compare."""
         if not self.prints and not self.writes:
             return
-        seen, stack = set(), root_nodes(run)
-        while stack:
-            node = stack.pop()
-            if node is None or node in seen or not node.next_functions:
-                continue
-            seen.add(node)
-            self._compare(node)
-            stack += [inner for inner, _ in node.next_functions]
+        for node in nodes_behind(root_nodes(run)):
+            if node.next_functions:
+                self._compare(node)
 
     def freed(self, run, node) -> None:
         """Forget what a node dropped."""
@@ -219,31 +194,22 @@ class MemoryWrites(Part):
         if memory in self.reported:
             return
         self.reported.add(memory)
-        line = self.engine.line_of(node)
-        saved = "" if line is None else f" at {line.file.rpartition('/')[2]}:{line.line}"
+        made = place_of_node(self.engine, node)
+        saved = "" if made is None else f" at {brief(made)}"
         evidence = [f"{node.name()} saved {kept.name}, of shape {tuple(kept.tensor.shape)}{saved}."]
         if known is not None:
             values = self.values(kept.tensor)
             now = float(values.flat[0].real) if known.first is not None else None
             first = "" if now is None or now == known.first else f": its first element was {known.first:g}, is {now:g}"
             evidence.append(f"Its values have changed since{first}; its version, {known.version}, has not.")
-        write = self.writes.get(memory)
+        write, exposed = self.writes.get(memory), self.exposed.get(memory)
         if write is not None and sequence_of(node) < write.after:
-            evidence.append(f"{write.op} at {said(write.place)} wrote through .data, which counts no version.")
-            found = rule("data-write-to-saved").found(place=write.place, evidence=tuple(evidence))
-        else:
-            place = self.exposed.get(memory)
-            if place is not None:
-                evidence.append(f"NumPy got this memory at {said(place)}.")
-            elif line is not None:
-                place = Place(*line)
-            found = rule("array-write-to-saved").found(place=place, evidence=tuple(evidence))
-        self.session.add(found)
-
-
-def sequence_of(node) -> int:
-    """Return a node's sequence number: a later node has a greater one."""
-    return node._sequence_nr() if hasattr(node, "_sequence_nr") else node.sequence
+            evidence.append(f"{write.op} at {brief(write.place)} wrote through .data, which counts no version.")
+            self.session.add(rule("data-write-to-saved").found(write.place, *evidence))
+            return
+        if exposed is not None:
+            evidence.append(f"NumPy got this memory at {brief(exposed)}.")
+        self.session.add(rule("array-write-to-saved").found(exposed or made, *evidence))
 
 
 def _checksum(values: np.ndarray) -> int:

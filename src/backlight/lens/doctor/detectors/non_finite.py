@@ -7,17 +7,20 @@ it was recorded and nothing ever made finite numbers of it; an infinity, if a ba
 it got into `.grad`. What comes after the first is a consequence and is not reported.
 """
 
-import weakref
 from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
 
 import numpy as np
 
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.evidence import path_from, short
+from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
 GIVEN = {"masked_fill", "full", "full_like", "fill", "new_full", "where", "empty", "empty_like", "new_empty", "pad"}
@@ -26,6 +29,7 @@ VIEWS = {"view", "reshape", "transpose", "permute", "getitem", "squeeze", "unsqu
 VIEWS |= {"expand", "contiguous", "chunk", "split", "unbind", "narrow", "select", "requires_grad_", "mT", "view_as"}
 RISKY = {"sqrt", "rsqrt", "log", "log2", "log10", "log1p", "div", "reciprocal", "pow", "norm", "vector_norm"}
 RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcsin"}
+MOST_ORIGINS, MOST_RISKS = 100, 10_000
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class NonFiniteOrigin:
 
     kind: str
     name: str
-    code: object
+    code: CodeType
     lasti: int
     evidence: str
     cause: Cause
@@ -64,12 +68,12 @@ class NonFiniteGradient:
     then: list[str] = field(default_factory=list)
 
 
-class NonFinite(Part):
+class NonFinite(Detector):
     """Follows NaN and infinity (see NOTE [Which NaN is reported])."""
 
-    def __init__(self, silent):
-        super().__init__(silent)
-        self.non_finite: dict[int, tuple] = {}  # non-finite tensors -> (weak reference, origin or None)
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.non_finite: WeakIdDict[tuple[NonFiniteOrigin | None, str]] = WeakIdDict()  # tensors -> origin, kind
         self.origins: list[NonFiniteOrigin] = []
         self.risks: dict[int, str] = {}  # nodes -> what was risky about their inputs
         self.bad_gradient: NonFiniteGradient | None = None
@@ -78,17 +82,17 @@ class NonFinite(Part):
 
     def called(self, call: Call) -> None:
         """Look at what an op returns."""
-        name = self.silent.name
+        name = self.watch.name
         if name in LOOKS or call.name in LOOKS:
             self._handle(call)
             return
-        outs = [one for one in self.silent.outs if one.is_floating_point()]
+        outs = [one for one in self.watch.outs if one.is_floating_point()]
         if not outs or (name in VIEWS and not self.non_finite):
             return
         if name in RISKY:
             self._note_risk(call, name, outs[0])
-        inputs = self.silent.inputs
-        bad_inputs = [known for one in inputs if (known := self._known(one)) is not None]
+        inputs = self.watch.inputs
+        bad_inputs = [known for one in inputs if (known := self.non_finite.get(one)) is not None]
         bad = [(one, kind) for one in outs if (kind := self._kind(one)) is not None]
         if not bad:
             for known in bad_inputs:
@@ -97,17 +101,17 @@ class NonFinite(Part):
             return
         inputs = [one for one in inputs if all(one is not out for out in outs)] or inputs
         for out, kind in bad:
-            self._note(out, self._new_origin(call, name, kind, inputs, bad_inputs, out))
+            self.non_finite[out] = self._new_origin(call, name, kind, inputs, bad_inputs, out), kind
 
     def _handle(self, call: Call) -> None:
         """A program that looks for NaN knows of it."""
-        for one in self.silent.inputs:
-            known = self._known(one)
-            if known is not None and known[0] is not None and not call.name.startswith("__"):
-                known[0].handled = True
+        for one in self.watch.inputs:
+            origin, _ = self.non_finite.get(one, (None, None))
+            if origin is not None and not call.name.startswith("__"):
+                origin.handled = True
 
     def _new_origin(
-        self, call: Call, name: str, kind: str, inputs: list, bad_inputs: list, out
+        self, call: Call, name: str, kind: str, inputs: list, bad_inputs: list, out: Any
     ) -> NonFiniteOrigin | None:
         """Return what made a tensor NaN or infinite; None if that was given, not made."""
         origins = [one[0] for one in bad_inputs if one[0] is not None]
@@ -119,22 +123,13 @@ class NonFinite(Part):
             return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
         cause = cause_of(name, values, kind.lower(), out=self.values(out))
-        what = f"{name} at {said_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
+        what = f"{name} at {brief_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
         origin.recorded = out.requires_grad
         self.origins.append(origin)
-        del self.origins[:-100]
+        del self.origins[:-MOST_ORIGINS]
         return origin
-
-    def _note(self, tensor, origin: NonFiniteOrigin | None) -> None:
-        key, non_finite = id(tensor), self.non_finite
-        kind = self._kind(tensor)
-        non_finite[key] = weakref.ref(tensor, lambda _: non_finite.pop(key, None)), (origin, kind)
-
-    def _known(self, tensor) -> tuple | None:
-        known = self.non_finite.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else None
 
     def _kind(self, tensor) -> str | None:
         """Return "NaN" or "inf" if a tensor holds one, NaN first; None if all is finite."""
@@ -152,8 +147,7 @@ class NonFinite(Part):
         seen = cause_of(name, values, "slope", out=result).seen
         if seen:
             self.risks[self.engine.key_of(out.grad_fn)] = seen
-            if len(self.risks) > 10_000:
-                del self.risks[next(iter(self.risks))]
+            keep_newest(self.risks, MOST_RISKS)
 
     def going_back(self, tensor, keep, place) -> None:
         """Report a backward that starts from NaN or infinity."""
@@ -161,26 +155,23 @@ class NonFinite(Part):
         if kind is None:
             return
         self.root_is_finite = False
-        known = self._known(tensor)
-        origin = None if known is None else known[0]
-        if origin is None or self.reported:
-            return
-        self.reported = True
-        self._report_origin(origin, f"The loss at {said(place)} is {kind}.")
+        origin, _ = self.non_finite.get(tensor, (None, kind))
+        if origin is not None and not self.reported:
+            self.reported = True
+            self._report_origin(origin, f"The loss at {brief(place)} is {kind}.")
 
     def _report_origin(self, origin: NonFiniteOrigin, *more: str) -> None:
         origin.handled = True
         first = origin.parent if origin.parent is not None else origin
-        evidence = [first.evidence] + ([origin.evidence] if origin is not first else []) + list(more)
-        name = "nan-in-forward" if origin.kind == "NaN" else "infinite-loss"
-        path = way("loss", f"{origin.name} at {said_at(origin.code, origin.lasti)}")
-        found = rule(name).found(
-            place=place_of(first.code, first.lasti),
-            evidence=tuple(evidence),
+        found = rule("nan-in-forward" if origin.kind == "NaN" else "infinite-loss").found(
+            place_of(first.code, first.lasti),
+            first.evidence,
+            *([origin.evidence] if origin is not first else []),
+            *more,
             title=f"{first.name} made {first.kind} out of finite numbers",
             cause=first.cause.cause,
             cure=first.cause.cure,
-            path=path if more else (),
+            path=path_from("loss", f"{origin.name} at {brief_at(origin.code, origin.lasti)}") if more else (),
         )
         self.session.add(found)
 
@@ -198,8 +189,8 @@ class NonFinite(Part):
         if self.bad_gradient is None and self._worst(grad_outputs) is None:
             self.bad_gradient = self._note_gradient(node, made, grad_outputs, grad_inputs)
         elif self.bad_gradient is not None and made == "NaN" and not self.bad_gradient.then:
-            line = self.engine.line_of(node)
-            where = "" if line is None else f" at {line.file.rpartition('/')[2]}:{line.line}"
+            place = place_of_node(self.engine, node)
+            where = "" if place is None else f" at {brief(place)}"
             self.bad_gradient.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
 
     def _worst(self, gradients) -> str | None:
@@ -207,13 +198,12 @@ class NonFinite(Part):
         return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
 
     def _note_gradient(self, node, kind: str, grad_outputs, grad_inputs) -> NonFiniteGradient:
-        line = self.engine.line_of(node)
-        place = None if line is None else Place(*line)
+        place = place_of_node(self.engine, node)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
         chosen_away = _zero_where_bad(arrived, outgoing)
         cause = cause_of(op_name_of(node.name()), (), "slope", chosen_away)
-        where = "" if place is None else f" (made at {said(place)})"
+        where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
             evidence.append(
@@ -232,19 +222,16 @@ class NonFinite(Part):
         if kind is None:
             return
         self.reported = True
-        bad_gradient, name = self.bad_gradient, self.silent.flow.name_of(tensor)
-        evidence = (
+        bad_gradient, name = self.bad_gradient, self.watch.flow.name_of(tensor)
+        found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
+            bad_gradient.place or place_of(run.code, run.lasti),
             *bad_gradient.evidence,
             *bad_gradient.then,
             f"{name}.grad has {_count(self.values(arrived), kind)}.",
-        )
-        found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
-            place=bad_gradient.place or place_of(run.code, run.lasti),
-            evidence=evidence,
             title=f"the gradient of {name} is {kind}: it comes from {bad_gradient.node}",
             cause=bad_gradient.cause.cause,
             cure=bad_gradient.cause.cure,
-            path=way("loss", bad_gradient.node, name),
+            path=path_from("loss", bad_gradient.node, name),
         )
         self.session.add(found)
 

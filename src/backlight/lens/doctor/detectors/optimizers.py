@@ -1,26 +1,27 @@
 """Optimisers that change nothing of what matters: replaced parameters, ties that do not hold."""
 
-import sys
 import weakref
+from types import CodeType
 
-from backlight.lens.doctor.part import Part, code_of, name_in, said
-from backlight.lens.doctor.places import place_of, place_of_frame
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.evidence import code_of, name_in, name_of
+from backlight.lens.doctor.places import brief, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
 
 
-class Optimisers(Part):
+class Optimisers(Detector):
     """Compares what optimisers hold with what has gradients."""
 
     calls = frozenset({"data", "data="})
 
-    def __init__(self, silent):
-        super().__init__(silent)
-        self.replaced: dict[
-            int, tuple
-        ] = {}  # a new parameter -> (weak references: its own, the old ones'; name, place)
-        self.gone: dict[int, weakref.ref] = {}  # parameters that were replaced
-        self.memories: dict[tuple, dict] = {}  # (address, shape) -> leaves that got a gradient in this run
-        self.ties: dict[int, tuple] = {}  # a tensor whose .data was set -> place
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.replaced: WeakIdDict[tuple] = WeakIdDict()  # a new parameter -> (weak references of the old, name, place)
+        self.gone: WeakIdDict[None] = WeakIdDict()  # parameters that were replaced
+        self.memories: dict[tuple, WeakIdDict[None]] = {}  # (run, address, shape) -> leaves that got a gradient
+        self.ties: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # a tensor whose .data was set -> line
 
     def assigned(self, module, name, new, old, frame) -> None:
         """Remember which parameters took the place of which."""
@@ -31,33 +32,28 @@ class Optimisers(Part):
         before = dict(old.named_parameters()) if isinstance(old, kind) else {"": old}
         after = dict(new.named_parameters()) if isinstance(new, kind) else {"": new}
         olds = [weakref.ref(one) for one in before.values()]
-        self.gone.update((id(one), weakref.ref(one)) for one in before.values())
+        for one in before.values():
+            self.gone[one] = None
         held = {id(one) for one in before.values()}
         for inner, parameter in after.items():
             if self.engine.is_tensor(parameter) and id(parameter) not in held:
                 named = ".".join(filter(None, (name_in(frame, module), name, inner)))
-                self.replaced[id(parameter)] = weakref.ref(parameter), olds, named, place
-
-    def is_gone(self, tensor) -> bool:
-        """Return whether a parameter was replaced by another."""
-        known = self.gone.get(id(tensor))
-        return known is not None and known() is tensor
+                self.replaced[parameter] = olds, named, place
 
     def stepped(self, optimizer, params, grads, place) -> None:
         """Report a step that left replaced parameters behind."""
-        for members in self.left_behind(optimizer, params):
-            self._report_replaced(optimizer, members, place)
+        for members in self.left_behind(params):
+            self._report_replaced(name_of(optimizer), members, place)
 
-    def left_behind(self, optimizer, params: list) -> list[list[tuple]]:
-        """Return new parameters that have a gradient and no optimiser, whose predecessors this one holds, by line."""
+    def left_behind(self, params: list) -> list[list[tuple[str, Place, bool]]]:
+        """Return new parameters that have a gradient and no optimiser, whose predecessors are in `params`, by line."""
         if not self.replaced:
             return []
         held = {id(param) for param in params}
-        anywhere = self.silent.optimised()
+        anywhere = self.watch.optimised()
         groups: dict[tuple, list] = {}
-        for reference, olds, name, where in list(self.replaced.values()):
-            new = reference()
-            if new is None or new.grad is None or id(new) in anywhere:
+        for new, (olds, name, where) in self.replaced.items():
+            if new.grad is None or id(new) in anywhere:
                 continue
             left = [old for one in olds if (old := one()) is not None and id(old) in held and old.grad is None]
             if left:
@@ -65,29 +61,27 @@ class Optimisers(Part):
                 groups.setdefault((where.file, where.line), []).append((name, where, fits))
         return list(groups.values())
 
-    def _report_replaced(self, optimizer, members: list[tuple], place) -> None:
-        held = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
+    def _report_replaced(self, held: str, members: list[tuple[str, Place, bool]], place: Place | None) -> None:
         names, where = ", ".join(name for name, _, _ in members), members[0][1]
-        one = len(members) == 1
-        evidence = (
-            f"{names} {'was' if one else 'were'} replaced at {said(where)}; {held} still holds what was there before.",
-            f"At {said(place)} the new {names} {'has a gradient and is' if one else 'have gradients and are'} in no "
-            f"optimiser: no step changes {'it' if one else 'them'}.",
-        )
-        title = f"{held} holds the {names} that {'was' if one else 'were'} replaced at {said(where)}"
-        cure = f"make {held} after {said(where)}"
+        was, has, it = ("was", "has a gradient and is", "it")
+        if len(members) > 1:
+            was, has, it = ("were", "have gradients and are", "them")
+        cure = f", or give it the new parameters: {held}.add_param_group(...)"
         if all(fits for _, _, fits in members):
-            cure += ", or write the new values into the old parameter: under no_grad(), parameter.copy_(...)"
-        else:
-            cure += f", or give it the new parameters: {held}.add_param_group(...)"
-        found = rule("optimizer-holds-replaced").found(place=where, evidence=evidence, title=title, cure=cure)
+            cure = ", or write the new values into the old parameter: under no_grad(), parameter.copy_(...)"
+        found = rule("optimizer-holds-replaced").found(
+            where,
+            f"{names} {was} replaced at {brief(where)}; {held} still holds what was there before.",
+            f"At {brief(place)} the new {names} {has} in no optimiser: no step changes {it}.",
+            title=f"{held} holds the {names} that {was} replaced at {brief(where)}",
+            cure=f"make {held} after {brief(where)}{cure}",
+        )
         self.session.add(found)
 
     def called(self, call) -> None:
         """Note where `.data` of a tensor was set."""
         if call.name == "data=" or (call.name == "data" and len(call.args) == 2):
-            tensor = call.args[0]
-            self.ties[id(tensor)] = weakref.ref(tensor), call.code, call.lasti
+            self.ties[call.args[0]] = call.code, call.lasti
 
     def ended(self, run) -> None:
         """Forget the run's leaves; another may be going on around it, over the same memory (checkpoint)."""
@@ -99,28 +93,21 @@ class Optimisers(Part):
             return
         memory = self.engine.memory_of(tensor)[0]  # of the tensor itself: its values may be a copy
         key = run.number, memory, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
-        leaves = self.memories.setdefault(key, {})
-        leaves[id(tensor)] = weakref.ref(tensor)
+        leaves = self.memories.setdefault(key, WeakIdDict())
+        leaves[tensor] = None
         if len(leaves) == 2:
-            tensors = [one() for one in leaves.values()]
-            if tensors[0] is not None and tensors[1] is not None and tensors[0] is not tensors[1]:
-                self._report_tie(tensors)
+            self._report_tie(leaves.alive())
 
     def _report_tie(self, tensors: list) -> None:
-        flow = self.silent.flow
-        names = [flow.name_of(one) for one in tensors]
-        known = next((self.ties[id(one)] for one in tensors if id(one) in self.ties), None)
-        place = None
-        if known is not None:
-            from_code, lasti = known[1:]
-            place = place_of(from_code, lasti)
-        evidence = (
-            f"{names[0]} and {names[1]} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
+        first, second = (self.watch.flow.name_of(one) for one in tensors)
+        line = next((line for one in tensors if (line := self.ties.get(one)) is not None), None)
+        place = None if line is None else place_of(*line)
+        text = "" if place is None else code_of(place)
+        found = rule("tied-through-data").found(
+            place,
+            f"{first} and {second} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
             "Each got a .grad of its own in one backward(): an optimiser moves the shared values twice, each time "
             "by one half of the gradient.",
+            corrected=text.replace(".data", "") if text.count(".data") == 2 and " = " in text else None,
         )
-        corrected = None
-        text = "" if place is None else code_of(place)
-        if text.count(".data") == 2 and " = " in text:
-            corrected = text.replace(".data", "")
-        self.session.add(rule("tied-through-data").found(place=place, evidence=evidence, corrected=corrected))
+        self.session.add(found)

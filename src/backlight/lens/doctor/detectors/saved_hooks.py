@@ -2,14 +2,18 @@
 
 import sys
 import weakref
+from collections.abc import Callable
 from functools import wraps
+from types import FrameType
+from typing import Any, NamedTuple
 
-from backlight.lens.doctor.part import Part, said
-from backlight.lens.doctor.places import is_users, place_of_frame
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.places import brief, is_users, place_of_frame
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.records.record import Place
 
 
-class SavedHooks(Part):
+class SavedHooks(Detector):
     """Compares what unpack hooks return with what was packed."""
 
     def begin(self) -> None:
@@ -19,76 +23,51 @@ class SavedHooks(Part):
         if hooks is not None:
             self.session.patch(hooks, "__init__", self._watched_hooks)
         if hasattr(graph, "allow_mutation_on_saved_tensors"):
-            self.session.patch(graph, "allow_mutation_on_saved_tensors", self._watched_allowing)
+            self.watch.after(graph, "allow_mutation_on_saved_tensors", self._allowed)
 
-    def _watched_hooks(self, engines_own):
-        part = self
-
-        @wraps(engines_own)
+    def _watched_hooks(self, original: Callable) -> Callable:
+        @wraps(original)
         def construct(hooks, pack_hook, unpack_hook):
             if not is_users(getattr(getattr(unpack_hook, "__code__", None), "co_filename", "<frozen")):
-                engines_own(hooks, pack_hook, unpack_hook)
+                original(hooks, pack_hook, unpack_hook)
                 return
             place = place_of_frame(sys._getframe(1))
-            engines_own(hooks, _Packing(pack_hook), _Unpacking(part, unpack_hook, place))
+            detector = weakref.ref(self)
+
+            def pack(tensor):
+                return _Packed(pack_hook(tensor), _kind(tensor))
+
+            def unpack(packed: _Packed):
+                found = unpack_hook(packed.value)
+                here = detector()
+                if here is not None and here.engine.is_tensor(found):
+                    here.compare(packed.kind, _kind(found), place)
+                return found
+
+            original(hooks, pack, unpack)
 
         return construct
 
-    def _watched_allowing(self, engines_own):
-        part = self
+    def _allowed(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        self.session.add(rule("mutation-allowed").found(place_of_frame(frame)))
 
-        @wraps(engines_own)
-        def allow_mutation_on_saved_tensors(*args, **kwargs):
-            if not part.silent.busy:
-                place = place_of_frame(sys._getframe(1))
-                part.session.add(rule("mutation-allowed").found(place=place))
-            return engines_own(*args, **kwargs)
-
-        return allow_mutation_on_saved_tensors
-
-    def compare(self, packed: tuple, unpacked: tuple, place) -> None:
+    def compare(self, packed: tuple, unpacked: tuple, place: Place | None) -> None:
         """Report a tensor of another shape or dtype than was packed."""
-        if packed == unpacked:
-            return
-        evidence = (
-            f"Packed: shape {packed[0]}, {packed[1]}; unpacked by the hooks of {said(place)}: shape {unpacked[0]}, "
-            f"{unpacked[1]}.",
-        )
-        self.session.add(rule("unpack-changed-tensor").found(place=place, evidence=evidence))
+        if packed != unpacked:
+            found = rule("unpack-changed-tensor").found(
+                place,
+                f"Packed: shape {packed[0]}, {packed[1]}; unpacked by the hooks of {brief(place)}: "
+                f"shape {unpacked[0]}, {unpacked[1]}.",
+            )
+            self.session.add(found)
 
 
-class _Packed:
+class _Packed(NamedTuple):
     """What a pack hook returned, with the shape and dtype of what it was given."""
 
-    __slots__ = ("kind", "value")
-
-    def __init__(self, value, kind: tuple):
-        self.value, self.kind = value, kind
+    value: Any
+    kind: tuple
 
 
-class _Packing:
-    """A pack hook whose result remembers what was packed."""
-
-    def __init__(self, hook):
-        self.hook = hook
-
-    def __call__(self, tensor):
-        return _Packed(self.hook(tensor), _kind(tensor))
-
-
-class _Unpacking:
-    """An unpack hook whose result is compared with what was packed."""
-
-    def __init__(self, part: SavedHooks, hook, place):
-        self.part, self.hook, self.place = weakref.ref(part), hook, place
-
-    def __call__(self, packed: _Packed):
-        found = self.hook(packed.value)
-        part = self.part()
-        if part is not None and part.engine.is_tensor(found):
-            part.compare(packed.kind, _kind(found), self.place)
-        return found
-
-
-def _kind(tensor) -> tuple:
+def _kind(tensor: Any) -> tuple:
     return tuple(tensor.shape), str(tensor.dtype)

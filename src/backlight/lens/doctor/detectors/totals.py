@@ -11,12 +11,14 @@ import linecache
 import re
 import weakref
 from dataclasses import dataclass, field
+from itertools import islice
+from types import CodeType
+from typing import Any
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detectors.memory_writes import sequence_of
-from backlight.lens.doctor.part import Part, code_of, is_computed
+from backlight.lens.doctor.detector import Detector, is_computed, nodes_behind, sequence_of
+from backlight.lens.doctor.evidence import code_of, counted
 from backlight.lens.doctor.places import place_of
-from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
@@ -30,22 +32,22 @@ class Total:
     """A sum that one line adds to."""
 
     reference: weakref.ref
-    code: object
+    code: CodeType
     lasti: int
     added: int = 1
     nodes: int = 0
-    numbers: set = field(default_factory=set)  # sequence numbers of its additions
+    numbers: set[int] = field(default_factory=set)  # sequence numbers of its additions
     reached: bool = False
     recurrent: bool = False
 
 
-class Totals(Part):
+class Totals(Detector):
     """Follows sums (see NOTE [Which sums are kept for nothing])."""
 
     calls = frozenset({"add"})
 
-    def __init__(self, silent):
-        super().__init__(silent)
+    def __init__(self, watch):
+        super().__init__(watch)
         self.totals: dict[tuple, Total] = {}
 
     def called(self, call: Call) -> None:
@@ -60,15 +62,10 @@ class Totals(Part):
         if total is not None and (first is total.reference() or second is total.reference()):
             if not total.reached and not total.recurrent:
                 self._add(total, out, second if first is total.reference() else first)
-        elif not self._is_number(first) and not self._is_number(second):
-            return
-        else:
+        elif not all(self.engine.is_tensor(one) and one.requires_grad for one in (first, second)):
             self.totals[key] = Total(weakref.ref(out), call.code, call.lasti, numbers={sequence_of(out.grad_fn)})
 
-    def _is_number(self, value) -> bool:
-        return not self.engine.is_tensor(value) or not value.requires_grad
-
-    def _add(self, total: Total, out, summand) -> None:
+    def _add(self, total: Total, out: Any, summand: Any) -> None:
         total.reference = weakref.ref(out)
         total.added += 1
         if len(total.numbers) < REMEMBERED:
@@ -76,18 +73,13 @@ class Totals(Part):
         if total.added == ENOUGH and self.engine.is_tensor(summand) and summand.requires_grad:
             total.nodes, total.recurrent = self._look_behind(summand, total.numbers)
 
-    def _look_behind(self, summand, numbers: set) -> tuple[int, bool]:
+    def _look_behind(self, summand: Any, numbers: set[int]) -> tuple[int, bool]:
         """Return how many nodes a summand's graph has, and whether the sum so far is among them."""
-        seen, stack = set(), [self.engine.node_of(summand)[0]]
-        while stack and len(seen) < DEEP:
-            node = stack.pop()
-            if node is None or node in seen:
-                continue
-            seen.add(node)
+        count = 0
+        for count, node in enumerate(islice(nodes_behind([self.engine.node_of(summand)[0]]), DEEP), 1):
             if node.next_functions and sequence_of(node) in numbers:
-                return len(seen), True
-            stack += [inner for inner, _ in node.next_functions]
-        return len(seen), False
+                return count, True
+        return count, False
 
     def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
         """Note that a sum is differentiated."""
@@ -104,20 +96,17 @@ class Totals(Part):
                 continue
             place = place_of(total.code, total.lasti)
             nodes = counted(total.nodes, "node")
-            evidence = (
+            title, cure, line, corrected, kept = None, None, None, None, _listed(place)
+            if kept is not None:
+                title = f"{kept} keeps the graph of every iteration alive"
+                cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
+                line, corrected = _appending(place, kept)
+            found = rule("total-loss-keeps-graphs").found(
+                place,
                 f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
                 f"Each summand brings {nodes} with what they saved: all {total.added} are still alive."
                 if total.reference() is not None
                 else f"Each summand brought {nodes}, which lived as long as the sum.",
-            )
-            title, cure, kept = None, None, _listed(place)
-            line, corrected = _appending(place, kept) if kept is not None else (None, None)
-            if kept is not None:
-                title = f"{kept} keeps the graph of every iteration alive"
-                cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
-            found = rule("total-loss-keeps-graphs").found(
-                place=place,
-                evidence=evidence,
                 title=title,
                 cure=cure,
                 corrected=corrected or _detached(place),
@@ -142,7 +131,7 @@ def _appending(place: Place, kept: str) -> tuple[Place | None, str | None]:
     return Place(place.file, number, place.function, text), wanted.sub(rf"{kept}.append(\1.item())", text)
 
 
-def _detached(place) -> str | None:
+def _detached(place: Place) -> str | None:
     """Return `total += loss.item()` for `total += loss`; what stands before it on the line stays."""
     text = code_of(place)
     _, sign, value = text.rpartition("+=")

@@ -5,16 +5,17 @@ A dead layer's outputs were all zero in each of many steps, from the first to th
 grew at least tenfold from one backward to the next, several times in a row, to something that no healthy training has.
 """
 
-import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.part import Part, short
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 LONG, FEW = 20, 8
 GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
@@ -27,27 +28,19 @@ class Layer:
     module: str
     calls: int = 0
     dead: bool = True
-    shape: tuple = ()
+    shape: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class Growth:
-    """A leaf's gradient norms: the last one, and those of the run of growth that goes on."""
-
-    reference: weakref.ref
-    norms: list[float] = field(default_factory=list)
-
-
-class Trends(Part):
+class Trends(Detector):
     """Follows activations and norms over steps (see NOTE [How long is long])."""
 
     calls = frozenset({"relu"})
 
-    def __init__(self, silent):
-        super().__init__(silent)
+    def __init__(self, watch):
+        super().__init__(watch)
         self.layers: dict[tuple, Layer] = {}
         self.paths: list[str] = []
-        self.growths: dict[int, Growth] = {}
+        self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
         self.reported = False
 
     def entered(self, module, path) -> None:
@@ -77,32 +70,25 @@ class Trends(Part):
         values = None if self.reported else self.values(arrived)
         if values is None:
             return
-        key = id(tensor)
-        growth = self.growths.get(key)
-        if growth is None or growth.reference() is not tensor:
-            growth = self.growths[key] = Growth(weakref.ref(tensor))
         with silent_floats():
             norm = abs(np.vdot(values, values)) ** 0.5
-        norms = growth.norms
-        growth.norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
-        if len(growth.norms) > IN_A_ROW and norm > HUGE:
-            self._report_growth(run, tensor, growth.norms)
-
-    def _report_growth(self, run: Run, tensor, norms: list[float]) -> None:
-        self.reported = True
-        name = self.silent.flow.name_of(tensor)
-        listed = " → ".join(short(norm) for norm in norms[-5:])
-        evidence = (f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}.",)
-        found = rule("exploding-gradient").found(place=place_of(run.code, run.lasti), evidence=evidence)
-        self.session.add(found)
+        norms = self.norms.get(tensor)
+        self.norms[tensor] = norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
+        if len(norms) > IN_A_ROW and norm > HUGE:
+            self.reported = True
+            name = self.watch.flow.name_of(tensor)
+            listed = " → ".join(short(one) for one in norms[-5:])
+            seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
+            self.session.add(rule("exploding-gradient").found(place_of(run.code, run.lasti), seen))
 
     def end(self, problem) -> None:
         """Report dead layers."""
         for (code, lasti, path), layer in self.layers.items():
             if layer.dead and layer.calls >= LONG:
                 name = f"relu of {path}" if path else "relu"
-                evidence = (
+                found = rule("dead-relu").found(
+                    place_of(code, lasti),
                     f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
                     f"{layer.shape}. No gradient passes it.",
                 )
-                self.session.add(rule("dead-relu").found(place=place_of(code, lasti), evidence=evidence))
+                self.session.add(found)

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors import graph_errors
-from backlight.lens.doctor.errors.messages import rule_of_error
 from backlight.lens.doctor.errors.readings import made_from_leaf
-from backlight.lens.doctor.errors.scene import Scene, shown
+from backlight.lens.doctor.errors.scene import Scene
 from backlight.lens.doctor.errors.unrecorded import without_graph
+from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.repairs import repair
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule, rule_of_message
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import spot_of_traceback
 from backlight.lens.finding import Finding
@@ -19,18 +19,16 @@ from backlight.lens.finding import Finding
 def diagnose(problem: BaseException, session: Session) -> Finding | None:
     """Return what an exception is the sign of; None for one that the doctor does not know."""
     scene = Scene(problem, spot_of_traceback(problem.__traceback__), session)
-    name = rule_of_error(str(problem)) or hooks_refused(scene)
+    name = rule_of_message(str(problem), error=True) or hooks_refused(scene)
     if name is None:
         return None
-    return SPECIAL.get(name, lambda scene: plain(name, scene))(scene)
+    return SPECIAL[name](scene) if name in SPECIAL else plain(name, scene)
 
 
 def plain(name: str, scene: Scene, *evidence: str) -> Finding:
     """Return the finding of a rule that its message and its line alone are enough for."""
-    failed = scene.failure()
-    spot = scene.spot if failed is None else graph_errors.spot_of_run(failed[1].run, scene)
-    place = None if spot is None else spot.place
-    return RULES[name].found(place=place, evidence=(scene.said, *evidence), corrected=repair(name, scene.spot))
+    known = rule(name)
+    return known.found(scene.place_of_backward, scene.message, *evidence, corrected=repair(name, scene.spot))
 
 
 def hooks_refused(scene: Scene) -> str | None:
@@ -42,9 +40,7 @@ def hooks_refused(scene: Scene) -> str | None:
 
 def non_scalar(scene: Scene) -> Finding:
     """BL201: say the shape."""
-    found = scene.local("self", "tensors", "outputs")
-    tensor = found[0] if isinstance(found, (tuple, list)) and found else found
-    shape = getattr(tensor, "shape", None)
+    shape = getattr(scene.local("self", "tensors", "outputs"), "shape", None)
     return plain("BL201", scene, *(() if shape is None else (f"its shape is {list(shape)}",)))
 
 
@@ -73,10 +69,9 @@ def non_leaf_to_optimise(scene: Scene) -> Finding:
     made = None if tensor is None else made_from_leaf(scene.session, tensor)
     if made is None:
         return plain("BL701", scene)
-    seen = f"the tensor was made at {shown(made.place)}"
     corrected = corrections.requires_grad_last(made)
-    return RULES["BL701"].found(
-        place=scene.place, evidence=(scene.said, seen), corrected=corrected, corrected_at=made.place
+    return scene.found(
+        "BL701", f"the tensor was made at {shown(made.place)}", corrected=corrected, corrected_at=made.place
     )
 
 

@@ -3,15 +3,17 @@
 import ast
 import math
 import re
-from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.errors.scene import Scene, shown
+from backlight.lens.doctor.detector import nodes_behind, root_nodes, sequence_of
+from backlight.lens.doctor.errors.scene import Scene
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
-from backlight.lens.doctor.places import is_users
-from backlight.lens.doctor.rule_index import RULES
-from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
+from backlight.lens.doctor.places import place_of_node, shown
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.source import Spot, assignment_to, spelled
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
@@ -23,27 +25,24 @@ MANY = 200_000  # nodes that are looked at
 
 def freed(scene: Scene) -> Finding:
     """A graph is walked, or its saved tensors read, after it was freed: BL203 to BL206."""
-    failed = scene.failure()
-    if failed is None:
-        name = "BL205" if scene.spot is not None and reads_saved(scene.spot.expression) else "BL203"
-        return RULES[name].found(place=scene.place, evidence=(scene.said,))
-    history, failure = failed
+    if scene.failure is None:
+        return scene.found("BL205" if scene.spot is not None and reads_saved(scene.spot.expression) else "BL203")
+    history, failure = scene.failure
+    here = scene.place_of_backward
     node, earlier = _freed_before(history, failure)
-    here = spot_of_run(failure.run, scene)
-    evidence = [scene.said]
-    if node is not None:
-        evidence.append(
-            f"{node.name()}, made at {shown(place_of_node(history.engine, node))}, has nothing saved any more"
-        )
+    if node is None:
+        return rule("BL203").found(here, scene.message)
+    made = shown(place_of_node(history.engine, node))
+    evidence = [scene.message, f"{node.name()}, made at {made}, has nothing saved any more"]
     if earlier is None:
-        return RULES["BL203"].found(place=here.place, evidence=tuple(evidence))
+        return rule("BL203").found(here, *evidence)
     evidence.append(f"backward() at {shown(earlier.spot.place)} freed it")
     name = _which(history.engine, failure, earlier)
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
-    return RULES[name].found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
+    return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
 
 
-def _freed_before(history: History, failure: Failure) -> tuple:
+def _freed_before(history: History, failure: Failure) -> tuple[Any, PastRun | None]:
     """Return the node that a backward stopped at, and the earlier backward that freed it."""
     for node in stopped_at(history.engine, failure.run, "second time"):
         earlier = history.freed_by.get(history.engine.key_of(node))
@@ -64,7 +63,7 @@ def _which(engine: Engine, failure: Failure, earlier: PastRun) -> str:
     return "BL206" if (earlier.code, earlier.lasti) == (run.code, run.lasti) else "BL204"
 
 
-def _keep_or_detach(name: str, engine: Engine, node, earlier: PastRun) -> tuple[str | None, Place | None]:
+def _keep_or_detach(name: str, engine: Engine, node: Any, earlier: PastRun) -> tuple[str | None, Place | None]:
     """Return a corrected line and where it stands: the first backward, or the line that carries a state over."""
     if name != "BL206":
         return corrections.with_keyword(earlier.spot, "retain_graph", "True"), earlier.spot.place
@@ -73,7 +72,7 @@ def _keep_or_detach(name: str, engine: Engine, node, earlier: PastRun) -> tuple[
     return (None, None) if statement is None else (statement[1], statement[0].place)
 
 
-def _carrying(file: str, line: int):
+def _carrying(file: str, line: int) -> tuple[Spot, str] | None:
     """`h = cell(x, h)` → `h = cell(x, h.detach())`."""
     spot = assignment_to(None, file, line)
     if spot is None:
@@ -100,23 +99,21 @@ def _may_be_none(tree: ast.Module, name: str) -> bool:
 
 def modified(scene: Scene) -> Finding:
     """A saved tensor was written to: BL304, or BL305 if an optimiser's step did it."""
-    failed = scene.failure()
-    if failed is None:
-        return RULES["BL304"].found(place=scene.place, evidence=(scene.said,))
-    history, failure = failed
-    node = next(stopped_at(history.engine, failure.run, "modified by an inplace"), None)
+    if scene.failure is None:
+        return scene.found("BL304")
+    history, failure = scene.failure
+    node = next(iter(stopped_at(history.engine, failure.run, "modified by an inplace")), None)
     evidence = [_versions(str(scene.problem))]
     if node is not None:
         evidence.append(f"{node.name()}, made at {shown(place_of_node(history.engine, node))}, saved it")
     writes = _writes(history, str(scene.problem))
     evidence += [f"{write.name} at {shown(write.spot.place)} wrote to it" for write in writes[:3]]
-    here = spot_of_run(failure.run, scene)
-    if writes and all(_is_step(write) for write in writes):
-        return RULES["BL305"].found(place=here.place, evidence=tuple(evidence))
+    by_step = bool(writes) and all(corrections.method_of(write.spot, "step") is not None for write in writes)
     corrected = where = None
-    if len(writes) == 1 and not writes[0].view:
+    if not by_step and len(writes) == 1 and not writes[0].view:
         corrected, where = corrections.out_of_place(writes[0].spot), writes[0].spot.place
-    return RULES["BL304"].found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
+    name = "BL305" if by_step else "BL304"
+    return rule(name).found(scene.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
 
 
 def _versions(text: str) -> str:
@@ -151,32 +148,11 @@ def _at_one_line(writes: list[PastWrite], now: int) -> list[PastWrite]:
     return next(iter(lines.values())) if len(lines) == 1 else []
 
 
-def _is_step(write: PastWrite) -> bool:
-    """Return whether a write happened in `optimizer.step()`."""
-    return corrections.method_of(write.spot, "step") is not None
-
-
-def stopped_at(engine: Engine, run, said: str) -> Iterator:
-    """Give the nodes of a run that can no longer show what they saved, for a reason; the last made first."""
-    seen, stack, nodes = set(), [node for node, _ in run.roots], []
-    while stack and len(seen) < MANY:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        stack += [inner for inner, _ in node.next_functions]
-        if any(kept.problem is not None and said in kept.problem for kept in engine.saved_by(node)):
-            nodes.append(node)
-    return iter(sorted(nodes, key=lambda node: node._sequence_nr(), reverse=True))
-
-
-def spot_of_run(run: Run, scene: Scene) -> Spot:
-    """Return where the user called a backward: the line that an exception passed, if a library called it for them."""
-    called = spot_of(run.code, run.lasti)
-    return called if is_users(called.file) or scene.spot is None else scene.spot
-
-
-def place_of_node(engine: Engine, node) -> Place | None:
-    """Return the user's line that made a node."""
-    line = engine.line_of(node)
-    return None if line is None else Place(*line)
+def stopped_at(engine: Engine, run: Run, said: str) -> list:
+    """Return the nodes of a run that can no longer show what they saved, for a reason; the last made first."""
+    nodes = [
+        node
+        for node in islice(nodes_behind(root_nodes(run)), MANY)
+        if any(kept.problem is not None and said in kept.problem for kept in engine.saved_by(node))
+    ]
+    return sorted(nodes, key=sequence_of, reverse=True)

@@ -1,26 +1,28 @@
 """Warnings of the engine: what `.grad` was read of, and where the leaf got lost."""
 
 import ast
+from typing import Any
 
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.errors.scene import first_sentence, shown
+from backlight.lens.doctor.errors.scene import first_sentence
 from backlight.lens.doctor.history import History
+from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.repairs import repair
-from backlight.lens.doctor.rule_index import RULES
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, assignment_to, spelled
 from backlight.lens.finding import Finding
 
 
-def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding | None:
+def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) -> Finding | None:
     """Return what a warning is the sign of; None where another finding says it better."""
-    if rule == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
+    if name == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
     said = f"UserWarning: {first_sentence(text)}"
-    if rule == "BL101" and spot is not None:
+    if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
-    return RULES[rule].found(place=place, evidence=(said,), corrected=repair(rule, spot))
+    return rule(name).found(place, said, corrected=repair(name, spot))
 
 
 COPIES = ("tensor", "as_tensor")
@@ -32,15 +34,15 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     tensor = None if read is None else spot.value(read)
     made = None if tensor is None else maker(session, tensor, spelled(read))
     if made is None:
-        return RULES["BL101"].found(place=spot.place, evidence=(said,))
-    seen = (said, f"{spelled(read)} was made at {shown(made.place)}")
+        return rule("BL101").found(spot.place, said)
+    seen = f"{spelled(read)} was made at {shown(made.place)}"
     if corrections.rebinds(made.statement) and of_leaf(session, tensor):
-        rule, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
+        name, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
     elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
-        rule, corrected = "BL102", corrections.requires_grad_last(made)
+        name, corrected = "BL102", corrections.requires_grad_last(made)
     else:
-        rule, corrected = "BL101", _retaining(session, made, spelled(read))
-    return RULES[rule].found(place=spot.place, evidence=seen, corrected=corrected, corrected_at=made.place)
+        name, corrected = "BL101", _retaining(session, made, spelled(read))
+    return rule(name).found(spot.place, said, seen, corrected=corrected, corrected_at=made.place)
 
 
 def owner_of_grad(spot: Spot) -> ast.expr | None:
@@ -53,7 +55,7 @@ def owner_of_grad(spot: Spot) -> ast.expr | None:
     return node if node is not None and spelled(node) is not None else None
 
 
-def maker(session: Session, tensor, name: str | None) -> Spot | None:
+def maker(session: Session, tensor: Any, name: str | None) -> Spot | None:
     """Return the assignment that made a tensor."""
     for engine in session.engines:
         if engine.is_tensor(tensor) and tensor.grad_fn is not None:
@@ -62,13 +64,13 @@ def maker(session: Session, tensor, name: str | None) -> Spot | None:
     return None
 
 
-def of_leaf(session: Session, tensor) -> bool:
+def of_leaf(session: Session, tensor: Any) -> bool:
     """Return whether a tensor was computed from a leaf directly."""
     nodes = [inner for inner, _ in tensor.grad_fn.next_functions if inner is not None]
     return bool(nodes) and any(engine.is_leaf_node(nodes[0]) for engine in session.engines)
 
 
-def made_from_leaf(session: Session, tensor) -> Spot | None:
+def made_from_leaf(session: Session, tensor: Any) -> Spot | None:
     """Return the assignment that made a tensor of a leaf which has no name."""
     made = maker(session, tensor, None)
     if made is None or not any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
@@ -78,9 +80,6 @@ def made_from_leaf(session: Session, tensor) -> Spot | None:
 
 def _retaining(session: Session, made: Spot, name: str) -> str | None:
     """`c = a * 3` → `c = a * 3; c.retain_grad()`, if a backward has run since."""
-    ran = any(detector.runs for detector in session.detectors if isinstance(detector, History))
-    return (
-        f"{made.text(made.statement)}; {name}.retain_grad()"
-        if ran and corrections.alone(made, made.statement)
-        else None
-    )
+    ran = any(history.runs for history in session.each(History))
+    alone = corrections.alone(made, made.statement)
+    return f"{made.text(made.statement)}; {name}.retain_grad()" if ran and alone else None

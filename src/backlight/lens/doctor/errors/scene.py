@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
+from typing import Any
 
 from backlight.lens.doctor.history import Failure, History
+from backlight.lens.doctor.places import is_users
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
-from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.source import Spot, spot_of
+from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
 LONGEST = 300  # characters of a message that are shown
@@ -32,9 +37,32 @@ class Scene:
         return None if self.spot is None else self.spot.place
 
     @property
-    def said(self) -> str:
+    def place_of_backward(self) -> Place | None:
+        """Where the user called the backward that failed; the user's line if a library called it, or none failed."""
+        if self.failure is None:
+            return self.place
+        run = self.failure[1].run
+        called = spot_of(run.code, run.lasti)
+        return called.place if is_users(called.file) or self.spot is None else self.place
+
+    @property
+    def message(self) -> str:
         """The exception's kind and the first sentence of its text."""
         return f"{type(self.problem).__name__}: {first_sentence(str(self.problem))}"
+
+    def found(
+        self,
+        name: str,
+        *evidence: str,
+        cause: str | None = None,
+        corrected: str | None = None,
+        corrected_at: Place | None = None,
+    ) -> Finding:
+        """Return the finding of a rule, at the user's line; its first evidence is the exception's message."""
+        known = rule(name)
+        return known.found(
+            self.place, self.message, *evidence, cause=cause, corrected=corrected, corrected_at=corrected_at
+        )
 
     def frames(self) -> Iterator[FrameType]:
         """Give the frames that the exception passed, the innermost first."""
@@ -44,27 +72,25 @@ class Scene:
             trace = trace.tb_next
         return reversed(frames)
 
-    def local(self, *names: str):
-        """Return what a variable of the engine's own frames held, the innermost first; None if there is none."""
+    def local(self, *names: str) -> Any:
+        """Return what a variable of the engine's own frames held, the innermost first; None if there is none.
+
+        Of a list or tuple it is the first element.
+        """
         for frame in self.frames():
             if self.spot is not None and frame is self.spot.frame:
                 return None
             for name in names:
-                if frame.f_locals.get(name) is not None:
-                    return frame.f_locals[name]
+                found = frame.f_locals.get(name)
+                if found is not None:
+                    return found[0] if isinstance(found, (tuple, list)) and found else found
         return None
 
-    def histories(self) -> list[History]:
-        """Return what was watched, of each engine."""
-        return [one for one in self.session.detectors if isinstance(one, History)]
-
+    @cached_property
     def failure(self) -> tuple[History, Failure] | None:
-        """Return the backward that failed, with the history of its engine."""
-        for history in self.histories():
-            failure = history.failed_with(self.problem)
-            if failure is not None:
-                return history, failure
-        return None
+        """The backward that failed, with the history of its engine."""
+        failed = [(one, one.failed_with(self.problem)) for one in self.session.each(History)]
+        return next((pair for pair in failed if pair[1] is not None), None)
 
 
 def first_sentence(text: str) -> str:
@@ -73,10 +99,3 @@ def first_sentence(text: str) -> str:
     end = line.find(". ")
     short = line if end < 0 else line[: end + 1]
     return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
-
-
-def shown(place: Place | None) -> str:
-    """Return a line as evidence names it: `line 3, h = a * 1`."""
-    if place is None:
-        return "an unknown line"
-    return f"line {place.line}" + (f": {place.text}" if place.text else "")

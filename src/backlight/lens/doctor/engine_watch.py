@@ -1,0 +1,229 @@
+"""One engine under the doctor: its events, and those of optimisers, modules and `.grad`, passed on to all detectors.
+
+NOTE [One watcher, many detectors]
+Detectors build on one another (most on `Flow`, which knows what each tensor was computed from), so they are called in
+the order of `DETECTORS`. Each event goes to the detectors that override it; events are ignored while a detector reads
+values itself. A detector gets only the calls that it names (`Detector.calls`); the tensors of a call are collected once
+for all. A detector that fails gets no more events: it must not stop the user's program.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from backlight.dispatch.observers import Call, Watcher
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.accumulation import Accumulation
+from backlight.lens.doctor.detectors.cut_off import CutOff
+from backlight.lens.doctor.detectors.dead_training import DeadTraining
+from backlight.lens.doctor.detectors.empty_steps import EmptySteps
+from backlight.lens.doctor.detectors.grad_modes import GradModes
+from backlight.lens.doctor.detectors.legal import Legal
+from backlight.lens.doctor.detectors.losses import Losses
+from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
+from backlight.lens.doctor.detectors.module_slips import ModuleSlips
+from backlight.lens.doctor.detectors.non_finite import NonFinite
+from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.rebinding import Rebinding
+from backlight.lens.doctor.detectors.rebuilt import Rebuilt
+from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
+from backlight.lens.doctor.detectors.second_order import Gradients
+from backlight.lens.doctor.detectors.totals import Totals
+from backlight.lens.doctor.detectors.trends import Trends
+from backlight.lens.doctor.flow import Flow
+from backlight.lens.doctor.history import History
+from backlight.lens.doctor.origins import Origins
+from backlight.lens.doctor.patches import Patches
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.engines import Engine
+
+DETECTORS: tuple[type[Detector], ...] = (
+    *(History, Origins, Gradients, Legal, Flow),
+    *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
+    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining),
+)
+NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
+EVENTS = tuple(
+    name for name in {**vars(Watcher), **vars(Detector)} if not name.startswith("_") and name not in NO_EVENTS
+)
+DEPTH = 3  # how deep tensors may lie in lists and dicts
+WRAPPED = "is_functorch_wrapped_tensor"
+READS_ONLY = {"grad", "__repr__", "__format__", "__len__", "__hash__"}  # calls that few detectors want
+IN_PLACE_OPERATORS = {"iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "truediv": "div"}
+
+
+class EngineWatch(Watcher):
+    """See NOTE [One watcher, many detectors].
+
+    Args:
+        session: gets the findings.
+        engine: what is watched.
+
+    Attributes:
+        name, inputs, outs: of the current call: its plain name, its tensors.
+        stepping: how many optimisers' steps run, one inside the other.
+        failed: the names of detectors that made a mistake of their own, and what it was.
+    """
+
+    def __init__(self, session, engine: Engine):
+        self.session = session
+        self.engine = engine
+        self.thread = threading.get_ident()
+        self.busy = False  # whether a detector runs
+        self.stepping = 0
+        self.name, self.inputs, self.outs = "", [], []
+        self.optimisers: WeakIdDict[None] = WeakIdDict()
+        self.patches = Patches(self)
+        self.failed: dict[str, Exception] = {}
+        kinds = [kind for kind in DETECTORS if session.notes or not kind.only_notes]
+        self.detectors: dict[type[Detector], Any] = {kind: kind(self) for kind in kinds}
+        self.listeners = {
+            event: [getattr(one, event) for one in self.detectors.values() if _overrides(one, event)]
+            for event in EVENTS
+        }
+        calls = self.listeners.pop("called")
+        self.listeners["called"] = [one for one in calls if not one.__self__.every_call]
+        self.listeners["every_call"] = [one for one in calls if one.__self__.every_call]
+        self._of_name: dict[str, tuple] = {}  # a call's name -> who wants it
+        self._tensor = engine.module.Tensor
+        self._recording = engine.module.is_grad_enabled
+        self._is_wrapped = getattr(getattr(getattr(engine.module, "_C", None), "_functorch", None), WRAPPED, None)
+        for event in vars(Watcher):
+            if self.listeners.get(event) and event != "called":
+                setattr(self, event, self._passing_on(event))
+
+    @property
+    def flow(self) -> Flow:
+        """What each tensor was computed from."""
+        return self.detectors[Flow]
+
+    def _passing_on(self, event: str) -> Callable[..., None]:
+        listeners = self.listeners[event]
+
+        def pass_on(*args) -> None:
+            if not self.busy:
+                self._call_listeners(listeners, args)
+
+        return pass_on
+
+    def _call_listeners(self, listeners: list | tuple, args: tuple) -> None:
+        self.busy = True
+        try:
+            for listener in tuple(listeners):
+                try:
+                    listener(*args)
+                except Exception as problem:
+                    self._give_up(listener.__self__, problem)
+        finally:
+            self.busy = False
+
+    def _give_up(self, detector: Detector, problem: Exception) -> None:
+        self.failed[type(detector).__name__] = problem
+        self._of_name.clear()
+        for listeners in self.listeners.values():
+            listeners[:] = [one for one in listeners if one.__self__ is not detector]
+
+    def called(self, call: Call) -> None:
+        """Pass a call to the listeners that want it; to most nothing of what an optimiser computes in its step."""
+        if self.busy:
+            return
+        self._call_listeners(self.listeners["every_call"], (call,))
+        if call.name in READS_ONLY or (self.stepping and not self._recording()):
+            return
+        self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
+        if call.kwargs:
+            self.inputs += self.tensors_in(call.kwargs)
+        known = self._of_name.get(call.name)
+        if known is None:
+            plain = call.name.strip("_")
+            plain = IN_PLACE_OPERATORS.get(plain, plain)
+            known = self._of_name[call.name] = plain, self._who_wants({call.name, plain})
+        self.name = known[0]
+        self._call_listeners(known[1], (call,))
+        self.inputs, self.outs = [], []
+
+    def _who_wants(self, names: set[str]) -> tuple:
+        return tuple(
+            one for one in self.listeners["called"] if one.__self__.calls is None or names & one.__self__.calls
+        )
+
+    def tensors_in(self, value: Any, depth: int = DEPTH) -> list:
+        """Return the plain tensors in a value: itself, or in lists, tuples and dicts."""
+        if isinstance(value, self._tensor):
+            return [value] if self.is_plain(value) else []
+        if depth == 0 or not isinstance(value, (list, tuple, dict)):
+            return []
+        found = []
+        for one in value.values() if isinstance(value, dict) else value:
+            if isinstance(one, self._tensor):
+                if self.is_plain(one):
+                    found.append(one)
+            elif isinstance(one, (list, tuple, dict)):
+                found += self.tensors_in(one, depth - 1)
+        return found
+
+    def is_plain(self, tensor: Any) -> bool:
+        """Return whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
+        if self.flow.known(tensor) is not None:
+            return True
+        if any(getattr(tensor, kind, False) for kind in ("is_nested", "is_meta", "is_quantized", "is_sparse")):
+            return False
+        if self._is_wrapped is not None and self._is_wrapped(tensor):
+            return False
+        return not type(tensor).__name__.startswith("Uninitialized")
+
+    def notify(self, event: str, *args) -> None:
+        """Pass one of the detectors' own events on, unless it comes from another thread or from a detector."""
+        if not self.busy and threading.get_ident() == self.thread:
+            self._call_listeners(self.listeners[event], args)
+
+    def after(self, owner: Any, name: str, listener: Callable) -> None:
+        """Call a detector's `listener(frame, out, args, kwargs)` after each call of a function, until the end.
+
+        `frame` is the caller's, `out` what the function returned, the others what it was called with.
+        """
+
+        def stand_in(original: Callable) -> Callable:
+            @wraps(original)
+            def patched(*args, **kwargs):
+                out = original(*args, **kwargs)
+                if not self.busy:
+                    self._call_listeners((listener,), (sys._getframe(1), out, args, kwargs))
+                return out
+
+            return patched
+
+        self.session.patch(owner, name, stand_in)
+
+    def know(self, optimizer: Any) -> None:
+        """Remember an optimiser, without keeping it alive."""
+        if optimizer not in self.optimisers:
+            self.optimisers[optimizer] = None
+
+    def optimised(self) -> dict[int, Any]:
+        """Return the parameters of the optimisers that the program made or used and still has, by their ids."""
+        groups = [group for one in self.optimisers.alive() for group in one.param_groups]
+        return {id(param): param for group in groups for param in group["params"]}
+
+    def begin(self) -> None:
+        """Patch optimisers, `.grad` and backward(), and let the detectors begin."""
+        self.patches.begin()
+        for detector in self.detectors.values():
+            detector.begin()
+
+    def end(self, problem: BaseException | None) -> None:
+        """Let the detectors look at what is left."""
+        self.busy = True
+        self.patches.end()
+        for kind, detector in self.detectors.items():
+            if not {kind.__name__, Flow.__name__} & set(self.failed):
+                try:
+                    detector.end(problem)
+                except Exception as failure:
+                    self.failed[kind.__name__] = failure
+
+
+def _overrides(detector: Detector, event: str) -> bool:
+    return getattr(type(detector), event, None) not in (None, getattr(Detector, event, None))
