@@ -3,9 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from backlight.training.dead_units import Forwards, NonFinite
-from backlight.training.grad_norms import square_of
-from backlight.training.gradient_flow import Flow, FlowMeter, layers_of
+from backlight.training.gradient_flow import Flow, FlowMeter, Forwards, NonFinite, layers_of, square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
 

@@ -11,14 +11,20 @@ from backlight.ops.loss.cross_entropy import cross_entropy
 from backlight.optim import Optimizer
 from backlight.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from backlight.tensor.generators import Generator, manual_seed
-from backlight.training.config import config_of
-from backlight.training.evaluation import Best, evaluate, evaluate_weights, save_weights
-from backlight.training.images import Batches, Images, held_out, images_of
-from backlight.training.networks import network
+from backlight.training.components import network, optimizer_of, schedule_of
+from backlight.training.config import ENDING, TrainingConfig, config_of
+from backlight.training.images import (
+    Batches,
+    Best,
+    Images,
+    evaluate,
+    evaluate_weights,
+    held_out,
+    images_of,
+    save_weights,
+)
 from backlight.training.recorder import Recorder
 from backlight.training.run_folder import BEST, RunFolder, jsonable
-from backlight.training.schedules import optimizer_of, schedule_of
-from backlight.training.settings import ENDING, TrainingConfig
 
 MAY_CHANGE = {"out", "epochs", "record_every", "checkpoint_every", "patience"}  # when a run is resumed
 

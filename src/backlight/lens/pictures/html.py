@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from backlight.lens.pictures.garbage import gc_paused
+from backlight.lens.pictures.boxes import gc_paused
 from backlight.lens.pictures.picture import Picture, picture_of
-from backlight.lens.pictures.render.tree import tree
+from backlight.lens.pictures.text import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
 from backlight.report.content_policy import policy_element

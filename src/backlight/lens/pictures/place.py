@@ -15,8 +15,7 @@ from bisect import insort
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from backlight.lens.pictures.boxes import Group, Link, Picture
-from backlight.lens.pictures.garbage import gc_paused
+from backlight.lens.pictures.boxes import Group, Link, Picture, gc_paused
 from backlight.lens.records.nodes import LEAF
 
 GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from backlight.lens.engines import Engine
-from backlight.lens.pictures.marks import label_of
+from backlight.lens.pictures.labels import label_of
 from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
 from backlight.lens.records.record import Record
 from backlight.lens.records.summaries import dtype_name, shape_of, summary_of

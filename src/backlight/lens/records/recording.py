@@ -14,8 +14,7 @@ from backlight.engine.provenance import PACKAGE, frame_of
 from backlight.lens.answers.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Options, Spot
-from backlight.lens.records.finishing import finish, place_at
-from backlight.lens.records.names import Naming
+from backlight.lens.records.names import Naming, finish, place_at
 from backlight.lens.records.nodes import Node, Place, Write
 from backlight.lens.records.record import Record
 from backlight.lens.records.runs import RunRecording

@@ -1,4 +1,10 @@
-"""A node's equations, forward and backward, from what a record knows of it."""
+"""A node's equations, forward and backward, from what a record knows of it.
+
+NOTE [Worked out]
+What PyTorch's own backward computes on its way, in a backward that is recorded itself, no watcher sees: of x³ the
+derivative is 3 · x², and only the product is passed on. Where a result is one of a few plain ops and its inputs are
+known, small ones, the replay works it out, and says so.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,13 +12,11 @@ from functools import cache
 import numpy as np
 
 from backlight.lens.records.nodes import Edge, Node, Step, Summary
-from backlight.lens.replays.arithmetic import Arithmetic
 from backlight.lens.replays.blocks import Block
+from backlight.lens.replays.expressions import Arithmetic, Writer
 from backlight.lens.replays.filled import Filled, Given, filled
 from backlight.lens.replays.formulas import Expression, Formula, Prose, read
-from backlight.lens.replays.wording import brief, brief_array, drawn, equals, given_of, word_of
-from backlight.lens.replays.worked_out import is_unknown, worked_out
-from backlight.lens.replays.written import Writer
+from backlight.lens.replays.wording import brief, brief_array, drawn, equals, given_of, is_written_out, word_of
 
 # PyTorch's names of what a node saved, as formulas have them
 SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}
@@ -188,3 +192,42 @@ def _lines(head: str, found: Filled, named: str = "") -> list[str]:
 def _side_by_side(head: str, lines: list[str]) -> list[str]:
     """Put lines behind a beginning."""
     return [f"{head if not number else ' ' * len(head)}{line}" for number, line in enumerate(lines)]
+
+
+PLAIN = {
+    "Add": "input + alpha · other",
+    "Cos": "cos(input)",
+    "Div": "input / other",
+    "Exp": "exp(input)",
+    "Mul": "input · other",
+    "Neg": "−input",
+    "Pow": "input^exponent",
+    "Reciprocal": "1 / input",
+    "Sin": "sin(input)",
+    "Sqrt": "√input",
+    "Sub": "input − alpha · other",
+    "Tanh": "tanh(input)",
+}
+EXPRESSIONS = {stem: read(text).expression for stem, text in PLAIN.items()}
+FLOATS = ("float32", "float64")
+
+
+def is_unknown(node: Node) -> bool:
+    """Return whether nothing but the shape was recorded of a node's one result."""
+    return len(node.outputs) == 1 and node.outputs[0].values is None and node.outputs[0].nans is None
+
+
+def worked_out(node: Node, stem: str, values: Mapping[str, Given]) -> Summary | None:
+    """Return what a node computed (see NOTE [Worked out]); None where that is unknown."""
+    shown = node.outputs[0]
+    if stem not in EXPRESSIONS or shown.dtype not in FLOATS:
+        return None
+    known = {name: given.array for name, given in values.items() if given.array is not None}
+    try:
+        found = np.asarray(Arithmetic(known).of(EXPRESSIONS[stem]), shown.dtype)
+    except Prose:
+        return None
+    if found.shape != tuple(shown.shape) or not np.isfinite(found).all():
+        return None
+    made = Summary(shown.shape, shown.dtype, values=found.tolist())
+    return made if is_written_out(made) else None

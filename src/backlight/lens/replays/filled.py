@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from backlight.lens.replays.arithmetic import Arithmetic
 from backlight.lens.replays.blocks import (
     any_shortened,
     array_block,
@@ -25,8 +24,8 @@ from backlight.lens.replays.blocks import (
     number_text,
     shape_text,
 )
+from backlight.lens.replays.expressions import Arithmetic, ShapeWriter, Writer, names_in
 from backlight.lens.replays.formulas import Formula, Joined, Name, Prose
-from backlight.lens.replays.written import ShapeWriter, Writer, names_in
 
 DIGITS = (4, 6, 9)
 WIDEST = 100  # characters that an expression may take
