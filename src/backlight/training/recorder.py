@@ -22,7 +22,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError, ValueProblem
 from backlight.tensor.generators import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
-from backlight.training.pages.report import report
+from backlight.training.report import report
 from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_atomically
 from backlight.training.scheduled import Scheduled
 from backlight.training.step_meter import StepMeter

@@ -5,7 +5,7 @@ NOTE [A run folder]
     metrics.jsonl                       a line for each recorded step and for each evaluation
     checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
     best.safetensors                    the weights of the best epoch, where images were held out to tell
-    report.html                         the page (see training/pages/report.py)
+    report.html                         the page (see training/report.py)
 Files are written under a temporary name and renamed; lines are appended one write each. A process that is
 killed leaves at most one line cut short, which is dropped when the run is taken up.
 """

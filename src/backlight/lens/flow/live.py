@@ -8,7 +8,7 @@ from typing import TextIO
 
 from backlight.adapters.rich_live import Line, can_show, shown_live
 from backlight.lens.flow.history import History
-from backlight.training.pages.sparklines import clock, number, sparkline
+from backlight.report.numbers import clock, number, sparkline
 from backlight.training.step_meter import said_of
 
 WINDOW = 32  # records that a sparkline shows

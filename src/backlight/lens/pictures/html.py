@@ -8,12 +8,10 @@ what is left out (lens/pictures/page/record.js). What a person wrote gets on the
 """
 
 import dataclasses
-import json
 import math
 from functools import cache
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 
 from backlight.lens.pictures.boxes import gc_paused
@@ -21,7 +19,7 @@ from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.text import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
-from backlight.report.content_policy import policy_element
+from backlight.report.page import TOKENS, data_script, filled, joined, json_island
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
@@ -44,7 +42,6 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "page",
 )
 STYLES = ("page", "replay")
-BEGIN = 'const data = JSON.parse(document.getElementById("data").textContent);'
 MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
 EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
@@ -84,13 +81,13 @@ def page_of(
         "replay": _replay(record, replay, tables),
         **tables.as_dict(),
     }
-    return Template(_read("page.html")).substitute(
+    return filled(
+        HERE / "page.html",
         title=escape(record.title or "graph"),
         versions=escape(" · ".join(f"{name} {version}" for name, version in record.versions.items())),
-        policy=policy_element(scripts=[script()], styles=[style()]),
-        style=style(),
-        script=script(),
-        data=island(data),
+        style=joined(TOKENS, *(HERE / f"{name}.css" for name in STYLES)),
+        script=data_script(*(HERE / f"{name}.js" for name in SCRIPTS)),
+        data=json_island(data),
         nothing="" if record.nodes else f'<p class="nothing">{NOTHING.capitalize()}.</p>\n',
         tree=escape(tree(picture, width=100, color=False)),
     )
@@ -106,30 +103,6 @@ def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
     if len(record.nodes) > MOST_REPLAYED and not opened:
         return {"left_out": len(record.nodes)}
     return {"open": opened, "steps": tables.plain(record.replay().steps)}
-
-
-def island(data) -> str:
-    """Return data as JSON that may stand inside HTML: no text in it can end the element that it stands in."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def script() -> str:
-    """Return the page's script: its files, one after another."""
-    files = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{BEGIN}\n{files}\n}})();\n'
-
-
-@cache
-def style() -> str:
-    """Return the page's style: its files, one after another."""
-    return "\n".join(_read(f"{name}.css") for name in STYLES)
-
-
-@cache
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 class Tables:

@@ -7,7 +7,7 @@ from functools import cache
 
 from backlight.lens.pictures.boxes import REPEAT, Box, Group
 from backlight.lens.records.nodes import LEAF, Summary
-from backlight.lens.sizes import size_text
+from backlight.report.numbers import size_text
 from backlight.report.text_width import width_of
 
 SIGNS = {

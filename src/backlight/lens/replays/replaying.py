@@ -25,7 +25,7 @@ from backlight.lens.replays.wording import (
     sum_text,
     word_of,
 )
-from backlight.lens.sizes import size_text
+from backlight.report.numbers import size_text
 
 # PyTorch's names of what a node keeps, in words
 KEPT = {
