@@ -19,16 +19,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import InputError, ValueProblem
+from backlight.errors import InputError
 from backlight.tensor.generators import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.report import report
 from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_atomically
 from backlight.training.scheduled import Scheduled
-from backlight.training.step_meter import StepMeter
+from backlight.training.step_meter import StepMeter, StepRecorder, check_count, check_existing, described
 
 
-class Recorder:
+class Recorder(StepRecorder):
     """Record a training loop: losses, metrics, throughput and gradients; checkpoints; a page with curves.
 
     Two lines in a loop of your own suffice:
@@ -76,14 +76,15 @@ class Recorder:
         keep: int = 2,
         existing: str = "refuse",
     ):
-        _check(every=every, checkpoint_every=checkpoint_every, keep=keep)
-        if existing not in ("refuse", "resume", "replace"):
-            raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
+        super().__init__(every)
+        if checkpoint_every is not None:
+            check_count("checkpoint_every", checkpoint_every)
+        check_count("keep", keep)
+        check_existing(existing)
         self.folder = RunFolder(folder)
         self.model, self.optimizer = model, optimizer
         self._scheduled = Scheduled(optimizer, scheduler)
-        self.every, self.checkpoint_every, self.keep = every, checkpoint_every, keep
-        self.steps = 0
+        self.checkpoint_every, self.keep = checkpoint_every, keep
         self.epoch = self.batch = 0  # the position in the data: `batch` batches of `epoch` were taken
         self._generators = [default_generator]
         self._epoch_began: list | None = None  # the generators' states then
@@ -93,7 +94,7 @@ class Recorder:
         self._stop = False
         self._handler = None
         self._resume(existing)
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
         self.folder.write_config(self._described(config or {}))
         self._restart_clock()
 
@@ -118,12 +119,12 @@ class Recorder:
         self._clock_steps += 1
         self._clock_samples = None if samples is None else (self._clock_samples or 0) + samples
         record, loss = None, _number(loss)
-        measured = self._meter.take(self.steps, loss)
-        if self._is_due(self.steps) or "first_not_finite" in measured:
+        measured = self._measured(loss)
+        if measured is not None:
             record = self._record(loss, metrics, measured)
             self.folder.append(record)
             self._restart_clock()
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
         if self._stop:
             self.checkpoint()
             raise KeyboardInterrupt
@@ -217,9 +218,6 @@ class Recorder:
 
     # --- what is written -------------------------------------------------------------------------------------------
 
-    def _is_due(self, step: int) -> bool:
-        return step == 1 or step % self.every == 0
-
     def _record(self, loss: float, metrics: dict, measured: dict) -> dict:
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         unit, done = "samples", self._clock_samples
@@ -236,17 +234,13 @@ class Recorder:
             **measured,
         }
 
-    def _seconds(self) -> float:
-        return self._before + time.perf_counter() - self._began
-
     def _restart_clock(self) -> None:
         self._clock, self._clock_steps, self._clock_samples = time.perf_counter(), 0, None
 
     def _described(self, config: dict) -> dict:
         return {
             **config,
-            "model": repr(self.model),
-            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            **described(self.model),
             "layers": {name: type(module).__name__ for name, module in self.model.named_modules() if name},
             "optimizer": repr(self.optimizer),
             "schedule": self._scheduled.name,
@@ -273,7 +267,6 @@ class Recorder:
 
     def _resume(self, existing: str) -> None:
         """Begin at nothing, or at the last checkpoint."""
-        self._began, self._before = time.perf_counter(), 0.0
         if self.folder.holds_a_run() and existing == "refuse":
             raise InputError(
                 f'{self.folder.path} holds a run already: pass existing="resume" to go on with it, '
@@ -337,10 +330,3 @@ def _generators_of(loader) -> list:
 def _number(value) -> float:
     """Return a number, or a tensor of one element, as a Python number."""
     return float(value.item() if isinstance(value, TensorState) else value)
-
-
-def _check(**numbers) -> None:
-    for name, value in numbers.items():
-        optional = name == "checkpoint_every" and value is None
-        if not optional and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueProblem(f"{name} must be a whole number, 1 or more, got {value!r}")
