@@ -12,6 +12,7 @@ from backlight.lens.answers.culprits import (
 )
 from backlight.lens.doctor.rule_index import RULES
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Summary
+from backlight.report.page import some_of
 
 CUT = {
     DETACHES: "returns a tensor without a graph",
@@ -184,8 +185,7 @@ def _ends(case: Case) -> list[str]:
     """Return the leaves that the loss does reach."""
     nodes = case.paths.record.nodes
     names = [nodes[one].name or "a leaf" for one in sorted(case.paths.reached) if not nodes[one].edges]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return [f"the leaves that it does reach: {', '.join(names[:5])}{more}"] if names else ["it reaches no leaf at all"]
+    return [f"the leaves that it does reach: {some_of(names)}" if names else "it reaches no leaf at all"]
 
 
 def _stopped(case: Case, question: str) -> Answer | None:
@@ -272,13 +272,11 @@ def answer_to(case: Case) -> Answer:
 
 def _why_zero(case: Case) -> Answer:
     question = f"Why is {case.grads} 0?"
-    culprit = None
     if case.paths is not None and case.node is not None:
-        culprit = (
-            zero_at(case.paths, case.node.id) if case.node.id in case.paths.steps else suspect(case.paths, case.node.id)
-        )
-    if culprit is not None:
-        return _blaming(case, question, culprit)
+        find = zero_at if case.node.id in case.paths.steps else suspect
+        culprit = find(case.paths, case.node.id)
+        if culprit is not None:
+            return _blaming(case, question, culprit)
     if case.paths is not None and case.node is not None and not case.paths.path():
         return answered(
             case,
@@ -330,17 +328,9 @@ def _non_finite_elements(case: Case) -> str:
 
 
 def _blaming(case: Case, question: str, culprit: Culprit, rule: str = "") -> Answer:
-    verdict = culprit.what[0].upper() + culprit.what[1:]
-    return answered(
-        case,
-        question,
-        verdict,
-        rule=rule,
-        cause=culprit.cause,
-        cure=culprit.cure,
-        evidence=culprit.seen,
-        path=path_of(case),
-    )
+    verdict, path = culprit.what[0].upper() + culprit.what[1:], path_of(case)
+    said = {"cause": culprit.cause, "cure": culprit.cure, "evidence": culprit.seen}
+    return answered(case, question, verdict, rule=rule, path=path, **said)
 
 
 def _is_huge(case: Case) -> bool:
@@ -411,15 +401,15 @@ def _made_of(case: Case) -> Answer:
     parts = len(evidence) - len(changes) - bool(added)
     verdict = f"{magnitude(case.grad)} over {size_of(case.grad)} elements"
     verdict += f": the sum of {parts} gradients" if parts > 1 else ", from one use" if parts == 1 else ""
+    if not added:
+        return answered(case, question, verdict, evidence=evidence, path=path_of(case))
     return answered(
         case,
         question,
         verdict,
-        rule="BL703" if added else "",
-        cause="backward() adds to .grad, and nothing set it to zero in between." if added else "",
-        cure="Call optimizer.zero_grad() before each backward(), unless gradients are to be accumulated."
-        if added
-        else "",
+        rule="BL703",
+        cause="backward() adds to .grad, and nothing set it to zero in between.",
+        cure="Call optimizer.zero_grad() before each backward(), unless gradients are to be accumulated.",
         evidence=evidence,
         path=path_of(case),
     )

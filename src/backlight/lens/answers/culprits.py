@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from backlight.dispatch.numerical_hazards import hazard_of, op_name_of
 from backlight.lens.answers.case import GraphPaths, all_zero, described, has_non_finite, magnitude, size_of
-from backlight.lens.records.nodes import Node, SavedTensor, Summary
+from backlight.lens.records.nodes import Node, Summary
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,6 @@ class Culprit:
     cause: str
     cure: str
     forward: bool = False
-
-
-def kind_of(node: Node) -> str:
-    """Return the op of a node in lower case: `max_pool2d_with_indices` for MaxPool2DWithIndicesBackward0."""
-    return op_name_of(node.type)
 
 
 def inputs_of(paths: GraphPaths, node: Node) -> list[Summary | None]:
@@ -99,10 +94,8 @@ def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
     """Return the first node that made a NaN or an infinity out of a finite gradient."""
     for number, step in paths.steps.items():
         node = paths.record.nodes[number]
-        changed = next(
-            (one for one in step.changes if has_non_finite(one.after) and not has_non_finite(one.before)), None
-        )
-        if changed is not None:
+        changes = (one for one in step.changes if has_non_finite(one.after) and not has_non_finite(one.before))
+        if (changed := next(changes, None)) is not None:
             return Culprit(
                 node,
                 f"the hook `{changed.hook}` at {described(node)} gave {magnitude(changed.after)}",
@@ -115,15 +108,13 @@ def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
                 return Culprit(node, f"backward started with {magnitude(step.incoming[0])}", (), "", "")
             continue
         if any(has_non_finite(one) for one in step.outgoing):
-            odd = next(one for one in step.outgoing if has_non_finite(one))
-            return _culprit(
-                node, f"{described(node)} hands on {magnitude(odd)}, out of a finite gradient", inputs_of(paths, node)
-            )
+            what = f"hands on {magnitude(next(filter(has_non_finite, step.outgoing)))}, out of a finite gradient"
+            return _culprit(node, f"{described(node)} {what}", inputs_of(paths, node))
     return None
 
 
 def _culprit(node: Node, what: str, read: list, forward: bool = False) -> Culprit:
-    kind = kind_of(node)
+    kind = op_name_of(node.type)
     cause, cure = _likeliest(kind, slope=not forward)
     if kind in SPREADS and forward:
         cause, cure = _spread(node, kind, read)
@@ -169,7 +160,7 @@ PICKS = {
     *("embedding", "embedding_bag", "unfold", "diagonal", "split", "unbind", "nll_loss"),
 }
 CURVES = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0)}
-SHARES = {"softmax": "softmax", "log_softmax": "log_softmax"}
+SHARES = {"softmax", "log_softmax"}
 FIXED = {"fill", "zero", "zeros_like", "argmax"}
 
 
@@ -179,7 +170,8 @@ def zero_at(paths: GraphPaths, target: int) -> Culprit | None:
     while level:
         above = []
         for number in level:
-            changed = next((change for change in _changes(paths, number) if all_zero(change.after)), None)
+            changes = paths.steps[number].changes if number in paths.steps else []
+            changed = next((change for change in changes if all_zero(change.after)), None)
             if changed is not None and not all_zero(changed.before):
                 return _hooked(paths.record.nodes[number], changed)
             outgoing = [(user, place, paths.outgoing(user, place)) for user, place, _ in paths.users(number)]
@@ -197,11 +189,6 @@ def zero_at(paths: GraphPaths, target: int) -> Culprit | None:
             return _zero_start(paths.record.nodes[level[0]])
         level = above
     return None
-
-
-def _changes(paths: GraphPaths, number: int) -> list:
-    step = paths.steps.get(number)
-    return [] if step is None else step.changes
 
 
 def _hooked(node: Node, change) -> Culprit:
@@ -245,7 +232,7 @@ def suspect(paths: GraphPaths, target: int) -> Culprit | None:
 
 def zero_of(paths: GraphPaths, node: Node, *, sure: bool = True) -> Culprit | None:
     """Explain why a node passes on zeros; `sure` if it is known that it does, else None unless its values show it."""
-    kind, out = kind_of(node), output_of(node)
+    kind, out = op_name_of(node.type), output_of(node)
     for explain in (_step, _dead, _saturated, _single_share, _times_zero, _outside, _not_chosen, _not_taken):
         found = explain(paths, node, kind, out, sure)
         if found is not None:
@@ -262,7 +249,7 @@ def zero_of(paths: GraphPaths, node: Node, *, sure: bool = True) -> Culprit | No
     )
 
 
-def _step(paths, node, kind, out, sure):
+def _step(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in STEPS | FIXED:
         return None
     return Culprit(
@@ -274,7 +261,7 @@ def _step(paths, node, kind, out, sure):
     )
 
 
-def _dead(paths, node, kind, out, sure):
+def _dead(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in ("relu", "relu6", "threshold") or not (sure or all_zero(out)):
         return None
     read = inputs_of(paths, node)[:1]
@@ -289,7 +276,7 @@ def _dead(paths, node, kind, out, sure):
     )
 
 
-def _saturated(paths, node, kind, out, sure):
+def _saturated(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     limits = CURVES.get(kind)
     if limits is None or out is None or out.least is None:
         return None
@@ -301,15 +288,18 @@ def _saturated(paths, node, kind, out, sure):
     return Culprit(
         node,
         f"{described(node)} is saturated: its outputs are at {out.least:.6g} … {out.most:.6g}",
-        tuple(
-            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(paths, node)[:1] if one and one.norm
-        ),
+        _range_of_input(paths, node),
         f"{kind}'s derivative is 0 far from 0: in this precision there it is exactly 0.",
         "Make its inputs smaller: normalise, scale the initialisation down, or use a loss that takes logits.",
     )
 
 
-def _single_share(paths, node, kind, out, sure):
+def _range_of_input(paths: GraphPaths, node: Node) -> tuple[str, ...]:
+    read = inputs_of(paths, node)[:1]
+    return tuple(f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in read if one and one.norm)
+
+
+def _single_share(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in SHARES or out is None or not out.shape:
         return None
     dim = int(node.options.get("dim", -1))
@@ -326,15 +316,12 @@ def _single_share(paths, node, kind, out, sure):
     )
 
 
-def _factors(node: Node) -> list[SavedTensor]:
-    return [saved for saved in node.saved if all_zero(saved.summary)]
-
-
-def _times_zero(paths, node, kind, out, sure):
-    zeros = _factors(node) if kind in FACTORS else []
-    if not zeros:
+def _times_zero(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
+    zeros = (saved for saved in node.saved if all_zero(saved.summary)) if kind in FACTORS else ()
+    zero = next(iter(zeros), None)
+    if zero is None:
         return None
-    of = zeros[0].of
+    of = zero.of
     which = described(paths.record.nodes[of]) if of is not None else "a tensor that needs no gradient"
     return Culprit(
         node,
@@ -345,21 +332,19 @@ def _times_zero(paths, node, kind, out, sure):
     )
 
 
-def _outside(paths, node, kind, out, sure):
+def _outside(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in RANGES or not (sure or (out is not None and out.least is not None and out.least == out.most)):
         return None
     return Culprit(
         node,
         f"{described(node)} cuts all of its inputs off",
-        tuple(
-            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(paths, node)[:1] if one and one.norm
-        ),
+        _range_of_input(paths, node),
         f"Outside of its range {kind} is constant, and its derivative 0.",
         "Widen the range, or bring the values into it before.",
     )
 
 
-def _not_chosen(paths, node, kind, out, sure):
+def _not_chosen(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in CHOICES or not sure:
         return None
     return Culprit(
@@ -371,7 +356,7 @@ def _not_chosen(paths, node, kind, out, sure):
     )
 
 
-def _not_taken(paths, node, kind, out, sure):
+def _not_taken(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: bool) -> Culprit | None:
     if kind not in PICKS or not sure:
         return None
     return Culprit(

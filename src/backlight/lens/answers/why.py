@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
@@ -107,7 +108,8 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
     if recording is not None:
         _from_recording(case, recording, tensor, loss, frame)
     elif record is not None:
-        _from_record(case, record.record if isinstance(record, Watch) else record)
+        record = record.record if isinstance(record, Watch) else record
+        locate(case, record, named_node(record, case.name).id, None)
     elif case.loss is not None and case.loss.requires_grad:
         _captured(case, engine, tensor, loss, frame)
     if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
@@ -146,17 +148,19 @@ def grad_of(tensor):
 
 def name_in(frame: FrameType, tensor) -> str | None:
     """Return what the caller calls a tensor: a variable, or a parameter of a module that a variable holds."""
-    spaces = [frame.f_locals, frame.f_globals]
-    named = [(name, value) for space in spaces for name, value in list(space.items()) if not name.startswith("_")]
-    for name, value in named:
-        if value is tensor:
-            return name
-    for name, value in named:
-        if hasattr(value, "named_parameters") and not isinstance(value, type):
-            for path, parameter in value.named_parameters():
-                if parameter is tensor:
-                    return f"{name}.{path}"
-    return None
+    for space in (frame.f_locals, frame.f_globals):
+        for name, value in list(space.items()):
+            if value is tensor and not name.startswith("_"):
+                return name
+    return next((name for parameter, name in _parameters_in(frame) if parameter is tensor), None)
+
+
+def _parameters_in(frame: FrameType) -> Iterator[tuple[object, str]]:
+    """Yield the parameters of all modules that variables hold, with their names: `net.b.weight`."""
+    for space in (frame.f_locals, frame.f_globals):
+        for name, value in list(space.items()):
+            if not name.startswith("_") and hasattr(value, "named_parameters") and not isinstance(value, type):
+                yield from ((parameter, f"{name}.{path}") for path, parameter in value.named_parameters())
 
 
 def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Record:
@@ -164,13 +168,9 @@ def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Re
 
     A record leaves the variable of a model away where there is one model only.
     """
-    names = {
-        id(parameter): f"{name}.{path}"
-        for space in (frame.f_globals, frame.f_locals)
-        for name, value in reversed(list(space.items()))
-        if not name.startswith("_") and hasattr(value, "named_parameters") and not isinstance(value, type)
-        for path, parameter in value.named_parameters()
-    }
+    names: dict[int, str] = {}
+    for parameter, name in _parameters_in(frame):
+        names.setdefault(id(parameter), name)
     nodes = list(record.nodes)
     for tensor, number in leaves:
         if nodes[number].parameter and id(tensor) in names:
@@ -220,10 +220,6 @@ def _from_recording(case: Case, recording: Recording, tensor, loss, frame: Frame
         case.loss.cut = recording.cutting.that_made(loss)
     record = _called_as_here(record, list(builder.leaves.values()), frame)
     locate(case, record, known, None if loss is None else [root] if root is not None else [])
-
-
-def _from_record(case: Case, record: Record) -> None:
-    locate(case, record, named_node(record, case.name).id, None)
 
 
 def _captured(case: Case, engine: Engine, tensor, loss, frame: FrameType) -> None:

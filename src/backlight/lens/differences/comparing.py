@@ -13,7 +13,7 @@ and inputs, views between them left out. What each saves and keeps as options is
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import zip_longest
 
 from backlight.lens.pictures.plumbing import is_plumbing
 from backlight.lens.records.nodes import LEAF, Edge, Node, SavedTensor, Summary, users_of
@@ -79,9 +79,7 @@ def single(summary: Summary) -> str:
     """Return all of a tensor if it is small, else what `described` says."""
     numbers = None if summary.values is None else list(_numbers(summary.values))
     if numbers is None or len(numbers) > 6:
-        return (
-            f"({described(summary) if isinstance(summary.values, list) or summary.values is None else summary.values})"
-        )
+        return f"({described(summary)})"
     texts = [value if isinstance(value, str) else f"{value:.6g}" for value in numbers]
     return f"[{', '.join(texts)}]" if isinstance(summary.values, list) else texts[0]
 
@@ -134,8 +132,10 @@ class Comparison:
     def changed(self) -> list[Changed]:
         """Return the nodes that differ, in the order of the forward after the change."""
         found: list[Changed] = []
-        moved: set[int] = set()  # nodes after the change whose forward differs, or that are new
-        moved.update(set(range(len(self.after.nodes))) - {after for _, after in self.pairs})
+        known = {after for _, after in self.pairs}
+        moved = (
+            set(range(len(self.after.nodes))) - known
+        )  # nodes after the change that are new, or whose forward differs
         for before, after in sorted(self.pairs, key=lambda pair: pair[1]):
             one, other = self.before.nodes[before], self.after.nodes[after]
             changes = tuple(change for change in self._changes(one, other) if change is not None)
@@ -151,9 +151,8 @@ class Comparison:
     def _is_cause(self, one: Node, other: Node, changes: Sequence[Change], forward: bool, reads: bool) -> bool:
         if any(change.what not in FOLLOWING | {"constant"} for change in changes):
             return True
-        if any(change.what == "constant" for change in changes) and _given_differs(one, other, self.tolerance):
-            return True
-        return forward and not reads
+        given = [saved for saved, _ in _differing(one, other, self.tolerance) if not saved.name.startswith(PRODUCED)]
+        return (bool(given) and any(change.what == "constant" for change in changes)) or (forward and not reads)
 
     def _with_a_cause(self, found: list[Changed], forward: bool) -> list[Changed]:
         """Return changes of which one is a cause: where only gradients differ, that which arrived first."""
@@ -168,14 +167,8 @@ class Comparison:
         if not -len(runs) <= number < len(runs):
             return None
         before_of = {after: before for before, after in self.pairs}
-        return next(
-            (
-                step.node
-                for step in runs[number].steps
-                if step.node in before_of and not self._same_gradient(before_of[step.node], step.node)
-            ),
-            None,
-        )
+        fired = (step.node for step in runs[number].steps if step.node in before_of)
+        return next((node for node in fired if not self._same_gradient(before_of[node], node)), None)
 
     def _changes(self, one: Node, other: Node) -> Iterator[Change | None]:
         yield self._of_constants(one, other)
@@ -208,7 +201,8 @@ class Comparison:
         if self.engines:
             shared = one.options.keys() & other.options.keys()
             options = [{name: side[name] for name in shared} for side in options]
-        return _change("options", *map(_listed, options))
+        texts = [", ".join(f"{name}={value:g}" for name, value in sorted(side.items())) for side in options]
+        return _change("options", texts[0] or "none", texts[1] or "none")
 
     def _of_outputs(self, one: Node, other: Node) -> list[Change]:
         before, after = one.outputs, other.outputs
@@ -230,13 +224,11 @@ class Comparison:
         """Return which inputs come from elsewhere; None if all are from the same nodes."""
         if self.engines:
             return self._of_sources(one, other)
-        length = max(len(one.edges), len(other.edges))
-        edges = list(zip(_padded(one.edges, length), _padded(other.edges, length)))
-        different = [(was, now) for was, now in edges if not self._same(was, now)]
+        different = [pair for pair in zip_longest(one.edges, other.edges) if not self._same(*pair)]
         if not different:
             return None
         texts = [
-            ", ".join(_source(edge, record) for edge in side)
+            ", ".join("no gradient" if edge is None else _named(record.nodes[edge.to]) for edge in side)
             for side, record in zip(zip(*different), (self.before, self.after))
         ]
         return Change("inputs", *texts)
@@ -278,11 +270,6 @@ def _differing(one: Node, other: Node, tolerance: float) -> list[tuple[SavedTens
     return [pair for pair in both if not alike(pair[0].summary, pair[1].summary, tolerance)]
 
 
-def _given_differs(one: Node, other: Node, tolerance: float) -> bool:
-    """Return whether a constant differs that the op was given: not what it computed itself and keeps."""
-    return any(not pair[0].name.startswith(PRODUCED) for pair in _differing(one, other, tolerance))
-
-
 def _sources(node: Node, record: Record, matched: Collection[int]) -> list[int]:
     """Return the matched nodes that a node reads, each once; views, and ops that are not matched, are seen through."""
     found: dict[int, None] = {}
@@ -316,14 +303,6 @@ def without_outcome(record: Record, unmatched: Collection[int], different: Colle
     return same
 
 
-def _padded(edges: list, length: int) -> list:
-    return edges + [None] * (length - len(edges))
-
-
-def _source(edge: Edge | None, record: Record) -> str:
-    return "no gradient" if edge is None else _named(record.nodes[edge.to])
-
-
 def _named(node: Node) -> str:
     if node.kind == LEAF or not node.module:
         return node.name or node.label or node.type
@@ -345,11 +324,7 @@ def _versions(node: Node) -> str:
     written = [
         f"{one.name} written {one.written - one.version}× since" for one in node.saved if one.written > one.version
     ]
-    return ", ".join(chain([f"version {node.version}"], sorted(written)))
-
-
-def _listed(options: dict[str, float]) -> str:
-    return ", ".join(f"{name}={value:g}" for name, value in sorted(options.items())) or "none"
+    return ", ".join([f"version {node.version}", *sorted(written)])
 
 
 def _lines(one: Node, other: Node) -> tuple[str, str]:

@@ -121,23 +121,14 @@ def diff(before: Record, after: Record, *, tolerance: float = 1e-4, backward: in
         raise InputError(f"tolerance must be 0 or more, got {tolerance!r}")
     pairs = match(before, after)
     comparison = Comparison(before, after, pairs, tolerance, backward)
-    changed = comparison.changed()
-    found = Diff(
-        before,
-        after,
-        pairs,
-        _unmatched(before, {one for one, _ in pairs}),
-        _unmatched(after, {other for _, other in pairs}),
-        changed,
-        {name: (_TOTALS[name](before), _TOTALS[name](after)) for name in _TOTALS},
-    )
+    matched, still = ({pair[side] for pair in pairs} for side in (0, 1))
+    gone = [node.id for node in before.nodes if node.id not in matched]
+    added = [node.id for node in after.nodes if node.id not in still]
+    totals = {name: (total(before), total(after)) for name, total in _TOTALS.items()}
+    found = Diff(before, after, pairs, gone, added, comparison.changed(), totals)
     if comparison.engines:
         _leave_aside(found)
     return found
-
-
-def _unmatched(record: Record, matched: set[int]) -> list[int]:
-    return [node.id for node in record.nodes if node.id not in matched]
 
 
 def _leave_aside(found: Diff) -> None:
@@ -152,24 +143,19 @@ def _leave_aside(found: Diff) -> None:
 
 
 def _named(node: Node) -> dict:
-    place = node.place and {"file": node.place.file, "line": node.place.line, "text": node.place.text}
-    fields = {"id": node.id, "type": node.type, "label": node.label, "name": node.name, "module": node.module}
-    return {**fields, "place": place}
-
-
-def _bytes(record: Record) -> int:
-    return sum({saved.memory: saved.bytes for node in record.nodes for saved in node.saved}.values())
-
-
-def _parameters(record: Record) -> int:
-    return sum(math.prod(node.outputs[0].shape) for node in record.nodes if node.parameter and node.outputs)
+    place = node.place and {name: getattr(node.place, name) for name in ("file", "line", "text")}
+    return {name: getattr(node, name) for name in ("id", "type", "label", "name", "module")} | {"place": place}
 
 
 _TOTALS = {
     "nodes": lambda record: len(record.nodes),
     "leaves": lambda record: len(record.leaves),
-    "parameter elements": _parameters,
-    "bytes saved": _bytes,
+    "parameter elements": lambda record: sum(
+        math.prod(node.outputs[0].shape) for node in record.nodes if node.parameter and node.outputs
+    ),
+    "bytes saved": lambda record: sum(
+        {saved.memory: saved.bytes for node in record.nodes for saved in node.saved}.values()
+    ),
     "bytes freed": lambda record: sum(step.freed for run in record.backwards for step in run.steps),
     "backwards": lambda record: len(record.backwards),
     "backwards that kept the graph": lambda record: sum(run.keep_graph for run in record.backwards),
@@ -221,9 +207,8 @@ def union_of(found) -> tuple[Record, list[str]]:
     added = set(found.added)
     nodes, looks = [], []
     for side, number in order:
-        look = (
-            "gone" if side == "before" else "added" if number in added else "changed" if number in changed else "same"
-        )
+        look = "added" if number in added else "changed" if number in changed else "same"
+        look = "gone" if side == "before" else look
         nodes.append(_moved(sides[side][number], side, at, SIGNS.get(look, "")))
         looks.append(look)
     backwards = [
@@ -240,13 +225,12 @@ def union_of(found) -> tuple[Record, list[str]]:
 
 def title_of(found) -> str:
     """Return what both records are called: "before → after", with their titles if they have any."""
-    titles = found.before.title, found.after.title
-    if titles[0] == titles[1]:
-        if found.engines:
-            titles = found.before.engine, found.after.engine
-        else:
-            return f"{titles[0]}: before → after".removeprefix(": ")
-    return f"{titles[0] or 'before'} → {titles[1] or 'after'}"
+    was, now = found.before.title, found.after.title
+    if was == now and found.engines:
+        was, now = found.before.engine, found.after.engine
+    elif was == now:
+        return f"{was}: before → after".removeprefix(": ")
+    return f"{was or 'before'} → {now or 'after'}"
 
 
 def _moved(node: Node, side: str, at, sign: str) -> Node:

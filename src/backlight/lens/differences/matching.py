@@ -46,7 +46,8 @@ def _filled(pairs: list[Pair], left: Sequence[Hashable], right: Sequence[Hashabl
 def _keys_of(record: Record, engines: bool) -> list[list[Hashable]]:
     """Return keys of all nodes, a list for each round."""
     kinds = [_kind_of(node, record, engines) for node in record.nodes]
-    forms = [_form_of(node, engines) for node in record.nodes]
+    compared = slice(1 if engines else None)  # of two engines the first output: the others can be for the backward
+    forms = [tuple((tuple(out.shape), out.dtype) for out in node.outputs[compared]) for node in record.nodes]
     names = [(node.module, node.name if node.kind == LEAF else None) for node in record.nodes]
     lines = [node.place.text if node.place else "" for node in record.nodes]
     shaped = list(zip(kinds, forms))
@@ -70,19 +71,12 @@ def _kind_of(node: Node, record: Record, engines: bool) -> Hashable:
     return node.kind, own, record.modules.get(module, "")
 
 
-def _form_of(node: Node, engines: bool) -> Hashable:
-    """Return shapes and dtypes; of two engines of the first output only, the others can be for the backward."""
-    return tuple((tuple(output.shape), output.dtype) for output in node.outputs[: 1 if engines else None])
-
-
 def _around(nodes: Sequence[Node], keys: Sequence[Hashable]) -> list[int]:
     """Return for each node a number that tells its surroundings: keys of its inputs, and of theirs."""
     found = [hash(key) for key in keys]
     for _ in range(DEEP):
-        found = [
-            hash((found[node.id], tuple(None if edge is None else found[edge.to] for edge in node.edges)))
-            for node in nodes
-        ]
+        inputs = [tuple(edge and found[edge.to] for edge in node.edges) for node in nodes]
+        found = list(map(hash, zip(found, inputs)))
     return found
 
 
@@ -151,12 +145,8 @@ def _anchors(before, after, start: int, end: int, from_: int, to: int) -> list[P
     counts = Counter(before[start:end])
     others = Counter(after[from_:to])
     there = {after[place]: place for place in range(from_, to) if others[after[place]] == 1}
-    pairs = [
-        (place, there[before[place]])
-        for place in range(start, end)
-        if counts[before[place]] == 1 and before[place] in there
-    ]
-    return _rising(pairs)
+    once = (place for place in range(start, end) if counts[before[place]] == 1 and before[place] in there)
+    return _rising([(place, there[before[place]]) for place in once])
 
 
 def _rising(pairs: list[Pair]) -> list[Pair]:
@@ -208,7 +198,7 @@ def _walked(before, after, start: int, end: int, from_: int, to: int) -> list[Pa
             pairs.append((start, from_))
             start, from_ = start + 1, from_ + 1
             continue
-        skip = next((skip for skip in _skips(before, after, start, end, from_, to)), (1, 1))
+        skip = next(_skips(before, after, start, end, from_, to), (1, 1))
         start, from_ = start + skip[0], from_ + skip[1]
     return pairs
 

@@ -12,11 +12,10 @@ from functools import cache
 import numpy as np
 
 from backlight.lens.records.nodes import Edge, Node, Step, Summary
-from backlight.lens.replays.blocks import Block
 from backlight.lens.replays.expressions import Arithmetic, Writer
 from backlight.lens.replays.filled import Filled, Given, filled
 from backlight.lens.replays.formulas import Expression, Formula, Prose, read
-from backlight.lens.replays.wording import brief, brief_array, drawn, equals, given_of, is_written_out, word_of
+from backlight.lens.replays.wording import Block, brief, brief_array, drawn, equals, given_of, is_written_out, word_of
 
 # PyTorch's names of what a node saved, as formulas have them
 SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.replays.blocks import Block, array_block, bracketed, shape_text
 from backlight.lens.replays.formulas import Called, Chosen, Compared, Expression, Joined, Name, Negated, Number, Prose
+from backlight.lens.replays.wording import Block, array_block, bracketed, shape_text
 
 _erf = np.vectorize(math.erf, otypes=[float])
 FUNCTIONS = {

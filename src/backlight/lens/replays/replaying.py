@@ -9,7 +9,6 @@ import numpy as np
 
 from backlight.lens.records.memory import Memory
 from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, SavedTensor, Step, Summary
-from backlight.lens.replays.blocks import number_text, shape_text
 from backlight.lens.replays.equations import LINE, Equations
 from backlight.lens.replays.filled import same
 from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
@@ -21,6 +20,8 @@ from backlight.lens.replays.wording import (
     given_of,
     is_written_out,
     listed,
+    number_text,
+    shape_text,
     sum_sign,
     sum_text,
     word_of,
