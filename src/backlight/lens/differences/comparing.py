@@ -132,10 +132,8 @@ class Comparison:
     def changed(self) -> list[Changed]:
         """Return the nodes that differ, in the order of the forward after the change."""
         found: list[Changed] = []
-        known = {after for _, after in self.pairs}
-        moved = (
-            set(range(len(self.after.nodes))) - known
-        )  # nodes after the change that are new, or whose forward differs
+        # nodes after the change that are new, or whose forward differs
+        moved = set(range(len(self.after.nodes))) - {after for _, after in self.pairs}
         for before, after in sorted(self.pairs, key=lambda pair: pair[1]):
             one, other = self.before.nodes[before], self.after.nodes[after]
             changes = tuple(change for change in self._changes(one, other) if change is not None)

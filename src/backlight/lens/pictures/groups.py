@@ -8,6 +8,7 @@ called at two moments is two groups.
 
 import heapq
 import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -16,7 +17,7 @@ from pathlib import PurePath
 import numpy as np
 
 from backlight.lens.pictures.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
-from backlight.lens.records.nodes import LEAF, Node, Place, Recorded
+from backlight.lens.records.nodes import LEAF, Node, Place, Recorded, users_of
 
 DEEPEST, LONGEST_TITLE = 16, 44
 
@@ -34,11 +35,7 @@ class Step:
 def running_order(nodes: Sequence[Node]) -> list[int]:
     """Return the ids so that inputs come before users, and else as they are numbered."""
     missing = [sum(edge is not None for edge in node.edges) for node in nodes]
-    users: list[list[int]] = [[] for _ in nodes]
-    for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                users[edge.to].append(node.id)
+    users = users_of(nodes)
     ready = [node.id for node in nodes if not missing[node.id]]
     order = []
     while ready:
@@ -57,15 +54,12 @@ def paths_of(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[l
     if by == "line" or not any(nodes[op].module for op in ops):
         lines = by == "line" or len(ops) > most  # a small graph of no module is drawn as it is
         return [_order(nodes[op]) + (_lines(nodes[op]) if lines else []) for op in ops]
-    counts: dict[str, int] = {}
-    for op in ops:
-        counts[nodes[op].module] = counts.get(nodes[op].module, 0) + 1
-    return [
-        _order(nodes[op])
-        + _modules(nodes[op], record.modules)
-        + (_lines(nodes[op]) if counts[nodes[op].module] > most else [])
-        for op in ops
-    ]
+    counts = Counter(nodes[op].module for op in ops)
+    found = []
+    for node in (nodes[op] for op in ops):
+        lines = _lines(node) if counts[node.module] > most else []
+        found.append(_order(node) + _modules(node, record.modules) + lines)
+    return found
 
 
 def _order(node: Node) -> list[Step]:
@@ -244,8 +238,9 @@ def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: 
         kinds = _kinds(record.nodes, wires, ops)
         for branch in _inside_out(root):
             _tidy(branch, leaves)
-            if branch is root and len(root.parts) == 1 and isinstance(root.parts[0], Branch):
-                _unwrap(root)
+            only = root.parts[0] if branch is root and len(root.parts) == 1 else None
+            if isinstance(only, Branch) and only.kind in (LINE, PART):
+                root.parts = only.parts
             if many:
                 _gather(branch, record, kinds, across, most)
                 _cut(branch, kinds, most)
@@ -314,12 +309,6 @@ def _tidy(branch: Branch, leaves: dict) -> None:
     branch.parts = parts
 
 
-def _unwrap(root: Branch) -> None:
-    """Do without a line or a stretch that all ops are in."""
-    if root.parts[0].kind in (LINE, PART):
-        root.parts = root.parts[0].parts
-
-
 def _joined(outer: Branch, inner: Branch) -> Branch:
     """Return the inner branch under a title that tells of both."""
     if outer.kind == inner.kind == MODULE:
@@ -354,14 +343,12 @@ def _gather(branch: Branch, record: Recorded, kinds: dict, across: dict[int, int
         group.of_modules = one.period == 1 and isinstance(parts[0], Branch) and parts[0].kind == MODULE
         for number, block in enumerate(blocks, 1):
             title = f"{number} of {one.times}"
-            group.parts.append(_stretch(title, block, kinds, most) if one.period > 1 else block[0])
-        _cut(group, kinds, most)
-        _liken(group, kinds)
-        branch.parts[one.start : one.end] = [group]
+            stretch = Branch(PART, title, parts=block)
+            group.parts.append(_finished(stretch, kinds, most) if one.period > 1 else block[0])
+        branch.parts[one.start : one.end] = [_finished(group, kinds, most)]
 
 
-def _stretch(title: str, parts: list["int | Branch"], kinds: dict, most: int) -> Branch:
-    branch = Branch(PART, title, parts=parts)
+def _finished(branch: Branch, kinds: dict, most: int) -> Branch:
     _cut(branch, kinds, most)
     _liken(branch, kinds)
     return branch
@@ -386,21 +373,18 @@ def _cut(branch: Branch, kinds: dict, most: int) -> None:
         count = len(branch.parts)
         length = max(2, min(most, round(count**0.5)))
         starts = range(0, count, length)
-        titles = [f"{start + 1}–{min(start + length, count)} of {count}" for start in starts]
-        parts = [branch.parts[start : start + length] for start in starts]
-        branch.parts = [_stretch(title, some, kinds, most) for title, some in zip(titles, parts)]
+        titles = (f"{start + 1}–{min(start + length, count)} of {count}" for start in starts)
+        parts = (branch.parts[start : start + length] for start in starts)
+        stretches = [Branch(PART, title, parts=some) for title, some in zip(titles, parts)]
+        branch.parts = [_finished(one, kinds, most) for one in stretches]
 
 
 def _liken(branch: Branch, kinds: dict) -> None:
     """Give a branch its size and what those of the same structure share: class, name without numbers, parts."""
-    branch.size = _size(branch.parts)
+    branch.size = sum(part.size if isinstance(part, Branch) else 1 for part in branch.parts)
     parts = tuple(part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts)
     name = (branch.detail, DIGITS.sub("", branch.title)) if branch.kind == MODULE else ()
     branch.likeness = hash((branch.kind, name, branch.times, parts))
-
-
-def _size(parts: Sequence["int | Branch"]) -> int:
-    return sum(part.size if isinstance(part, Branch) else 1 for part in parts)
 
 
 def _put_leaves(branch: Branch, leaves: dict) -> None:

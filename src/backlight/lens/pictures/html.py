@@ -74,10 +74,11 @@ def page_of(
         picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
+    spots = [Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes]
     tables = Tables()
     data = {
         "record": tables.plain(record),
-        "picture": tables.plain(_without_faces(picture)),
+        "picture": tables.plain(dataclasses.replace(picture, boxes=spots)),
         "replay": _replay(record, replay, tables),
         **tables.as_dict(),
     }
@@ -91,11 +92,6 @@ def page_of(
         nothing="" if record.nodes else f'<p class="nothing">{NOTHING.capitalize()}.</p>\n',
         tree=escape(tree(picture, width=100, color=False)),
     )
-
-
-def _without_faces(picture: Picture) -> Picture:
-    """Return a picture with only where its boxes stand: the page draws them by itself."""
-    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes])
 
 
 def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:

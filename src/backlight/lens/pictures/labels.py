@@ -101,16 +101,12 @@ def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[s
     values = short_values(output)
     gradient_values = short_values(gradient) if gradient is not None else None
     first = f"data {values}" if values is not None else shape_of(output)
-    second = _missing(box)
+    second = NOT_YET if box.kind == LEAF or box.arrived is False else ""
     if gradient is not None:
         second = f"grad {gradient_values}" if gradient_values is not None else _norm_of(gradient)
     if values is not None and not output.shape:
         return [" | ".join(filter(None, [first, second]))]
     return [first, second] if second else [first]
-
-
-def _missing(box: Box) -> str:
-    return NOT_YET if box.kind == LEAF or box.arrived is False else ""
 
 
 def _norm_of(gradient: Summary) -> str:
@@ -153,9 +149,9 @@ def _what(group: Group) -> str:
 
 
 def _how_much(group: Group) -> str:
-    parts = [f"{size_text(group.bytes)} saved" if group.bytes else ""]
-    parts.append(f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else "")
-    return " · ".join(filter(None, parts))
+    saved = f"{size_text(group.bytes)} saved" if group.bytes else ""
+    time = f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else ""
+    return " · ".join(filter(None, [saved, time]))
 
 
 def _gradient_of(group: Group) -> str:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from backlight.lens.pictures.boxes import MODULE, Box, Group, Picture
+from backlight.lens.pictures.boxes import MODULE, Box, Picture
 from backlight.lens.pictures.labels import title_of
 from backlight.lens.records.nodes import LEAF, OP
 from backlight.lens.replays.replay import NOTHING
@@ -46,7 +46,7 @@ class Seen:
 
 def seen(picture: Picture, shown: Collection[int] | None = None) -> Seen:
     """Return what is seen if the groups `shown` are open; by default those that are at first."""
-    wanted = {group.id for group in picture.groups if group.shown} if shown is None else set(shown)
+    wanted = picture.open_at_first() if shown is None else set(shown)
     opened, stands_for = {0}, {}
     for group in picture.groups[1:]:
         if group.parent in opened and group.id in wanted:
@@ -114,9 +114,8 @@ class Writer:
                 uses[arrow.start] += 1
         shared = [item for item in self.seen.items if uses[item] > 1]
         self.number = {item: at for at, item in enumerate(reversed(shared), 1)}
-        self.results = sorted(
-            (item for item in self.seen.items if not uses[item]), key=lambda item: not self._root(item)
-        )
+        results = [item for item in self.seen.items if not uses[item]]
+        self.results = sorted(results, key=lambda item: not (item[0] == "n" and picture.part(item).root))
         self.turn = {item: at for at, item in enumerate(self.seen.items)}
         self.written: set[str] = set()
         self.later: set[tuple[str, str]] = set()  # arrows from what the flow leads to anyway
@@ -185,9 +184,9 @@ class Writer:
     def _words(self, item: str) -> tuple[str, str, str]:
         """Return an item's name, what is said of it, and its colour."""
         if item[0] == "g":
-            group = self.picture.groups[int(item[1:])]
+            group = self.picture.part(item)
             return f"▣ {group.title}", "".join(f"  {line}" for line in group.lines), BOLD
-        box = self.picture.boxes[int(item[1:])]
+        box = self.picture.part(item)
         group = self.picture.groups[box.group]
         inside = f"  in {group.title}" if group.kind == MODULE and box.kind != LEAF and not box.module else ""
         facts = "".join(f"  {line}" for line in box.lines) + inside + ("  ◀ root" if box.root else "")
@@ -195,19 +194,11 @@ class Writer:
             return f"● {box.name or box.label}", facts, GREEN
         return title_of(box), facts, (BOLD if box.root else "") + (YELLOW if box.kind == OP else "")
 
-    def _root(self, item: str) -> bool:
-        return item[0] == "n" and self.picture.boxes[int(item[1:])].root
-
 
 def _columns(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
-    return sum(_column(character) for character in text)
-
-
-def _column(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    shown = (character for character in text if not unicodedata.combining(character))
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in shown)
 
 
 def _cut(text: str, room: int | None) -> str:
@@ -240,14 +231,16 @@ def dot(picture: Picture, shown: Collection[int] | None = None) -> str:
         if item == "}":
             lines.append(f"{indent}}}")
         elif item[0] == "n":
-            lines.append(f"{indent}{_box(picture.boxes[int(item[1:])])}")
+            lines.append(f"{indent}{_box(picture.part(item))}")
         elif int(item[1:]) in found.opened:
-            group = picture.groups[int(item[1:])]
+            group = picture.part(item)
             lines.append(f'{indent}subgraph cluster_{group.id} {{ label={_quoted(group.title)}; color="#cfc4ac";')
             waiting.append((indent, "}"))
             waiting += [(f"{indent}  ", part) for part in reversed(group.children)]
         else:
-            lines.append(f"{indent}{_closed(picture.groups[int(item[1:])])}")
+            group = picture.part(item)
+            label = _quoted("\n".join([group.title, *group.lines]))
+            lines.append(f'{indent}{item} [label={label} peripheries=2 fillcolor="#f6efe0"];')
     for arrow in (arrow for arrows in found.into.values() for arrow in arrows):
         label = f" [label={_quoted(', '.join(arrow.beads))} fontsize=9]" if arrow.beads else ""
         lines.append(f"  {arrow.start} -> {arrow.end}{label};")
@@ -259,12 +252,6 @@ def _box(box: Box) -> str:
     root = ' penwidth=2.5 color="#b3541e"' if box.root else f' color="{STROKE[box.kind]}"'
     style = ' style="filled"' if box.kind != LEAF else ""
     return f'n{box.id} [label={label} fillcolor="{FILL[box.kind]}"{root}{style}];'
-
-
-def _closed(group: Group) -> str:
-    return (
-        f'g{group.id} [label={_quoted(chr(10).join([group.title, *group.lines]))} peripheries=2 fillcolor="#f6efe0"];'
-    )
 
 
 def _quoted(text: str) -> str:
