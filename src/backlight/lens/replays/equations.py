@@ -59,7 +59,7 @@ class Named(Writer):
         self.words = words
 
     def value(self, name: str) -> Block:
-        """Write the user's name for what a formula's name stands for."""
+        """Write the user's name."""
         return Block((self.words.get(name, name),))
 
     def is_product(self, left: Expression, right: Expression) -> bool:
@@ -101,7 +101,7 @@ class Equations:
         (values, words), outputs = self._known(node), self.outputs(node)
         head = f"{node.name} = " if node.name else ""
         for text in FORWARDS.get(_stem(node), ()) if len(outputs) == 1 else ():
-            found = self._filled(node, formula(text), values, outputs[0])
+            found = _filled(node, formula(text), values, outputs[0])
             if found is not None:
                 numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
                 named = _named(formula(text), {**numbers, **words})
@@ -123,16 +123,13 @@ class Equations:
         parsed = formula(edge.formula) if edge.formula else None
         if len(grads) == 1 and parsed is not None:
             values = {**values, "grad": given_of(grads[0])}
-            found = self._filled(node, parsed, values, gradient)
+            found = _filled(node, parsed, values, gradient)
             if found is not None:
                 general, named = _named(parsed, {}), _named(parsed, words)
                 rule = edge.formula if found.shaped or not parsed.rest else general
                 return _lines(rule, found, "" if named == general else named) + _result(found, gradient)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
         return _side_by_side(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
-
-    def _filled(self, node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
-        return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
 
     def _known(self, node: Node) -> tuple[dict[str, Given], dict[str, str]]:
         """Return what the names in a node's formulas stand for, and what the user calls it."""
@@ -160,17 +157,19 @@ def _stem(node: Node) -> str:
     return node.type.partition("Backward")[0]
 
 
+def _filled(node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
+    return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
+
+
 def _named(parsed: Formula, words: Mapping[str, str]) -> str:
     return str(Named(words).of(parsed.expression))
 
 
 def _result(found: Filled, result: Summary) -> list[str]:
     """Return the result beneath an equation of shapes."""
-    return (
-        []
-        if found.numbers or not (result.values or result.norm is not None)
-        else _side_by_side(f"{equals(result)} ", drawn(result))
-    )
+    if found.numbers or not (result.values or result.norm is not None):
+        return []
+    return _side_by_side(f"{equals(result)} ", drawn(result))
 
 
 def _lines(head: str, found: Filled, named: str = "") -> list[str]:
@@ -193,21 +192,8 @@ def _side_by_side(head: str, lines: list[str]) -> list[str]:
     return [f"{head if not number else ' ' * len(head)}{line}" for number, line in enumerate(lines)]
 
 
-PLAIN = {
-    "Add": "input + alpha · other",
-    "Cos": "cos(input)",
-    "Div": "input / other",
-    "Exp": "exp(input)",
-    "Mul": "input · other",
-    "Neg": "−input",
-    "Pow": "input^exponent",
-    "Reciprocal": "1 / input",
-    "Sin": "sin(input)",
-    "Sqrt": "√input",
-    "Sub": "input − alpha · other",
-    "Tanh": "tanh(input)",
-}
-EXPRESSIONS = {stem: read(text).expression for stem, text in PLAIN.items()}
+PLAIN = ("Add", "Cos", "Div", "Exp", "Mul", "Neg", "Pow", "Reciprocal", "Sin", "Sqrt", "Sub", "Tanh")
+EXPRESSIONS = {stem: read(FORWARDS[stem][-1]).expression for stem in PLAIN}
 FLOATS = ("float32", "float64")
 
 

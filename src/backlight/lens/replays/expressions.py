@@ -81,15 +81,14 @@ class Arithmetic:
             case Negated(inner):
                 return -self._of(inner)
             case Joined(mark, left, right):
-                return self.joining(mark, self._of(left), self._of(right))
+                return self._joined(mark, self._of(left), self._of(right))
             case Called(function, parts):
                 return self._called(function, [self._of(part) for part in parts])
             case Chosen(inner, where, other):
                 return np.where(self._holds(where), self._of(inner), 0.0 if other is None else self._of(other))
         raise Prose(str(expression))
 
-    def joining(self, mark: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Join two values."""
+    def _joined(self, mark: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if mark == "·" and self.is_matrix_product(left, right):
             column = np.ndim(left) == 1 and np.ndim(right) == 2 and len(right) == 1
             return (left[:, None] if column else left) @ right
@@ -101,9 +100,8 @@ class Arithmetic:
 
     def _holds(self, where: Compared) -> np.ndarray:
         parts = [self._of(part) for part in where.parts]
-        return np.logical_and.reduce(
-            [COMPARING[mark](left, right) for mark, left, right in zip(where.marks, parts, parts[1:])]
-        )
+        held = [COMPARING[mark](left, right) for mark, left, right in zip(where.marks, parts, parts[1:])]
+        return np.logical_and.reduce(held)
 
     def _called(self, function: str, parts: list) -> np.ndarray:
         if function == "sum":
@@ -112,8 +110,8 @@ class Arithmetic:
             return _rows(parts[0]).sum(0)
         if function == "rows":
             return _rows(parts[0])
-        if function == "transpose":
-            return _transposed(parts[0])
+        if function == "transpose":  # a vector becomes a row, so that `grad · vecᵀ` is a matrix
+            return np.atleast_2d(parts[0]) if np.ndim(parts[0]) < 2 else np.swapaxes(parts[0], -1, -2)
         if function not in FUNCTIONS or len(parts) != 1:
             raise Prose(f"{function} is not known")
         return np.asarray(FUNCTIONS[function](np.asarray(parts[0], float)))
@@ -125,13 +123,9 @@ def _rows(array: np.ndarray) -> np.ndarray:
     return np.reshape(array, (-1, np.shape(array)[-1]))
 
 
-def _transposed(array: np.ndarray) -> np.ndarray:
-    """Transpose a matrix; a vector becomes a row, so that `grad · vecᵀ` is a matrix."""
-    return np.atleast_2d(array) if np.ndim(array) < 2 else np.swapaxes(array, -1, -2)
-
-
 BINDING = {"+": 1, "−": 1, "·": 2, "/": 2, "^": 4}
 UNARY = 2  # how strongly −x and Σ x hold their x
+BRACKETS = {"abs": "||", "floor": "⌊⌋"}
 NAMED = {"sum": "Σ ", "sum_rows": "Σ ", "sqrt": "√", "rows": ""}
 
 
@@ -187,10 +181,9 @@ class Writer:
     def _called(self, function: str, parts: tuple, binding: int) -> Block:
         if function == "transpose":
             return self.of(parts[0], 5) + "ᵀ"
-        if function == "abs":
-            return "|" + self.of(parts[0]) + "|"
-        if function == "floor":
-            return "⌊" + self.of(parts[0]) + "⌋"
+        if function in BRACKETS:
+            left, right = BRACKETS[function]
+            return left + self.of(parts[0]) + right
         if function in NAMED:
             block = NAMED[function] + self.of(parts[0], UNARY if function != "sqrt" else 5)
             return bracketed(block) if function.startswith("sum") and binding > UNARY else block

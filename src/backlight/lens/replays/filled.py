@@ -63,17 +63,16 @@ class Filled:
             return [self.shapes]
         ending = block_of(self.numbers)
         if self.numbers != self.value:
-            ending = (
-                (bracketed(ending) if " where " in self.numbers else ending)
-                + f" {self.relation} "
-                + block_of(self.value)
-            )
+            numbers = bracketed(ending) if " where " in self.numbers else ending
+            ending = numbers + f" {self.relation} " + block_of(self.value)
         if self.shaped:
             ending = ending + f", {self.shaped}: " + block_of(self.result)
         return ([self.shapes] if "@" in self.shapes else []) + str(ending).splitlines()
 
 
-def filled(formula: Formula, names: Mapping[str, Given], result: Given, dtype: str = "float32", *, matrices=False):
+def filled(
+    formula: Formula, names: Mapping[str, Given], result: Given, dtype: str = "float32", *, matrices: bool = False
+) -> Filled | None:
     """Put values into a formula.
 
     Args:
@@ -130,7 +129,7 @@ class _Filling:
         try:
             if self.result.array is None or not self._used() <= set(arrays) | {"π"}:
                 return self._by_shapes()
-            value, arithmetic = self._computed(arrays)
+            value, arithmetic = computed(self.formula, arrays, self.matrices, self.dim)
             shaped = _shaped(value, self.result.array, self.close)
             return None if shaped is None else self._written(value, arithmetic, shaped)
         except Prose:
@@ -140,9 +139,6 @@ class _Filling:
         parts = dict(self.formula.parts)
         used = names_in(self.formula.expression)
         return used.union(*(names_in(part) for part in parts.values())) - set(parts)
-
-    def _computed(self, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Arithmetic]:
-        return computed(self.formula, arrays, self.matrices, self.dim)
 
     def _written(self, value: np.ndarray, arithmetic: Arithmetic, shaped: str) -> Filled | None:
         shapes = _with_shapes(self.formula, arithmetic.values, self.result.shape, self.matrices)
@@ -158,14 +154,10 @@ class _Filling:
             relation = self._relation(arithmetic.values, value, digits)
             if relation:
                 result = str(array_block(self.result.array, digits)) if shaped else ""
-                given = "≈" if self._is_rounded(arithmetic.values, digits) else "="
+                used = names_in(self.formula.expression) - {"π"}
+                given = "≈" if any(any_shortened(arithmetic.values[name], digits) for name in used) else "="
                 return Filled(str(block), relation, str(array_block(value, digits)), shapes, shaped, result, given)
         return Filled("", "=", "", shapes) if shapes else None
-
-    def _is_rounded(self, values: Mapping[str, np.ndarray], digits: int) -> bool:
-        """Return whether a number that goes into the formula is written shortened."""
-        used = names_in(self.formula.expression) - {"π"}
-        return any(any_shortened(values[name], digits) for name in used)
 
     def _relation(self, values: Mapping[str, np.ndarray], value: np.ndarray, digits: int) -> str:
         """Compute the line as a reader would: with the digits that are written."""

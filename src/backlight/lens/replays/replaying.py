@@ -3,12 +3,11 @@
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from backlight.lens.records.memory import Memory
-from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, SavedTensor, Step, Summary
+from backlight.lens.records.nodes import LEAF, Backward, Cut, Node, Place, SavedTensor, Step, Summary
 from backlight.lens.replays.equations import LINE, Equations
 from backlight.lens.replays.filled import same
 from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
@@ -46,14 +45,6 @@ def replay_of(
     return Replay(title, engine, tuple(_Builder(nodes, backwards, cuts).steps()))
 
 
-@dataclass(frozen=True)
-class _Arrival:
-    """A gradient that one user of a tensor handed to it."""
-
-    start: int
-    gradient: Summary | None
-
-
 class _Builder:
     """Walks through a record once, in the order in which things happened."""
 
@@ -84,20 +75,24 @@ class _Builder:
     def _forwards(self, ids: range) -> Iterator[Moment]:
         for node in (self.nodes[id] for id in ids):
             kept = self.memory.keep(node)
-            parts = [Part("compute", "value" if node.kind == LEAF else "computes", tuple(self._computed(node)))]
+            if node.kind == LEAF:
+                parts = [Part("compute", "value", tuple(drawn(node.outputs[0]) if node.outputs else ["not recorded"]))]
+            else:
+                parts = [Part("compute", "computes", tuple(self.equations.forward(node)))]
             parts += self.cut(node)
             if kept:
-                names = listed(
-                    [*(self._kept_word(node, one) for one in _inputs_first(node.saved)), *_kept_numbers(node)]
-                )
-                parts.append(
-                    Part("memory", "keeps", (f"{names}; {size_text(self.memory.held)} held for backward now",))
-                )
+                held = size_text(self.memory.held)
+                parts.append(Part("memory", "keeps", (f"{self._kept(node)}; {held} held for backward now",)))
             outputs = self.equations.outputs(node)
             value = brief(outputs[0]) if outputs else None
-            yield self.moment(
-                FORWARD, self._forward_title(node), parts, node=node.id, value=value, place=place_text(node.place)
-            )
+            fields = {"node": node.id, "value": value, "place": place_text(node.place)}
+            yield self.moment(FORWARD, self._forward_title(node), parts, **fields)
+
+    def _kept(self, node: Node) -> str:
+        """List what a node keeps: its input first, of its numbers the exponent, which the derivative depends on."""
+        saved = sorted(node.saved, key=lambda one: one.name not in ("self", "input"))
+        exponents = [f"the exponent {number_text(value)}" for name, value in node.options.items() if name == "exponent"]
+        return listed([*(self._kept_word(node, one) for one in saved), *exponents])
 
     def cut(self, node: Node) -> Iterator[Part]:
         """Describe what a node read that had left the graph."""
@@ -106,7 +101,7 @@ class _Builder:
             lines = (f"{line}: no gradient goes back there", place_text(one.place))
             yield Part("note", "cut", tuple(filter(None, lines)))
 
-    def _kept_word(self, node: Node, kept) -> str:
+    def _kept_word(self, node: Node, kept: SavedTensor) -> str:
         """Describe what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
         if kept.of == node.id or kept.name.startswith("result"):
             return "its result"
@@ -124,11 +119,6 @@ class _Builder:
         inside = f" in {node.module}" if node.module else ""
         return f"forward: {node.label}{f' makes {node.name}' if node.name else f' #{node.id}'}{inside}{again}"
 
-    def _computed(self, node: Node) -> list[str]:
-        if node.kind != LEAF:
-            return self.equations.forward(node)
-        return drawn(node.outputs[0]) if node.outputs else ["not recorded"]
-
 
 class _Backward:
     """The steps of one backward."""
@@ -141,7 +131,7 @@ class _Backward:
         for id in sorted(self.firing):
             for edge in filter(None, self.nodes[id].edges):
                 self.users[edge.to].append(id)
-        self.arrivals: dict[tuple[int, int], list[_Arrival]] = defaultdict(list)
+        self.arrivals: dict[tuple[int, int], list[tuple[int, Summary | None]]] = defaultdict(list)  # (user, gradient)
         self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
         self.waiting = {id: len(self.users[id]) for id in {*self.firing, *self.users}}  # users that have still to fire
         self.ready = {id for id in self.firing if not self.waiting[id]}  # ops that nothing keeps from firing
@@ -164,9 +154,8 @@ class _Backward:
     def _begin(self) -> Moment:
         roots = listed([word_of(self.nodes[id]) for id in self.backward.roots])
         count = len(self.firing)
-        lines = [
-            f"{count} nodes will fire, each when all that used its result have" if count > 1 else "1 node will fire"
-        ]
+        all_fire = f"{count} nodes will fire, each when all that used its result have"
+        lines = [all_fire if count > 1 else "1 node will fire"]
         if not self.backward.into_grad:
             lines.append("autograd.grad: gradients are returned, no .grad is written")
         if self.backward.create_graph:
@@ -181,10 +170,8 @@ class _Backward:
             parts = [Part("note", "ended by", tuple(self.backward.problem.splitlines()))]
             return self._moment(END, f"{self._name} is ended by an error", parts)
         written = [step for step in self.backward.steps if step.grad_after is not None]
-        lines = tuple(
-            f"{word_of(self.nodes[step.node])}.grad {equals(step.grad_after)} {brief(step.grad_after)}"
-            for step in written
-        )
+        afters = ((word_of(self.nodes[step.node]), step.grad_after) for step in written)
+        lines = tuple(f"{word}.grad {equals(after)} {brief(after)}" for word, after in afters)
         parts = [Part("grad", "written", lines)] if written else []
         if not self.backward.into_grad:
             parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
@@ -194,7 +181,7 @@ class _Backward:
     def _returned(self) -> Iterator[str]:
         """Give what autograd.grad returns: what arrived where nothing fired."""
         for target, pieces in self.arrivals.items():
-            given = [one.gradient for one in pieces if one.gradient is not None]
+            given = [gradient for _, gradient in pieces if gradient is not None]
             if target[0] not in self.firing and given:
                 total, shape = self.totals[target], tuple(given[0].shape)
                 text = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
@@ -206,16 +193,19 @@ class _Backward:
         node = self.nodes[step.node]
         parts = [self._why(node), *self._gradient(node, step), *self._hooks(step)]
         flows = tuple(self._flows(node, step))
-        parts += [*self._formulas(node, step), *self.builder.cut(node)]
+        for edge, gradient in zip(node.edges, step.outgoing):
+            if edge is not None:
+                lines = self.builder.equations.derivative(node, step, edge, gradient)
+                parts.append(Part("formula", f"→ {word_of(self.nodes[edge.to])}", tuple(lines)))
+        parts += self.builder.cut(node)
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step, "retained in "))
         freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
         if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
         inside = f" in {node.module}" if node.module else ""
-        return self._step_moment(
-            FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
-        )
+        title = f"{self._name}: {function_of(node)} fires{inside}"
+        return self._step_moment(FIRE, title, parts, step, flows=flows, freed=freed or 0)
 
     def _grad(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -228,16 +218,9 @@ class _Backward:
 
     def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
         arrived = next((one for one in step.incoming if one is not None), None)
-        return self._moment(
-            kind,
-            title,
-            parts,
-            node=step.node,
-            gradient=None if arrived is None else brief(arrived),
-            grad=None if step.grad_after is None else brief(step.grad_after),
-            place=place_text(self.nodes[step.node].place),
-            **fields,
-        )
+        gradient, grad = (None if one is None else brief(one) for one in (arrived, step.grad_after))
+        place = place_text(self.nodes[step.node].place)
+        return self._moment(kind, title, parts, node=step.node, gradient=gradient, grad=grad, place=place, **fields)
 
     def _freed(self, freed: int) -> str:
         held = size_text(self.builder.memory.held)
@@ -274,30 +257,31 @@ class _Backward:
         """Describe what arrived, and from whom."""
         changes = [change for change in step.changes if change.output == output]
         before = changes[0].before if changes else arrived
-        pieces = [one for one in self.arrivals[node.id, output] if one.gradient is not None]
+        pieces = [(user, gradient) for user, gradient in self.arrivals[node.id, output] if gradient is not None]
         if before is None:
             return ["none arrived"]
-        sources = [function_of(self.nodes[one.start]) for one in pieces]
+        sources = [function_of(self.nodes[user]) for user, _ in pieces]
         if not pieces:
             begun = node.id in self.backward.roots
             return _with_ending(drawn(before), ", which backward began with" if begun else "")
         if len(pieces) == 1 or len(pieces) > 6:
             return _with_ending(drawn(before), f", from {listed(sources[:6])}{' and others' if sources[6:] else ''}")
-        if not _is_sum(pieces, before):
+        terms = [gradient for _, gradient in pieces]
+        if not _is_sum(terms, before):
             return _with_ending(drawn(before), f", from {listed(sources)}")
-        terms = [one.gradient for one in pieces]
         lines = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
-        return lines + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
+        return lines + [f"{brief(term)} from {source}" for term, source in zip(terms, sources)]
 
     def _hooks(self, step: Step) -> Iterator[Part]:
         for change in step.changes:
-            yield Part("hook", "hook", (_hook_line(change),))
+            line = f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
+            yield Part("hook", "hook", (line,))
 
     def _flows(self, node: Node, step: Step) -> Iterator[Flow]:
         for edge, gradient in zip(node.edges, step.outgoing):
             if edge is None:
                 continue
-            self.arrivals[edge.to, edge.output].append(_Arrival(node.id, gradient))
+            self.arrivals[edge.to, edge.output].append((node.id, gradient))
             waiting = self._count_down(edge.to)
             total = self._add_up((edge.to, edge.output), gradient) or brief(gradient)
             yield Flow(node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting)
@@ -320,29 +304,13 @@ class _Backward:
             self.ready.add(id)
         return self.waiting[id]
 
-    def _formulas(self, node: Node, step: Step) -> Iterator[Part]:
-        for edge, gradient in zip(node.edges, step.outgoing):
-            if edge is None:
-                continue
-            heading = f"→ {word_of(self.nodes[edge.to])}"
-            yield Part("formula", heading, tuple(self.builder.equations.derivative(node, step, edge, gradient)))
-
-
-def _inputs_first(saved: list[SavedTensor]) -> list[SavedTensor]:
-    return sorted(saved, key=lambda one: one.name not in ("self", "input"))
-
-
-def _kept_numbers(node: Node) -> list[str]:
-    """Return which exponent a power saves with its input: of the numbers, the one that its derivative depends on."""
-    return [f"the exponent {number_text(node.options['exponent'])}"] if "exponent" in node.options else []
-
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:
     """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
     before, after = step.grad_before, step.grad_after
     arrived = next((one for one in step.incoming if one is not None), None)
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
-    if before is None or arrived is None or not _is_sum([_Arrival(-1, before), _Arrival(-1, arrived)], after):
+    if before is None or arrived is None or not _is_sum([before, arrived], after):
         return Part("grad", "writes", (f"{head} → {brief(after)}",))
     sign = sum_sign([before, arrived], after)
     terms = (head, f" → {sum_text([before, arrived])}", f" {sign} {brief(after)}, added to what was there")
@@ -351,13 +319,9 @@ def _accumulated(word: str, step: Step, how: str = "") -> Part:
     return Part("grad", "writes", tuple(term.strip() for term in terms))
 
 
-def _hook_line(change: HookChange) -> str:
-    return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
-
-
-def _is_sum(pieces: list[_Arrival], total: Summary) -> bool:
-    """Return whether pieces are known to add up to a total, and all of it can be written."""
-    summaries = [*(one.gradient for one in pieces), total]
+def _is_sum(terms: Sequence[Summary], total: Summary) -> bool:
+    """Return whether terms are known to add up to a total, and all of it can be written."""
+    summaries = [*terms, total]
     if not all(one is not None and is_written_out(one) for one in summaries):
         return False
     arrays = [given_of(one).array for one in summaries]
