@@ -119,7 +119,7 @@ def _name_in(outer, module) -> str | None:
 
 
 class NativeEngine:
-    """Our engine's side of NOTE [An engine]."""
+    """Our engine's side of NOTE [An engine]; methods without a text of their own do what `Engine` says."""
 
     name = "backlight"
     leaf_class = AccumulateGrad
@@ -131,20 +131,16 @@ class NativeEngine:
         return importlib.import_module("backlight")
 
     def is_tensor(self, value) -> bool:
-        """Return whether a value is a tensor of this engine."""
         return isinstance(value, TensorState)
 
     def array(self, tensor) -> np.ndarray:
-        """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
         data = np.asarray(tensor._data)
         return widened(data) if is_half(data) and data.dtype.kind == "V" else data
 
     def node_of(self, tensor):
-        """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
         return None if tensor._edge is None else public_edge(edge_of(tensor))
 
     def is_leaf_node(self, node) -> bool:
-        """Return whether a node adds to a leaf's `.grad`."""
         return node.__class__ is AccumulateGrad
 
     def key_of(self, node) -> int:
@@ -160,7 +156,6 @@ class NativeEngine:
         return below_batches(tensor)
 
     def why_unread(self, tensor) -> str:
-        """Explain why a tensor's values cannot be read."""
         return BATCHED if below_batches(tensor) is not tensor else NO_VALUES
 
     def version_of(self, tensor) -> int:
@@ -168,12 +163,7 @@ class NativeEngine:
         storage = tensor._storage
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
-    def saves(self, node) -> bool:
-        """Return whether a node of this class may save tensors."""
-        return bool(node.freed_slots)
-
     def saved_by(self, node) -> list[Kept]:
-        """Return the tensors that a node keeps for backward, by PyTorch's names."""
         if hasattr(node, "ctx"):
             return _saved_by_function(node)
         found: list[Kept] = []
@@ -182,7 +172,6 @@ class NativeEngine:
         return found
 
     def formulas_of(self, node) -> dict[str, str]:
-        """Return each differentiable input's derivative; {} for a user's Function."""
         op = getattr(type(node), "op", None)
         if op is None:
             return {}
@@ -194,7 +183,6 @@ class NativeEngine:
         return line_at(node.code, node.lasti)
 
     def hooks_of(self, tensor) -> list[str]:
-        """Return the names of the user's hooks on a tensor and on its node."""
         hooks = [*(tensor._hooks or {}).values(), *(tensor._post_accumulate_hooks or {}).values()]
         if tensor._edge is None:
             return [name_of(hook) for hook in hooks]
@@ -207,12 +195,10 @@ class NativeEngine:
         return [name_of(hook) for hook in hooks]
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
         note_functions()
         return Observe(watcher)
 
     def unobserved(self) -> AbstractContextManager:
-        """Report to no watcher what this thread does inside the block."""
         return nullcontext() if local.observation is None else local.observation.silence()
 
 

@@ -90,8 +90,6 @@ class SilentHook:
 
 
 class _Nothing:
-    """A hook that does nothing."""
-
     def __call__(self, *given) -> None:
         pass
 
@@ -299,20 +297,13 @@ class FlowMeter:
         self.stepped = False  # whether an optimizer made a step since the last `take`
         self._begins = begins
         self._units = DeadUnits(window)
-        self._layer_of_bias = {
-            id(own[-1]): name for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1
-        }
+        with_bias = ((name, own) for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1)
+        self._layer_of_bias = {id(own[-1]): name for name, own in with_bias}
         self._owned = {id(optimizer): _trained(optimizer, layers) for optimizer in optimizers}
         self._copies: dict[int, object] = {}
         self._clear()
-        self.handles = [
-            handle
-            for optimizer in optimizers
-            for handle in (
-                optimizer.register_step_pre_hook(SilentHook(self._before)),
-                optimizer.register_step_post_hook(SilentHook(self._after)),
-            )
-        ]
+        self.handles = [one.register_step_pre_hook(SilentHook(self._before)) for one in optimizers]
+        self.handles += [one.register_step_post_hook(SilentHook(self._after)) for one in optimizers]
 
     def _clear(self) -> None:
         self._gradients: dict[int, object] = {}  # squares, by the parameter's id
@@ -370,54 +361,41 @@ class FlowMeter:
 
     def take(self) -> Flow:
         """Return what was measured since the last time; gradients that no optimizer's step used as they are now."""
-        unread = [one for one in chain(*self.layers.values()) if id(one) not in self._gradients]
-        self._read(unread)
-        names = list(self.layers)
-        gradients = self._by_layer(self._gradients)
-        if not self.full:
-            self._clear()
-            return Flow(dict(zip(names, map(_root, gradients))), {})
-        self._note_units()
-        squares = {id(parameter): square_of(parameter) for parameter in chain(*self.layers.values())}
-        weights = list(map(_root, self._by_layer(squares)))
-        changes = self._by_layer(self._changes)
-        norms, moved = list(map(_root, gradients)), list(map(_root, changes))
-        flow = Flow(
-            dict(zip(names, norms)),
-            dict(zip(names, map(_share, norms, weights))),
-            dict(zip(names, moved)),
-            dict(zip(names, map(_share, moved, weights))),
-            dict(zip(names, self._zero_shares())),
-            self._units.shares(),
-        )
+        self._read([one for one in chain(*self.layers.values()) if id(one) not in self._gradients])
+        flow = Flow(self._norms(self._gradients), {})
+        if self.full:
+            self._units.next_step()
+            for name, active in self._active.items():
+                self._units.note(name, active)
+            weights = self._norms({id(one): square_of(one) for one in chain(*self.layers.values())})
+            norms, moved = flow.norms, self._norms(self._changes)
+            ratios, update_ratios = (
+                {name: _share(part[name], total) for name, total in weights.items()} for part in (norms, moved)
+            )
+            flow = Flow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
         self._clear()
         return flow
 
-    def _by_layer(self, squares: dict[int, object]) -> list[float | None]:
-        """Return for each layer the sum over its parameters, None if none of them has one."""
+    def _norms(self, squares: dict[int, object]) -> dict[str, float | None]:
+        """Return for each layer the root of the sum over its parameters, None if none of them has one."""
         known = {key: value for key, value in squares.items() if value is not None}
         values = dict(zip(known, numbers_of(known.values())))
-        found = []
-        for parameters in self.layers.values():
+        found: dict[str, float | None] = {}
+        for name, parameters in self.layers.items():
             own = [values[id(parameter)] for parameter in parameters if id(parameter) in values]
-            found.append(sum(own) if own else None)
+            found[name] = math.sqrt(sum(own)) if own else None
         return found
 
-    def _zero_shares(self) -> list[float | None]:
+    def _zero_shares(self) -> dict[str, float | None]:
         counts = numbers_of(count for count, _ in self._nonzeros.values())
         sizes = [size for _, size in self._nonzeros.values()]
         parts = {key: (1 - count / size if size else 0.0) for key, count, size in zip(self._nonzeros, counts, sizes)}
-        shares = []
-        for parameters in self.layers.values():
+        shares: dict[str, float | None] = {}
+        for name, parameters in self.layers.items():
             own = [one for one in parameters if id(one) in parts]
             size = sum(one.numel() for one in own)
-            shares.append(sum(parts[id(one)] * one.numel() for one in own) / size if size else None)
+            shares[name] = sum(parts[id(one)] * one.numel() for one in own) / size if size else None
         return shares
-
-    def _note_units(self) -> None:
-        self._units.next_step()
-        for name, active in self._active.items():
-            self._units.note(name, active)
 
 
 def _trained(optimizer, layers: dict[str, list]) -> list:
@@ -436,10 +414,6 @@ def _dense(grad):
     """Return a gradient without its graph; of a sparse one, the values."""
     grad = grad.detach()
     return grad.coalesce().values() if getattr(grad, "is_sparse", False) else grad
-
-
-def _root(square: float | None) -> float | None:
-    return None if square is None else math.sqrt(square)
 
 
 def _share(part: float | None, total: float | None) -> float | None:

@@ -147,13 +147,11 @@ class Best:
     def note(self, record: dict) -> bool:
         """Take in an evaluation, and tell whether it is better than all before; one that is not finite never is."""
         value = record["evaluation"][self.by]
-        better = value is not None and value == value and (self.record is None or self._beats(value))
+        best = None if self.record is None else self.record["evaluation"][self.by]
+        beats = best is None or (value is not None and (value < best if self.by == "loss" else value > best))
+        better = value is not None and value == value and beats
         self.record, self.since = (record, 0) if better else (self.record, self.since + 1)
         return better
-
-    def _beats(self, value: float) -> bool:
-        best = self.record["evaluation"][self.by]
-        return value < best if self.by == "loss" else value > best
 
 
 def save_weights(file: Path, model: Module, record: dict) -> None:

@@ -44,8 +44,7 @@ class Scheduled:
         self._used = self._current()
 
     def _current(self) -> float:
-        rate = self.optimizer.param_groups[0]["lr"]
-        return float(rate.item() if isinstance(rate, TensorState) else rate)
+        return _number(self.optimizer.param_groups[0]["lr"])
 
     @property
     def name(self) -> str | None:
@@ -417,6 +416,5 @@ def _generators_of(loader) -> list:
     return list({id(generator): generator for generator in found if generator is not None}.values())
 
 
-def _number(value) -> float:
-    """Return a number, or a tensor of one element, as a Python number."""
+def _number(value: TensorState | float) -> float:
     return float(value.item() if isinstance(value, TensorState) else value)

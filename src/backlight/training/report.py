@@ -119,8 +119,11 @@ def curve_section(
 ) -> str:
     """Return a card with curves over steps, and a key to them if there are several."""
     picture = curves(shown, f"{title} over steps", zero=zero, log=log, mark=mark, last=last)
-    key = "".join(f'<span class="key {one.look}">{escape(one.name)}</span>' for one in shown if len(shown) > 1)
-    return section(title, picture, key, end)
+    return section(title, picture, _key(shown) if len(shown) > 1 else "", end)
+
+
+def _key(shown: Sequence[Series]) -> str:
+    return "".join(f'<span class="key {one.look}">{escape(one.name)}</span>' for one in shown)
 
 
 def flow_section(
@@ -229,8 +232,9 @@ def _measured(
     ]
     shown = [series for series in (trained, *evaluated) if any(y is not None for _, y in series.points)]
     picture = curves(shown, f"{name} over steps", zero=zero, mark=mark)
-    key = "".join(f'<span class="key {series.look}">{escape(series.name)}</span>' for series in shown)
-    return section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
+    last = ((one.name, [y for _, y in one.points if y is not None][-1]) for one in shown)
+    end = " · ".join(f"{name} {value:.4g}" for name, value in last)
+    return section(name.replace("_", " ").capitalize(), picture, _key(shown), end)
 
 
 def _by_data(evaluations: list[dict]) -> dict[str, list[dict]]:
@@ -239,12 +243,6 @@ def _by_data(evaluations: list[dict]) -> dict[str, list[dict]]:
     for record in evaluations:
         found.setdefault(record.get("on") or "evaluation", []).append(record)
     return found
-
-
-def _last_words(shown: list[Series]) -> str:
-    """Return the last known value of each curve."""
-    ends = [(series.name, [y for _, y in series.points if y is not None][-1]) for series in shown]
-    return " · ".join(f"{name} {value:.4g}" for name, value in ends)
 
 
 def _throughput(steps: list[dict]) -> str:

@@ -155,9 +155,8 @@ class RunFolder:
 
     def write_config(self, config: dict) -> None:
         """Write config.json."""
-        write_atomically(
-            self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode()
-        )
+        text = json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n"
+        write_atomically(self.path / CONFIG, text.encode())
 
     def config(self) -> dict:
         """Return what config.json says: nothing, if it is missing.
@@ -203,10 +202,8 @@ class RunFolder:
         def stays(one: dict) -> bool:
             return one["step"] < step or (one["step"] == step and ("loss" in one or one["epoch"] < epoch))
 
-        kept = [one for one in self.records() if stays(one)]
-        write_atomically(
-            self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept)
-        )
+        kept = [json.dumps(one, ensure_ascii=False) + "\n" for one in self.records() if stays(one)]
+        write_atomically(self.path / METRICS, "".join(kept).encode())
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 

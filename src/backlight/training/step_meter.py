@@ -89,13 +89,7 @@ def _first_of(step: int, loss: float | None, flow: Flow, non_finite: NonFinite |
     if layer is None and not lost:
         return None
     if non_finite is not None:
-        return {
-            "step": step,
-            "what": "output",
-            "layer": non_finite.layer,
-            "kind": non_finite.kind,
-            "why": non_finite.why,
-        }
+        return {"step": step, "what": "output", **non_finite._asdict()}
     if lost:
         kind = "NaN" if loss != loss else "inf"
         return {"step": step, "what": "loss", "layer": None, "kind": kind, "why": "all outputs of modules were finite"}

@@ -1,5 +1,6 @@
 """What is known about a tensor whose gradient is examined: here, what a record knows of one of its nodes."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +57,8 @@ class GraphPaths:
         return self._users.get(node, [])
 
     def _all_users(self) -> dict[int, list[tuple[Node, int, Edge]]]:
-        found = {}
-        for number in sorted(self.reached):
-            user = self.record.nodes[number]
+        found: dict[int, list[tuple[Node, int, Edge]]] = {}
+        for user in (self.record.nodes[number] for number in sorted(self.reached)):
             for place, edge in enumerate(user.edges):
                 if edge is not None:
                     found.setdefault(edge.to, []).append((user, place, edge))
@@ -118,10 +118,7 @@ def at(place: Place | None) -> str:
 
 def size_of(summary: Summary) -> int:
     """Return how many elements a tensor has."""
-    count = 1
-    for one in summary.shape:
-        count *= one
-    return count
+    return math.prod(summary.shape)
 
 
 def all_zero(summary: Summary | None) -> bool:

@@ -53,18 +53,12 @@ def _end(history: History) -> str:
 
 def _metrics(history: History, last: float | None) -> list[str]:
     names = dict.fromkeys(name for point in history.points for name in point["metrics"])
-    return [
-        curve_section(
-            name.replace("_", " ").capitalize(),
-            [
-                Series(
-                    name, finite([(point["step"], point["metrics"].get(name)) for point in history.points]), smooth=True
-                )
-            ],
-            last=last,
-        )
-        for name in names
-    ]
+    found = []
+    for name in names:
+        points = finite([(point["step"], point["metrics"].get(name)) for point in history.points])
+        title = name.replace("_", " ").capitalize()
+        found.append(curve_section(title, [Series(name, points, smooth=True)], last=last))
+    return found
 
 
 def _rates(history: History) -> list[Series]:

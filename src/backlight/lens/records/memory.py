@@ -5,21 +5,8 @@ from collections import Counter
 from backlight.lens.records.nodes import LEAF, Node, SavedTensor
 
 VIEWS = frozenset(  # ops whose result is a view of their input: what it shows is the input's memory
-    [
-        "Alias",
-        "AsStrided",
-        "Chunk",
-        "Diagonal",
-        "Expand",
-        "Narrow",
-        "Permute",
-        "Select",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "T",
-    ]
-    + ["Transpose", "Unbind", "Unfold", "Unsqueeze", "View"]
+    ("Alias", "AsStrided", "Chunk", "Diagonal", "Expand", "Narrow", "Permute", "Select", "Slice", "Split", "Squeeze")
+    + ("T", "Transpose", "Unbind", "Unfold", "Unsqueeze", "View")
 )
 
 

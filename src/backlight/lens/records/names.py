@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from backlight.dispatch.observers import line_at
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Spot
-from backlight.lens.records.nodes import LEAF, Node, Place
+from backlight.lens.records.nodes import LEAF, Node, Place, Summary
 from backlight.lens.records.record import Record
 
 # A function's f_locals is a dict that its frame, a local of ours and the count itself hold. If more do, the program
@@ -198,19 +198,14 @@ def finish(builder: Builder, naming: Naming) -> Record:
             made.place, made.stack = place_at(spot), places.copy()
     naming.finish(builder.record)
     builder.finish()
-    _learn_outputs(nodes)
+    for saved in (saved for node in nodes for saved in node.saved):
+        if saved.of is not None and saved.version == saved.written:
+            _learn_output(nodes[saved.of], saved.summary)
     return builder.record
 
 
-def _learn_outputs(nodes: list[Node]) -> None:
-    """Note outputs that were not seen but are kept by some node."""
-    for made in nodes:
-        for saved in made.saved:
-            if saved.of is not None and saved.version == saved.written:
-                _learn_output(nodes[saved.of], saved.summary)
-
-
-def _learn_output(made: Node, summary) -> None:
+def _learn_output(made: Node, summary: Summary) -> None:
+    """Note an output that was not seen but is kept by some node."""
     if made.kind != LEAF and len(made.outputs) <= 1:
         known = made.outputs[0] if made.outputs else None
         if known is None or (known.shape == summary.shape and known.nans is None):

@@ -208,6 +208,9 @@ class Cut:
     place: Place | None = None
 
 
+SIGN = 2**63
+
+
 @cache
 def _option_names(node_class: type) -> tuple[str, ...]:
     """Return the names of what nodes of a class keep that is no tensor: tensors can also be had unpacked."""
@@ -227,16 +230,10 @@ def options_of(node) -> dict[str, float]:
     for name in _option_names(node.__class__):
         value = getattr(node, name)
         if isinstance(value, (int, float)):
-            found[name[len("_saved_") :]] = _signed(value, node) if value >= SIGN else value
+            # PyTorch shows its numbers, all int64, as unsigned: -100 as 18446744073709551516
+            wrapped = value >= SIGN and isinstance(value, int) and not hasattr(node, "freed_slots")
+            found[name.removeprefix("_saved_")] = value - 2 * SIGN if wrapped else value
     return {name: value if -SIGN <= value < SIGN else float(value) for name, value in found.items()}
-
-
-SIGN = 2**63
-
-
-def _signed(value: float, node) -> float:
-    """Undo that PyTorch shows its numbers, all int64, as unsigned: -100 as 18446744073709551516."""
-    return value - 2 * SIGN if isinstance(value, int) and not hasattr(node, "freed_slots") else value
 
 
 class Recorded(Protocol):

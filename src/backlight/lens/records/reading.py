@@ -9,7 +9,7 @@ with each other. Whatever passes can be drawn, replayed, compared and queried.
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
@@ -34,7 +34,8 @@ def read_record(source: Path | str) -> Record:
         plain = parse_json(source if inline else _content_of(Path(source)))
     except ValueError as problem:
         raise InputError(f"record must be JSON, got {name}: {problem}") from problem
-    if not isinstance(plain, dict) or not _is_format(plain.pop("format", None)):
+    said = plain.pop("format", None) if isinstance(plain, dict) else None
+    if type(said) is not int or said != FORMAT:
         raise InputError(f"record must be of format {FORMAT}, got {name}: write it with Record.save() of this version")
     record = validated(Record, plain, f"the record {name} is damaged")
     for node in record.nodes:
@@ -46,10 +47,6 @@ def read_record(source: Path | str) -> Record:
     except InputError as problem:
         raise InputError(f"the record {name} is damaged: {problem}") from None
     return record
-
-
-def _is_format(said: object) -> bool:
-    return type(said) is int and said == FORMAT
 
 
 def _content_of(path: Path) -> bytes:
@@ -210,18 +207,18 @@ def _elements(summary: Summary, here: str) -> list:
     return level
 
 
-def _test_of(dtype: str):
+def _test_of(dtype: str) -> Callable[[object], bool]:
     if dtype == "bool":
         return lambda one: type(one) is bool
     if dtype.startswith(("int", "uint")):
         return lambda one: type(one) is int and -LARGEST - 1 <= one <= 2 * LARGEST + 1
     if dtype.startswith("complex"):
         return _is_complex
-    return lambda one: type(one) is float or one in NOT_FINITE if type(one) in (float, str) else _is_float64(one)
+    return _is_float
 
 
-def _is_float64(one: object) -> bool:
-    return type(one) is int and abs(one) <= 2**1023
+def _is_float(one: object) -> bool:
+    return type(one) is float or (one in NOT_FINITE if type(one) is str else type(one) is int and abs(one) <= 2**1023)
 
 
 def _is_complex(one: object) -> bool:
