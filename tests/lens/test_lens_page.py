@@ -8,19 +8,8 @@ from browser import Browser
 from lens_records import graph, stack
 
 from backlight.lens.pictures.html import page_of
-from backlight.lens.records.record import (
-    LEAF,
-    OP,
-    Backward,
-    Edge,
-    Node,
-    Place,
-    Record,
-    SavedTensor,
-    Step,
-    Summary,
-    Write,
-)
+from backlight.lens.records.nodes import LEAF, OP, Backward, Edge, Node, Place, SavedTensor, Step, Summary, Write
+from backlight.lens.records.record import Record
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\"><!--"
 

@@ -3,9 +3,12 @@
 import dataclasses
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import parse_json
@@ -146,6 +149,7 @@ class TrainingConfig:
         return dataclasses.asdict(self)
 
 
+Kind = TypeVar("Kind")
 LARGEST = 1 << 16  # bytes of a file; the parser's time grows with the square of a key's dots
 
 
@@ -217,7 +221,7 @@ def with_changes(found: dict, changes: Sequence[str]) -> dict:
     return changed
 
 
-def _value_of(text: str):
+def _value_of(text: str) -> object:
     """Return what a text means in TOML, or the text itself."""
     try:
         found = tomllib.loads(f"value = {text}")
@@ -236,12 +240,12 @@ def as_toml(config: TrainingConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _written(value) -> str:
+def _written(value: object) -> str:
     """Return a value as TOML writes it: as JSON does, as far as settings go."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _read(kind: type, found, path: str):
+def _read(kind: type[Kind], found: object, path: str) -> Kind:
     """Return a dataclass of the settings in `found`, which stand under `path`."""
     if not isinstance(found, dict):
         raise InputError(f"{path} must be a table, got {found!r}")
@@ -255,7 +259,7 @@ def _read(kind: type, found, path: str):
     return kind(**values)
 
 
-def _converted(kind, value, path: str):
+def _converted(kind: type, value: object, path: str) -> object:
     """Return a value as the kind that its setting has."""
     if dataclasses.is_dataclass(kind):
         return _read(kind, value, path)
@@ -273,17 +277,14 @@ def _converted(kind, value, path: str):
 NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
-WITH_MOMENTUM = ("sgd", "rmsprop")
-
-
-def require(holds: bool, path: str, rule: str, value) -> None:
+def require(holds: bool, path: str, rule: str, value: object) -> None:
     """Raise unless a setting keeps a rule.
 
     Raises:
         InputError: it does not.
     """
     if not holds:
-        raise InputError(f"{path} must {rule}, got {value!r}")
+        raise InputError(f"{path} must {rule}, got {list(value) if isinstance(value, tuple) else value!r}")
 
 
 def check_config(config: TrainingConfig) -> None:
@@ -292,75 +293,66 @@ def check_config(config: TrainingConfig) -> None:
     Raises:
         InputError: one cannot.
     """
+    for path, holds, rule in _rules(config):
+        require(holds, path, rule, attrgetter(path)(config))
+
+
+Rules = Iterator[tuple[str, bool, str]]  # the setting, whether it keeps the rule, the rule
+WITH_MOMENTUM = ("sgd", "rmsprop")
+
+
+def _rules(config: TrainingConfig) -> Rules:
     for name in ("epochs", "batch_size", "record_every", "checkpoint_every", "accumulate"):
-        require(getattr(config, name) >= 1, name, "be 1 or more", getattr(config, name))
-    require(0 <= config.seed < 2**63, "seed", "be 0 or more, below 2^63", config.seed)
-    require(bool(config.out.strip()), "out", "name a folder", config.out)
-    require(0 <= config.clip_grad_norm < float("inf"), "clip_grad_norm", "be 0 (none) or more", config.clip_grad_norm)
-    require(0 <= config.label_smoothing < 1, "label_smoothing", "be in [0, 1)", config.label_smoothing)
-    _require_choice("best_by", config.best_by, MEASURES)
-    require(config.patience >= 0, "patience", "be 0 (never) or more", config.patience)
-    _check_model(config.model)
-    _check_data(config.data)
-    _check_optimizer(config.optimizer)
-    _check_schedule(config.schedule, config.optimizer)
-    _check_together(config)
+        yield name, getattr(config, name) >= 1, "be 1 or more"
+    yield "seed", 0 <= config.seed < 2**63, "be 0 or more, below 2^63"
+    yield "out", bool(config.out.strip()), "name a folder"
+    yield "clip_grad_norm", 0 <= config.clip_grad_norm < inf, "be 0 (none) or more"
+    yield "label_smoothing", 0 <= config.label_smoothing < 1, "be in [0, 1)"
+    yield "best_by", config.best_by in MEASURES, f"be one of {', '.join(MEASURES)}"
+    yield "patience", config.patience >= 0, "be 0 (never) or more"
+    model, data = config.model, config.data
+    yield "model.kind", model.kind in MODELS, f"be one of {', '.join(MODELS)}"
+    yield "model.sizes", all(size >= 1 for size in model.sizes), "hold numbers of 1 or more"
+    yield "model.sizes", model.kind != "cnn" or 1 <= len(model.sizes) <= 4, "hold one to four numbers for a cnn"
+    yield "model.dropout", 0 <= model.dropout < 1, "be in [0, 1)"
+    yield "data.name", data.name in DATASETS, f"be one of {', '.join(DATASETS)}"
+    yield "data.samples", data.samples >= 0, "be 0 (all) or more"
+    yield "data.validation", 0 <= data.validation < 1, "be in [0, 1), a share of the images"
+    yield from _rules_of_optimizer(config.optimizer)
+    yield from _rules_of_schedule(config.schedule, config.optimizer)
+    yield from _rules_of_several(config)
 
 
-def _require_choice(path: str, value: str, choices: tuple[str, ...]) -> None:
-    require(value in choices, path, f"be one of {', '.join(choices)}", value)
+def _rules_of_optimizer(optimizer: OptimizerConfig) -> Rules:
+    name, momentum = optimizer.name, optimizer.momentum
+    yield "optimizer.name", name in OPTIMIZERS, f"be one of {', '.join(OPTIMIZERS)}"
+    yield "optimizer.lr", 0 < optimizer.lr < inf, "be a number above 0"
+    yield "optimizer.weight_decay", 0 <= optimizer.weight_decay < inf, "be 0 or more"
+    yield "optimizer.momentum", 0 <= momentum < 1, "be in [0, 1)"
+    only = f"be left out: only {' and '.join(WITH_MOMENTUM)} have it"
+    yield "optimizer.momentum", name in WITH_MOMENTUM or not momentum, only
+    yield "optimizer.nesterov", name == "sgd" or not optimizer.nesterov, "be left out: only sgd has it"
+    yield "optimizer.momentum", momentum > 0 or not optimizer.nesterov, "be above 0 with nesterov"
 
 
-def _check_model(model: ModelConfig) -> None:
-    _require_choice("model.kind", model.kind, MODELS)
-    require(all(size >= 1 for size in model.sizes), "model.sizes", "hold numbers of 1 or more", list(model.sizes))
-    if model.kind == "cnn":
-        require(1 <= len(model.sizes) <= 4, "model.sizes", "hold one to four numbers for a cnn", list(model.sizes))
-    require(0 <= model.dropout < 1, "model.dropout", "be in [0, 1)", model.dropout)
-
-
-def _check_data(data: DataConfig) -> None:
-    _require_choice("data.name", data.name, DATASETS)
-    require(data.samples >= 0, "data.samples", "be 0 (all) or more", data.samples)
-    require(0 <= data.validation < 1, "data.validation", "be in [0, 1), a share of the images", data.validation)
-
-
-def _check_optimizer(optimizer: OptimizerConfig) -> None:
-    _require_choice("optimizer.name", optimizer.name, OPTIMIZERS)
-    require(0 < optimizer.lr < float("inf"), "optimizer.lr", "be a number above 0", optimizer.lr)
-    decay = optimizer.weight_decay
-    require(0 <= decay < float("inf"), "optimizer.weight_decay", "be 0 or more", decay)
-    require(0 <= optimizer.momentum < 1, "optimizer.momentum", "be in [0, 1)", optimizer.momentum)
-    if optimizer.name not in WITH_MOMENTUM:
-        owners = " and ".join(WITH_MOMENTUM)
-        rule = f"be left out: only {owners} have it"
-        require(not optimizer.momentum, "optimizer.momentum", rule, optimizer.momentum)
-    if optimizer.name != "sgd":
-        require(not optimizer.nesterov, "optimizer.nesterov", "be left out: only sgd has it", optimizer.nesterov)
-    elif optimizer.nesterov:
-        require(optimizer.momentum > 0, "optimizer.momentum", "be above 0 with nesterov", optimizer.momentum)
-
-
-def _check_schedule(schedule: ScheduleConfig, optimizer: OptimizerConfig) -> None:
-    _require_choice("schedule.name", schedule.name, tuple(SCHEDULE_OPTIONS))
-    _require_choice("schedule.by", schedule.by, ("auto", "step", "epoch"))
+def _rules_of_schedule(schedule: ScheduleConfig, optimizer: OptimizerConfig) -> Rules:
+    yield "schedule.name", schedule.name in SCHEDULE_OPTIONS, f"be one of {', '.join(SCHEDULE_OPTIONS)}"
+    yield "schedule.by", schedule.by in ("auto", "step", "epoch"), "be one of auto, step, epoch"
     _refuse_options_of_others(schedule)
-    counted = {"warmup": 0, "patience": 0, "step_size": 1 if schedule.name == "step" else 0}
-    for name, least in counted.items():
-        require(getattr(schedule, name) >= least, f"schedule.{name}", f"be {least} or more", getattr(schedule, name))
-    lowest = f"be in [0, {optimizer.lr}], optimizer.lr"
-    require(0 <= schedule.min_lr <= optimizer.lr, "schedule.min_lr", lowest, schedule.min_lr)
-    require(0 < schedule.gamma <= 1, "schedule.gamma", "be in (0, 1]", schedule.gamma)
-    require(0 < schedule.factor < 1, "schedule.factor", "be in (0, 1)", schedule.factor)
-    require(0 < schedule.pct_start < 1, "schedule.pct_start", "be in (0, 1)", schedule.pct_start)
-    for name in ("div_factor", "final_div_factor"):
-        require(
-            1 <= getattr(schedule, name) < float("inf"), f"schedule.{name}", "be 1 or more", getattr(schedule, name)
-        )
+    yield "schedule.warmup", schedule.warmup >= 0, "be 0 or more"
+    yield "schedule.patience", schedule.patience >= 0, "be 0 or more"
+    least = 1 if schedule.name == "step" else 0
+    yield "schedule.step_size", schedule.step_size >= least, f"be {least} or more"
+    yield "schedule.min_lr", 0 <= schedule.min_lr <= optimizer.lr, f"be in [0, {optimizer.lr}], optimizer.lr"
+    yield "schedule.gamma", 0 < schedule.gamma <= 1, "be in (0, 1]"
+    yield "schedule.factor", 0 < schedule.factor < 1, "be in (0, 1)"
+    yield "schedule.pct_start", 0 < schedule.pct_start < 1, "be in (0, 1)"
+    yield "schedule.div_factor", 1 <= schedule.div_factor < inf, "be 1 or more"
+    yield "schedule.final_div_factor", 1 <= schedule.final_div_factor < inf, "be 1 or more"
     if schedule.name == "multistep":
-        given, least = list(schedule.milestones), schedule.warmup + 1
-        is_valid = bool(given) and given == sorted(set(given)) and given[0] >= least
-        require(is_valid, "schedule.milestones", f"hold ascending numbers from {least} on", given)
+        given, first = list(schedule.milestones), schedule.warmup + 1
+        ascends = bool(given) and given == sorted(set(given)) and given[0] >= first
+        yield "schedule.milestones", ascends, f"hold ascending numbers from {first} on"
 
 
 def _refuse_options_of_others(schedule: ScheduleConfig) -> None:
@@ -368,22 +360,18 @@ def _refuse_options_of_others(schedule: ScheduleConfig) -> None:
     plain = ScheduleConfig()
     for option in set().union(*SCHEDULE_OPTIONS.values()) - SCHEDULE_OPTIONS[schedule.name]:
         value = getattr(schedule, option)
-        if value != getattr(plain, option):
-            owners = ", ".join(name for name, options in SCHEDULE_OPTIONS.items() if option in options)
-            value = list(value) if isinstance(value, tuple) else value
-            raise InputError(
-                f"schedule.{option} must be left out for {schedule.name}: it is for {owners}, got {value!r}"
-            )
+        owners = ", ".join(name for name, options in SCHEDULE_OPTIONS.items() if option in options)
+        rule = f"be left out for {schedule.name}: it is for {owners}"
+        require(value == getattr(plain, option), f"schedule.{option}", rule, value)
 
 
-def _check_together(config: TrainingConfig) -> None:
-    held_out = config.data.validation > 0
+def _rules_of_several(config: TrainingConfig) -> Rules:
+    schedule, is_held_out = config.schedule, config.data.validation > 0
     rule = "be left out, or data.validation be above 0: what was held out tells when to end"
-    require(held_out or not config.patience, "patience", rule, config.patience)
+    yield "patience", is_held_out or not config.patience, rule
+    is_plateau = schedule.name == "reduce_on_plateau"
     rule = "be another, or data.validation be above 0: it goes by the loss of what was held out"
-    require(held_out or config.schedule.name != "reduce_on_plateau", "schedule.name", rule, config.schedule.name)
-    if config.schedule.name == "reduce_on_plateau":
-        require(config.schedule.by != "step", "schedule.by", "be epoch for reduce_on_plateau", config.schedule.by)
-    if not config.schedule.by_step:
-        rule = f"be less than the {config.epochs} epochs"
-        require(config.schedule.warmup < config.epochs, "schedule.warmup", rule, config.schedule.warmup)
+    yield "schedule.name", is_held_out or not is_plateau, rule
+    yield "schedule.by", not is_plateau or schedule.by != "step", "be epoch for reduce_on_plateau"
+    is_in_time = schedule.by_step or schedule.warmup < config.epochs
+    yield "schedule.warmup", is_in_time, f"be less than the {config.epochs} epochs"

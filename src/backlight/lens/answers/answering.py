@@ -1,7 +1,7 @@
 """From the facts about a gradient to an answer: why it is None, 0, NaN or huge, or what it is made of."""
 
 from backlight.lens.answers.answer import Answer
-from backlight.lens.answers.case import Case, all_zero, at, described, has_non_finite, magnitude, size_of
+from backlight.lens.answers.case import Case, all_zero, at, described, has_non_finite, magnitude
 from backlight.lens.answers.culprits import (
     Culprit,
     growth,
@@ -125,7 +125,7 @@ def _leaves_behind(case: Case) -> list[tuple[str, str]]:
         node = nodes[number]
         if not node.edges and node.name:
             found.append((node.name, "no .grad" if node.grad is None else f"a .grad of {magnitude(node.grad)}"))
-        stack.extend(edge.to for edge in node.edges if edge is not None)
+        stack.extend(node.inputs)
     return found
 
 
@@ -289,7 +289,7 @@ def _why_zero(case: Case) -> Answer:
     return answered(
         case,
         question,
-        f"all {size_of(case.grad)} elements are 0, and no node here shows why",
+        f"all {case.grad.size} elements are 0, and no node here shows why",
         cause="The loss does not change with it, or zero_grad(set_to_none=False) came after backward().",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
         path=path_of(case),
@@ -316,7 +316,7 @@ def _why_non_finite(case: Case) -> Answer:
 
 def _non_finite_elements(case: Case) -> str:
     """`is 1 of the 2 elements of t.grad NaN`, `is w.grad NaN` of a single one."""
-    grad, size = case.grad, size_of(case.grad)
+    grad, size = case.grad, case.grad.size
     kinds = [(count, name) for count, name in ((grad.nans, "NaN"), (grad.infs, "infinite")) if count]
     name = " or ".join(name for _, name in kinds)
     count = sum(count for count, _ in kinds)
@@ -342,7 +342,7 @@ def _is_huge(case: Case) -> bool:
 
 def _mean_size(summary: Summary) -> float | None:
     """Return the root of the mean square of a tensor's elements."""
-    return None if summary.norm is None or not size_of(summary) else summary.norm / size_of(summary) ** 0.5
+    return None if summary.norm is None or not summary.size else summary.norm / summary.size**0.5
 
 
 def _why_huge(case: Case) -> Answer:
@@ -399,7 +399,7 @@ def _made_of(case: Case) -> Answer:
     evidence += [f"the hook `{change.hook}` changed it" for change in changes]
     evidence += [f"it was added to {added} times: gradients of {added + 1} backwards are in it"] if added else []
     parts = len(evidence) - len(changes) - bool(added)
-    verdict = f"{magnitude(case.grad)} over {size_of(case.grad)} elements"
+    verdict = f"{magnitude(case.grad)} over {case.grad.size} elements"
     verdict += f": the sum of {parts} gradients" if parts > 1 else ", from one use" if parts == 1 else ""
     if not added:
         return answered(case, question, verdict, evidence=evidence, path=path_of(case))

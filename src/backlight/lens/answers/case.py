@@ -1,8 +1,6 @@
 """What is known about a tensor whose gradient is examined: here, what a record knows of one of its nodes."""
 
-import math
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.lens.records.nodes import (
@@ -46,10 +44,10 @@ class GraphPaths:
         """Return all nodes that the roots reach."""
         found, stack = set(self.roots), list(self.roots)
         while stack:
-            for edge in self.record.nodes[stack.pop()].edges:
-                if edge is not None and edge.to not in found:
-                    found.add(edge.to)
-                    stack.append(edge.to)
+            for number in self.record.nodes[stack.pop()].inputs:
+                if number not in found:
+                    found.add(number)
+                    stack.append(number)
         return found
 
     def users(self, node: int) -> list[tuple[Node, int, Edge]]:
@@ -71,8 +69,7 @@ class GraphPaths:
 
     def incoming(self, node: int) -> Summary | None:
         """Return the gradient that arrived at a node, the first of its outputs that one arrived at."""
-        step = self.steps.get(node)
-        return None if step is None else next((one for one in step.incoming if one is not None), None)
+        return self.steps[node].arrived if node in self.steps else None
 
     def path(self, to: int | None = None) -> list[Node]:
         """Return the nodes from a root to a node, along the largest gradients seen; [] if none leads there."""
@@ -92,7 +89,7 @@ class GraphPaths:
         """Return all nodes computed from a node, itself too; a node's inputs have lower numbers than itself."""
         found = {node}
         for one in self.record.nodes:
-            if any(edge is not None and edge.to in found for edge in one.edges):
+            if not found.isdisjoint(one.inputs):
                 found.add(one.id)
         return found
 
@@ -113,17 +110,12 @@ def at(place: Place | None) -> str:
     """Return a line as `train.py:12: h = x * w`."""
     if place is None:
         return "a line that nobody watched"
-    return f"{Path(place.file).name}:{place.line}" + (f": {place.text}" if place.text else "")
-
-
-def size_of(summary: Summary) -> int:
-    """Return how many elements a tensor has."""
-    return math.prod(summary.shape)
+    return f"{place.where}: {place.text}" if place.text else place.where
 
 
 def all_zero(summary: Summary | None) -> bool:
     """Return whether a tensor is known to be 0 everywhere."""
-    return summary is not None and summary.zeros is not None and 0 < size_of(summary) == summary.zeros
+    return summary is not None and summary.zeros is not None and 0 < summary.size == summary.zeros
 
 
 def has_non_finite(summary: Summary | None) -> bool:
@@ -134,8 +126,7 @@ def has_non_finite(summary: Summary | None) -> bool:
 def magnitude(summary: Summary) -> str:
     """Return how large a gradient is: `0`, `norm 0.5`, `NaN`."""
     if summary.nans or summary.infs:
-        parts = [f"{count} {name}" for count, name in ((summary.nans, "NaN"), (summary.infs, "inf")) if count]
-        return f"{' and '.join(parts)} of {size_of(summary)}"
+        return f"{' and '.join(summary.nonfinite())} of {summary.size}"
     if all_zero(summary):
         return "0 everywhere"
     return "not read" if summary.norm is None else f"norm {summary.norm:.4g}"

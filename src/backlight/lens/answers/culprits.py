@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backlight.dispatch.numerical_hazards import hazard_of, op_name_of
-from backlight.lens.answers.case import GraphPaths, all_zero, described, has_non_finite, magnitude, size_of
+from backlight.lens.answers.case import GraphPaths, all_zero, described, has_non_finite, magnitude
 from backlight.lens.records.nodes import Node, Summary
 
 
@@ -131,7 +131,7 @@ def _likeliest(kind: str, *, slope: bool) -> tuple[str, str]:
 
 def _zeros(read: Summary) -> str:
     """Describe how many of the values that a node read are 0."""
-    count, all_of_them = read.zeros, size_of(read)
+    count, all_of_them = read.zeros, read.size
     if all_of_them == 1:
         return "the only value that it read is 0"
     return f"of {all_of_them} values that it read, {count} {'is' if count == 1 else 'are'} 0"
@@ -142,7 +142,7 @@ def _spread(node: Node, kind: str, read: list) -> tuple[str, str]:
     out = output_of(node)
     if not read or out is None:
         return _likeliest(kind, slope=False)
-    count, correction = size_of(read[0]) // max(size_of(out), 1), node.options.get("correction", 1)
+    count, correction = read[0].size // max(out.size, 1), node.options.get("correction", 1)
     if correction < count:
         return _likeliest(kind, slope=False)
     cause = f"The {SPREADS[kind]} divides by the number of values less the correction, and the correction is not "

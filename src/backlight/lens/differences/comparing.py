@@ -10,7 +10,6 @@ Records of two engines are compared by what means the same on both: labels of op
 and inputs, views between them left out. What each saves and keeps as options is its own affair.
 """
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -32,7 +31,7 @@ def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = Fa
         reshaped: whether another shape of as many elements, in another order, may be the same.
     """
     formed = tuple(one.shape) == tuple(other.shape)
-    if not formed and not (reshaped and math.prod(one.shape) == math.prod(other.shape)):
+    if not formed and not (reshaped and one.size == other.size):
         return False
     if one.nans is None or other.nans is None:
         return True
@@ -71,8 +70,7 @@ def described(summary: Summary | None) -> str:
         return single(summary)
     known = [(name, getattr(summary, name)) for name in ("norm", "mean")]
     parts = [f"{name} {value:.6g}" for name, value in known if value is not None]
-    parts += [f"{count} {name}" for name, count in (("NaN", summary.nans), ("inf", summary.infs)) if count]
-    return ", ".join(parts) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
+    return ", ".join(parts + summary.nonfinite()) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
 
 
 def single(summary: Summary) -> str:
@@ -140,7 +138,7 @@ class Comparison:
             if not changes:
                 continue
             forward = any(change.what not in ("gradient", "line") for change in changes)
-            reads = any(edge is not None and edge.to in moved for edge in other.edges)
+            reads = not moved.isdisjoint(other.inputs)
             found.append(Changed(before, after, changes, self._is_cause(one, other, changes, forward, reads)))
             if forward:
                 moved.add(after)
@@ -210,7 +208,7 @@ class Comparison:
             [", ".join(part(output) for output in side) or "unknown" for side in (before, after)]
             for part in (lambda output: f"({', '.join(map(str, output.shape))})", lambda output: output.dtype)
         )
-        sizes = [[math.prod(output.shape) for output in side] for side in (before, after)]
+        sizes = [[output.size for output in side] for side in (before, after)]
         reshaped = self.engines and sizes[0] == sizes[1]  # each engine has its own views
         changes = [None if reshaped else _change("shape", *shapes), _change("dtype", *dtypes)]
         formed = reshaped or shapes[0] == shapes[1]
@@ -255,7 +253,7 @@ def gradients_of(record: Record, backward: int) -> dict[int, Summary]:
     if not -len(record.backwards) <= backward < len(record.backwards):
         return found
     for step in record.backwards[backward].steps:
-        gradient = step.grad_after or next((one for one in step.incoming if one is not None), None)
+        gradient = step.grad_after or step.arrived
         if gradient is not None:
             found.setdefault(step.node, gradient)
     return found
@@ -330,4 +328,4 @@ def _lines(one: Node, other: Node) -> tuple[str, str]:
     places = [node.place for node in (one, other)]
     if None in places or places[0].text == places[1].text:
         return "", ""
-    return tuple(f"{place.text.strip()} ({place.file.rpartition('/')[2]}:{place.line})" for place in places)
+    return tuple(f"{place.text.strip()} ({place.where})" for place in places)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,7 +150,7 @@ _TOTALS = {
     "nodes": lambda record: len(record.nodes),
     "leaves": lambda record: len(record.leaves),
     "parameter elements": lambda record: sum(
-        math.prod(node.outputs[0].shape) for node in record.nodes if node.parameter and node.outputs
+        node.outputs[0].size for node in record.nodes if node.parameter and node.outputs
     ),
     "bytes saved": lambda record: sum(
         {saved.memory: saved.bytes for node in record.nodes for saved in node.saved}.values()
@@ -263,7 +262,7 @@ def _order(found) -> list[tuple[str, int]]:
         waiting = [first]
         while waiting:
             side, number = waiting[-1]
-            needed = [edge.to for edge in sides[side][number].edges if edge is not None]
+            needed = sides[side][number].inputs
             keys = [("after", matched[one]) if side == "before" and one in matched else (side, one) for one in needed]
             missing = [key for key in keys if key not in done]
             if missing:

@@ -242,4 +242,4 @@ def _name(node: Node) -> str:
 
 
 def _place(node: Node) -> str:
-    return "" if node.place is None else f"  {node.place.file.rpartition('/')[2]}:{node.place.line}"
+    return "" if node.place is None else f"  {node.place.where}"

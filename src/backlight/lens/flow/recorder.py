@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from typing import TextIO
@@ -11,7 +12,7 @@ from backlight.errors import ArgumentError, InputError, ValueProblem
 from backlight.lens.engines import engine_of
 from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import FlowFile, History, read_history
-from backlight.lens.flow.live import Live
+from backlight.lens.flow.live import live
 from backlight.training.step_meter import StepMeter, StepRecorder, check_count, check_existing, described
 
 
@@ -125,9 +126,9 @@ class Recorder(StepRecorder):
         self._flush()
         return self.history.last
 
-    def live(self, out: TextIO | None = None) -> Live:
+    def live(self, out: TextIO | None = None) -> AbstractContextManager[None]:
         """Return a context in which the run is shown in the terminal; where there is none, as lines now and then."""
-        return Live(self.history, self._listeners, sys.stderr if out is None else out)
+        return live(self.history, self._listeners, sys.stderr if out is None else out)
 
     def html(self, path: Path | str | None = None) -> str:
         """Return the page, and write it to a file if one is given."""

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import PurePath
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class Step:
 
 def running_order(nodes: Sequence[Node]) -> list[int]:
     """Return the ids so that inputs come before users, and else as they are numbered."""
-    missing = [sum(edge is not None for edge in node.edges) for node in nodes]
+    missing = [len(node.inputs) for node in nodes]
     users = users_of(nodes)
     ready = [node.id for node in nodes if not missing[node.id]]
     order = []
@@ -95,10 +94,9 @@ def _lines(node: Node) -> list[Step]:
 
 
 def _words(place: Place) -> tuple[str, str]:
-    where = f"{PurePath(place.file).name}:{place.line}"
     text = " ".join(place.text.split())
     title = text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
-    return title or where, f"{where} in {place.function}" if place.function else where
+    return title or place.where, f"{place.where} in {place.function}" if place.function else place.where
 
 
 def depth_of(wires: Sequence[Wire]) -> int:

@@ -23,23 +23,8 @@ from backlight.report.page import TOKENS, data_script, filled, joined, json_isla
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
-    "elements",
-    "numbers",
-    "record",
-    "ways",
-    "picture",
-    "faces",
-    "scale",
-    "place",
-    "camera",
-    "paint",
-    "notes",
-    "view",
-    "search",
-    "details",
-    "keys",
-    "replay",
-    "page",
+    *("elements", "numbers", "record", "ways", "picture", "faces", "scale", "place", "camera"),
+    *("paint", "notes", "view", "search", "details", "keys", "replay", "page"),
 )
 STYLES = ("page", "replay")
 MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page

@@ -1,6 +1,5 @@
 """What is written on nodes, boxes and groups, and how much room it takes."""
 
-import math
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -10,19 +9,8 @@ from backlight.lens.records.nodes import LEAF, Summary
 from backlight.report.numbers import size_text
 from backlight.report.text_width import width_of
 
-SIGNS = {
-    "add": "+",
-    "sub": "−",
-    "rsub": "−",
-    "mul": "×",
-    "div": "÷",
-    "neg": "−x",
-    "pow": "xⁿ",
-    "mm": "@",
-    "bmm": "@",
-    "mv": "@",
-    "matmul": "@",
-}
+SIGNS = {"add": "+", "sub": "−", "rsub": "−", "mul": "×", "div": "÷", "neg": "−x", "pow": "xⁿ"}
+SIGNS |= dict.fromkeys(("mm", "bmm", "mv", "matmul"), "@")
 # PyTorch writes a capital after each underscore and after each digit: MaxPool2DWithIndices.
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])|(?<=\d[A-Z])(?=[A-Z][a-z])")
 _SO_WRITTEN = (  # what no rule tells
@@ -110,9 +98,8 @@ def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[s
 
 
 def _norm_of(gradient: Summary) -> str:
-    broken = [f"{count} {name}" for count, name in ((gradient.nans, "NaN"), (gradient.infs, "inf")) if count]
-    if broken:
-        return f"grad with {', '.join(broken)}"
+    if gradient.nonfinite():
+        return f"grad with {', '.join(gradient.nonfinite())}"
     return f"‖grad‖ {number(gradient.norm)}" if gradient.norm is not None else "grad arrived"
 
 
@@ -124,7 +111,7 @@ def shape_of(output: Summary) -> str:
 
 def short_values(summary: Summary) -> str | None:
     """Return a small tensor's values, or None if they are too many or not known."""
-    if summary.values is None or math.prod(summary.shape) > FEW or len(summary.shape) > 1:
+    if summary.values is None or summary.size > FEW or len(summary.shape) > 1:
         return None
     if isinstance(summary.values, list):
         return f"[{', '.join(map(number, summary.values))}]"

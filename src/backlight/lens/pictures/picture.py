@@ -119,7 +119,7 @@ def _gradient(node: Node, step: Step | None, latest: bool) -> Summary | None:
         return step.grad_after
     if node.kind == LEAF and latest and node.grad is not None:
         return node.grad
-    return next((one for one in step.incoming if one is not None), None) if step is not None else None
+    return None if step is None else step.arrived
 
 
 def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:

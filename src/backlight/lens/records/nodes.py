@@ -1,5 +1,6 @@
 """What a record consists of: nodes, edges, values in short, lines of source, what ran backward (NOTE [A record])."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,6 +34,15 @@ class Summary:
     zeros: Count | None = None
     values: list | float | int | bool | str | None = None
 
+    @property
+    def size(self) -> int:
+        """How many elements the tensor has."""
+        return math.prod(self.shape)
+
+    def nonfinite(self) -> list[str]:
+        """Return how many elements are NaN, and how many infinite, in words: `3 NaN`; nothing where none is."""
+        return [f"{count} {name}" for count, name in ((self.nans, "NaN"), (self.infs, "inf")) if count]
+
 
 @dataclass(slots=True)
 class Place:
@@ -42,6 +52,12 @@ class Place:
     line: Count
     function: str
     text: str
+
+    @property
+    def where(self) -> str:
+        """The file's name and the line's number: `train.py:12`."""
+        name = self.file.replace("\\", "/").rpartition("/")[2]
+        return f"{name}:{self.line}"
 
 
 @dataclass(slots=True)
@@ -127,6 +143,11 @@ class Node:
     grad: Summary | None = None
     options: dict[str, bool | Whole | float | NotFinite] = field(default_factory=dict)
 
+    @property
+    def inputs(self) -> list[int]:
+        """The ids of the nodes that it gets its inputs from, one for each of its edges."""
+        return [edge.to for edge in self.edges if edge is not None]
+
 
 @dataclass(slots=True)
 class HookChange:
@@ -161,6 +182,11 @@ class Step:
     changes: list[HookChange] = field(default_factory=list)
     freed: Count = 0
     seconds: AtLeast0 | None = None
+
+    @property
+    def arrived(self) -> Summary | None:
+        """The gradient that arrived, of several outputs the first that one arrived at."""
+        return next((one for one in self.incoming if one is not None), None)
 
 
 @dataclass(slots=True)
@@ -255,7 +281,6 @@ def users_of(nodes: Sequence[Node]) -> list[list[int]]:
     """Return for each node the ids of those that have an edge to it."""
     users: list[list[int]] = [[] for _ in nodes]
     for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                users[edge.to].append(node.id)
+        for number in node.inputs:
+            users[number].append(node.id)
     return users

@@ -125,9 +125,9 @@ def _check_backward(backward: Backward, here: str, nodes: Sequence[Node]) -> Non
         _require(step.node not in firing, f"{where}.node", "fire once in a backward", f"{step.node} again")
         firing[step.node] = place
     for place, step in enumerate(backward.steps):
-        for edge in filter(None, nodes[step.node].edges):
-            late = firing.get(edge.to, count) <= place
-            _require(not late, f"{here}.steps[{place}].node", f"fire before {edge.to}, which it reads", step.node)
+        for number in nodes[step.node].inputs:
+            late = firing.get(number, count) <= place
+            _require(not late, f"{here}.steps[{place}].node", f"fire before {number}, which it reads", step.node)
         _check_step(step, f"{here}.steps[{place}]", nodes[step.node], stopped=backward.problem is not None)
 
 
@@ -164,7 +164,7 @@ def _summaries_in(step: Step, here: str) -> Iterator[tuple[str, Summary]]:
 
 def check_summary(summary: Summary, here: str) -> None:
     """Raise unless a summary's counts, figures and values agree with its shape and with each other."""
-    size = math.prod(summary.shape)
+    size = summary.size
     small = len(summary.shape) <= MOST_DIMS and size <= LARGEST
     _require(small, f"{here}.shape", f"have at most {MOST_DIMS} dims and {LARGEST} elements", summary.shape)
     counts = [summary.nans, summary.infs, summary.zeros]

@@ -129,8 +129,8 @@ class _Backward:
         self.firing = {step.node for step in backward.steps}
         self.users: dict[int, list[int]] = defaultdict(list)  # of those that fire, once for each edge
         for id in sorted(self.firing):
-            for edge in filter(None, self.nodes[id].edges):
-                self.users[edge.to].append(id)
+            for number in self.nodes[id].inputs:
+                self.users[number].append(id)
         self.arrivals: dict[tuple[int, int], list[tuple[int, Summary | None]]] = defaultdict(list)  # (user, gradient)
         self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
         self.waiting = {id: len(self.users[id]) for id in {*self.firing, *self.users}}  # users that have still to fire
@@ -217,8 +217,7 @@ class _Backward:
         return self._step_moment(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
 
     def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
-        arrived = next((one for one in step.incoming if one is not None), None)
-        gradient, grad = (None if one is None else brief(one) for one in (arrived, step.grad_after))
+        gradient, grad = (None if one is None else brief(one) for one in (step.arrived, step.grad_after))
         place = place_text(self.nodes[step.node].place)
         return self._moment(kind, title, parts, node=step.node, gradient=gradient, grad=grad, place=place, **fields)
 
@@ -307,8 +306,7 @@ class _Backward:
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:
     """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
-    before, after = step.grad_before, step.grad_after
-    arrived = next((one for one in step.incoming if one is not None), None)
+    before, after, arrived = step.grad_before, step.grad_after, step.arrived
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
     if before is None or arrived is None or not _is_sum([before, arrived], after):
         return Part("grad", "writes", (f"{head} → {brief(after)}",))
@@ -335,7 +333,4 @@ def _with_ending(lines: list[str], ending: str) -> list[str]:
 
 def place_text(place: Place | None) -> str:
     """Write a line of source: `train.py:12  loss = f(x)`."""
-    if place is None:
-        return ""
-    name = place.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{place.line}  {place.text.strip()}".rstrip()
+    return "" if place is None else f"{place.where}  {place.text.strip()}".rstrip()

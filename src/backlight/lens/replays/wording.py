@@ -194,10 +194,7 @@ def brief(summary: Summary | None) -> str:
     parts = [f"{shape_text(tuple(summary.shape))}"]
     if summary.norm is not None:
         parts.append(f"of norm {number_text(summary.norm)}")
-    for count, name in ((summary.nans, "NaN"), (summary.infs, "inf")):
-        if count:
-            parts.append(f"with {count} {name}")
-    return " ".join(parts)
+    return " ".join([*parts, *(f"with {one}" for one in summary.nonfinite())])
 
 
 def brief_array(array: np.ndarray) -> str:
