@@ -107,7 +107,7 @@ class Record:
         """Write the record to a file."""
         Path(path).write_text(self.to_json(), encoding="utf-8")
 
-    # --- shown as pictures, with `by`, `most` and `backward` as `picture_of` has them ----------------------------------
+    # --- shown as pictures, with `by`, `most` and `backward` as `picture_of` has them --------------------------------
 
     def picture(self, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
         """Return the picture that all renderers draw: groups, boxes, links, rows; `to_json()` gives it as JSON."""
