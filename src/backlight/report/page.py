@@ -16,6 +16,7 @@ from backlight.report.content_policy import policy_element
 
 HERE = Path(__file__).parent
 TOKENS = HERE / "tokens.css"  # the colours and fonts of all pages
+ELEMENTS = HERE / "elements.js"  # makes elements of HTML and SVG
 THEME = HERE / "theme.js"  # the button that changes between light and dark
 
 
@@ -32,9 +33,9 @@ def json_island(data: object) -> str:
 
 
 def data_script(*files: Path, begin: str = "") -> str:
-    """Return scripts as one that has the page's data as `data`; each file uses what stands before it."""
+    """Return the kit's elements and scripts as one that has the page's data as `data`; each uses what stands before."""
     read = 'const data = JSON.parse(document.getElementById("data").textContent);\n'
-    return f'"use strict";\n(() => {{\n{read}{begin}{joined(*files)}\n}})();\n'
+    return f'"use strict";\n(() => {{\n{read}{begin}{joined(ELEMENTS, *files)}\n}})();\n'
 
 
 def filled(template: Path, *, style: str, script: str, style_attributes: bool = False, **parts: str) -> str:
