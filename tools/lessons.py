@@ -19,7 +19,7 @@ from backlight import lens
 from backlight.cli.run import run_script
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import picture_of
-from backlight.lens.pictures.render.svg import svg
+from backlight.lens.pictures.svg import svg
 from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
 from backlight.web.svg_to_png import BROWSERS, FLAGS

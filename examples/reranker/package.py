@@ -7,7 +7,7 @@ from string import Template
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings
 from backlight.models.conversion import export_int8
-from backlight.training.pages.charts import Series, curves
+from backlight.report.charts import Series, curves
 from backlight.training.run_folder import RunFolder
 from reranker.negatives import ALIKE, DEPTH
 

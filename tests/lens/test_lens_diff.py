@@ -12,8 +12,8 @@ import backlight
 from backlight import lens
 from backlight.cli.main import main
 from backlight.errors import InputError
-from backlight.lens.differences.alignment import align
-from backlight.lens.differences.union import union_of
+from backlight.lens.differences.diff import union_of
+from backlight.lens.differences.matching import align
 from backlight.lens.records.nodes import Edge, Node, Place, Summary
 from backlight.lens.records.record import Record
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import backlight
 from backlight.codegen.declaration import TABLE
-from backlight.lens.replays.filled import Given, filled
+from backlight.lens.replays.filled import filled
 from backlight.lens.replays.formulas import Name, Prose, read
+from backlight.lens.replays.wording import Given
 
 UNARY = [
     "acos",

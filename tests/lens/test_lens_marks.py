@@ -8,8 +8,8 @@ import torch
 import backlight
 from backlight import lens
 from backlight.codegen.declaration import TABLE, camel
-from backlight.lens.pictures.marks import label_of, name_of
-from backlight.lens.sizes import size_text
+from backlight.lens.pictures.labels import label_of, name_of
+from backlight.report.numbers import size_text
 
 ENGINES = pytest.mark.parametrize("t", [backlight, torch], ids=["backlight", "torch"])
 # Ops that PyTorch has no node for.

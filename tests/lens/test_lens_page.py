@@ -8,19 +8,8 @@ from browser import Browser
 from lens_records import graph, stack
 
 from backlight.lens.pictures.html import page_of
-from backlight.lens.records.record import (
-    LEAF,
-    OP,
-    Backward,
-    Edge,
-    Node,
-    Place,
-    Record,
-    SavedTensor,
-    Step,
-    Summary,
-    Write,
-)
+from backlight.lens.records.nodes import LEAF, OP, Backward, Edge, Node, Place, SavedTensor, Step, Summary, Write
+from backlight.lens.records.record import Record
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\"><!--"
 
@@ -499,7 +488,7 @@ def test_so_many_paths_are_counted_and_the_last_is_shown(show):
     page.run("[...document.querySelectorAll('.item.leaf')].find((one) => one.innerText.startsWith('x')).click()")
     assert "1.15e18 paths" in text(page, "#panel").lower()  # 2 to the power of 60
     page.click(".turns button:first-child")
-    assert text(page, ".told") == "1.15e18 of 1.15e18"
+    assert text(page, ".position") == "1.15e18 of 1.15e18"
     assert text(page, ".way li:last-child") == "x"
 
 

@@ -11,10 +11,11 @@ from test_lens_layout import records
 
 from backlight.errors import InputError
 from backlight.lens.pictures.boxes import LINE, MODULE, PART, REPEAT, Picture
+from backlight.lens.pictures.groups import Repeat, repeats
 from backlight.lens.pictures.picture import picture_of
 from backlight.lens.pictures.place import place
-from backlight.lens.pictures.repeats import Repeat, repeats
-from backlight.lens.records.record import GIVEN, Backward, Record, SavedTensor, Step
+from backlight.lens.records.nodes import GIVEN, Backward, SavedTensor, Step
+from backlight.lens.records.record import Record
 
 
 def titles(picture: Picture, kind: str) -> list[str]:

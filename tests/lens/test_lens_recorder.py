@@ -16,8 +16,7 @@ import backlight
 from backlight import lens
 from backlight.errors import InputError
 from backlight.lens.flow.history import History
-from backlight.training.dead_units import Forwards
-from backlight.training.grad_norms import numbers_of
+from backlight.training.gradient_flow import Forwards, numbers_of
 from backlight.training.step_meter import BY_LAYER
 
 ENGINES = {"backlight": backlight, "torch": torch}

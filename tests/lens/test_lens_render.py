@@ -14,10 +14,8 @@ from test_lens_layout import records
 from backlight.errors import InputError
 from backlight.lens.pictures.picture import picture_of
 from backlight.lens.pictures.place import place
-from backlight.lens.pictures.render.dot import dot
-from backlight.lens.pictures.render.seen import seen
-from backlight.lens.pictures.render.svg import svg
-from backlight.lens.pictures.render.tree import tree
+from backlight.lens.pictures.svg import svg
+from backlight.lens.pictures.text import dot, seen, tree
 from backlight.lens.records.record import Record
 
 GOLDEN = TESTS / "golden"

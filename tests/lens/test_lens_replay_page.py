@@ -79,7 +79,7 @@ def test_a_step_shows_the_formula_with_the_numbers_and_marks_the_node(show):
 def test_gradients_are_written_on_the_edges_along_which_they_go(show):
     page = show(seed_record(), at="#step-7")
     assert page.run("[...document.querySelectorAll('.note')].map((one) => one.textContent).sort()") == ["5", "6"]
-    assert page.run("document.querySelectorAll('.link.told').length") >= 2
+    assert page.run("document.querySelectorAll('.link.current').length") >= 2
 
 
 def test_a_gradient_that_is_not_complete_is_not_shown_as_if_it_were(show):

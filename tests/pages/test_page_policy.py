@@ -25,7 +25,7 @@ from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History
 from backlight.lens.records.nodes import Edge, Node, Place, Summary
 from backlight.lens.records.record import Record
-from backlight.training.pages.report import report as run_report
+from backlight.training.report import report as run_report
 from backlight.training.run_folder import RunFolder
 from backlight.web.batch import batch_page
 from backlight.web.evaluation import page as evaluation_page

@@ -20,8 +20,8 @@ from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History, line_of, read_history
 from backlight.serialization import load_file, save_file
 from backlight.training.config import read_config
-from backlight.training.pages.report import report
 from backlight.training.recorder import Recorder
+from backlight.training.report import report
 from backlight.training.run_folder import RunFolder
 
 ABOUT = {

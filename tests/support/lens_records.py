@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from backlight.lens.records.record import LEAF, OP, Backward, Edge, Node, Place, Record, SavedTensor, Step, Summary
+from backlight.lens.records.nodes import LEAF, OP, Backward, Edge, Node, Place, SavedTensor, Step, Summary
+from backlight.lens.records.record import Record
 
 
 def value(number: float) -> Summary:

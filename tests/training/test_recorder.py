@@ -14,12 +14,12 @@ from backlight import nn
 from backlight.data import DataLoader, TensorDataset
 from backlight.errors import InputError
 from backlight.optim import SGD, Adam
+from backlight.report.charts import COLUMNS, LEFT, RIGHT, WIDTH, Series, curves, heat_map
+from backlight.report.page import TOKENS, joined
 from backlight.training import Recorder
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.gradient_flow import flow_of, layers_of
-from backlight.training.pages.charts import LEFT, RIGHT, WIDTH, Series, curves
-from backlight.training.pages.heat_map import COLUMNS, heat_map
-from backlight.training.pages.report import report
+from backlight.training.report import report
 from backlight.training.run_folder import RunFolder, write_atomically
 
 SAMPLES, BATCH = 48, 8
@@ -241,11 +241,12 @@ def test_the_page_of_a_run_that_has_just_begun_says_so(tmp_path):
     assert "Nothing has been recorded yet" in Recorder(tmp_path, model, optimizer).report().read_text()
 
 
-def test_the_page_has_the_colours_of_the_other_page():
-    root = re.compile(r":root \{.*?\n\}", re.DOTALL)
+def test_the_page_has_the_colours_of_the_other_pages():
+    tokens = joined(TOKENS)
+    assert re.search(r":root \{.*?\n\}", tokens, re.DOTALL)
     source = Path(backlight.__file__).parent
-    palettes = [root.search((source / room / "report.css").read_text())[0] for room in ("training/pages", "web")]
-    assert palettes[0] == palettes[1]
+    for style in ("training/pages/report.css", "web/report.css", "lens/pictures/page/page.css"):
+        assert "--paper: light-dark(" not in joined(source / style)
 
 
 def test_a_curve_begins_and_ends_at_the_edges_and_breaks_where_nothing_is_known():

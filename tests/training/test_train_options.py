@@ -14,11 +14,9 @@ import backlight
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.serialization.safe import load_file
-from backlight.training.config import as_toml, config_of, read_config
-from backlight.training.evaluation import Best, evaluate
-from backlight.training.images import Images, held_out
+from backlight.training.config import OPTIMIZERS, SCHEDULE_OPTIONS, TrainingConfig, as_toml, config_of, read_config
+from backlight.training.images import Best, Images, evaluate, held_out
 from backlight.training.run_folder import RunFolder
-from backlight.training.settings import OPTIMIZERS, SCHEDULE_OPTIONS, TrainingConfig
 from backlight.training.train import prepare
 
 # --- validation -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import torch
 from small_runs import EPOCHS, LR, STEPS, STEPS_AN_EPOCH, seen_in, small
 
 from backlight.errors import InputError
-from backlight.training.settings import SCHEDULE_OPTIONS
+from backlight.training.config import SCHEDULE_OPTIONS
 from backlight.training.train import prepare
 
 lr = torch.optim.lr_scheduler

@@ -13,9 +13,8 @@ from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, Picture, picture_of
-from backlight.lens.pictures.render.dot import dot
-from backlight.lens.pictures.render.svg import svg
-from backlight.lens.pictures.render.tree import tree
+from backlight.lens.pictures.svg import svg
+from backlight.lens.pictures.text import dot, tree
 from backlight.lens.records.reading import read_record
 from backlight.lens.records.record import Record
 from backlight.lens.records.watching import VALUES, Watch, watch

@@ -22,7 +22,7 @@ HANDS_ON = {
     "adapters/torch_backward.py": "call",
     "dispatch/dispatcher.py": "dispatch",
     "dispatch/observed_pass.py": "call",
-    "lens/native_calls.py": "dispatch",
+    "lens/native.py": "dispatch",
 }
 INTERCEPTED = "<backlight intercepted>"
 DISPATCH = "handle_torch_function"

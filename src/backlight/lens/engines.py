@@ -39,6 +39,9 @@ class Engine(Protocol):
     def node_of(self, tensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
 
+    def is_leaf_node(self, node) -> bool:
+        """Return whether a node adds to a leaf's `.grad`."""
+
     def key_of(self, node) -> int:
         """Return a number that only this node ever has, for who must know it again without keeping it alive.
 

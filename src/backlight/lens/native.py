@@ -1,26 +1,115 @@
 """Our own engine as the lens sees it (NOTE [An engine] in lens/engines.py)."""
 
 import importlib
+import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import ModuleType
 
 import numpy as np
 
-from backlight.dispatch.dispatcher import Observe
-from backlight.dispatch.observation import local
+from backlight.autograd.function import applied
+from backlight.codegen.declaration import TABLE
+from backlight.dispatch.arguments.checked import wrapper_of
+from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
+from backlight.dispatch.observation import Observation, local, notify_call
 from backlight.dispatch.observers import Kept, Line, Watcher, line_at
+from backlight.dispatch.profile_names import public_name
 from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
 from backlight.engine.storage import InferenceStorage
 from backlight.engine.tensor_state import TensorState, below_batches, edge_of, writable
 from backlight.errors import GraphError
 from backlight.kernels.half_precision import is_half, widened
 from backlight.kernels.reduction.summaries import whole_memory
-from backlight.lens.native_calls import CALLS_MODULES, note_functions
+from backlight.nn.modules.module import Module
+from backlight.ops.indexing import index_selection, masking
+from backlight.tensor import creation, factories, random_factories, ranges
+from backlight.tensor.tensor import Tensor
+
+METHODS = (
+    *("detach", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__"),  # out of the graph
+    *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "__array_wrap__"),
+    *("__setitem__", "register_hook", "retain_grad"),
+)
+REPORT_THEMSELVES = ("writes", "reshapes")  # what functions of ops/inplace.py have
+_noted: list[bool] = []
+
+
+def note_functions() -> None:
+    """Note all of them once, when the first watcher is added."""
+    if _noted:
+        return
+    _noted.append(True)
+    writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
+    data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
+    package = importlib.import_module("backlight")  # the top package is on no floor
+    modules = (creation, random_factories, factories, ranges)
+    named = {getattr(package, name): name for module in modules for name in module.__all__}
+    named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
+    named |= {data.fget: "data", data.fset: "data"}
+    named |= {wrapper_of(masking.nonzero): "nonzero", wrapper_of(index_selection.one_hot): "one_hot"}
+    for function, name in named.items():
+        if not any(hasattr(function, mark) for mark in REPORT_THEMSELVES) and not hasattr(function, "op"):
+            report_calls(function, name)
+    report_calls_by(Module.__call__, run_module)
+    report_calls_by(applied, apply_function)
+    for declared in TABLE.values():
+        declared.display_name = public_name(declared.name)
+
+
+def apply_function(observation: Observation, function: Callable, args: tuple, kwargs: dict):
+    """Apply a user's Function, and report that by its class's name, after the ops of its forward."""
+    out = function.__wrapped__(*args, **kwargs)
+    notify_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
+    return out
+
+
+def run_module(observation: Observation, function: Callable, args: tuple, kwargs: dict):
+    """Run a module, and tell when it begins and ends."""
+    if observation.silent:
+        return function.__wrapped__(*args, **kwargs)
+    module, running = args[0], observation.modules
+    path = path_of(module, observation)
+    running.append((module, path))
+    out = None
+    try:
+        observation.notify(observation.entered, module, path)
+        out = function.__wrapped__(*args, **kwargs)
+        return out
+    finally:
+        running.pop()
+        observation.notify(observation.left, module, path, out)
+
+
+CALLS_MODULES = run_module.__code__
+
+
+def path_of(module, observation) -> str:
+    """Return a module's dotted name in the outermost one that runs; `….(Linear)` for one that is not registered."""
+    running = observation.modules
+    for outer, path in reversed(running):
+        name = _name_in(outer, module)
+        if name is not None:
+            return f"{path}.{name}" if path else name
+    return f"{running[-1][1]}.({type(module).__name__})".lstrip(".") if running else ""
+
+
+def _name_in(outer, module) -> str | None:
+    """Return the dotted name of a module inside another: its own child's, if it is one, else deeper down."""
+    children = outer._modules
+    for name, child in children.items():
+        if child is module:
+            return name
+    for name, child in children.items():
+        below = _name_in(child, module) if child is not None and child._modules else None
+        if below is not None:
+            return f"{name}.{below}"
+    return None
 
 
 class NativeEngine:
-    """Our engine's side of NOTE [An engine]."""
+    """Our engine's side of NOTE [An engine]; methods without a text of their own do what `Engine` says."""
 
     name = "backlight"
     leaf_class = AccumulateGrad
@@ -32,20 +121,16 @@ class NativeEngine:
         return importlib.import_module("backlight")
 
     def is_tensor(self, value) -> bool:
-        """Return whether a value is a tensor of this engine."""
         return isinstance(value, TensorState)
 
     def array(self, tensor) -> np.ndarray:
-        """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
         data = np.asarray(tensor._data)
         return widened(data) if is_half(data) and data.dtype.kind == "V" else data
 
     def node_of(self, tensor):
-        """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
         return None if tensor._edge is None else public_edge(edge_of(tensor))
 
     def is_leaf_node(self, node) -> bool:
-        """Return whether a node adds to a leaf's `.grad`."""
         return node.__class__ is AccumulateGrad
 
     def key_of(self, node) -> int:
@@ -61,7 +146,6 @@ class NativeEngine:
         return below_batches(tensor)
 
     def why_unread(self, tensor) -> str:
-        """Explain why a tensor's values cannot be read."""
         return BATCHED if below_batches(tensor) is not tensor else NO_VALUES
 
     def version_of(self, tensor) -> int:
@@ -69,12 +153,7 @@ class NativeEngine:
         storage = tensor._storage
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
-    def saves(self, node) -> bool:
-        """Return whether a node of this class may save tensors."""
-        return bool(node.freed_slots)
-
     def saved_by(self, node) -> list[Kept]:
-        """Return the tensors that a node keeps for backward, by PyTorch's names."""
         if hasattr(node, "ctx"):
             return _saved_by_function(node)
         found: list[Kept] = []
@@ -83,7 +162,6 @@ class NativeEngine:
         return found
 
     def formulas_of(self, node) -> dict[str, str]:
-        """Return each differentiable input's derivative; {} for a user's Function."""
         op = getattr(type(node), "op", None)
         if op is None:
             return {}
@@ -95,7 +173,6 @@ class NativeEngine:
         return line_at(node.code, node.lasti)
 
     def hooks_of(self, tensor) -> list[str]:
-        """Return the names of the user's hooks on a tensor and on its node."""
         hooks = [*(tensor._hooks or {}).values(), *(tensor._post_accumulate_hooks or {}).values()]
         if tensor._edge is None:
             return [name_of(hook) for hook in hooks]
@@ -108,12 +185,10 @@ class NativeEngine:
         return [name_of(hook) for hook in hooks]
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
         note_functions()
         return Observe(watcher)
 
     def unobserved(self) -> AbstractContextManager:
-        """Report to no watcher what this thread does inside the block."""
         return nullcontext() if local.observation is None else local.observation.silence()
 
 

@@ -4,16 +4,220 @@ NOTE [Measuring a step]
 All is measured by PyTorch's methods of tensors, so one code serves both engines, on any device. Gradients are read when
 `optimizer.step()` begins (after clipping, and however early they are cleared), weights before it are copied and
 subtracted from those after it. Off the CPU numbers stay there until the step is taken, and come over all at once.
+
+NOTE [Dead units]
+A unit is dead if it was 0 for all samples of a window of steps. Of an activation that can be exactly 0 (ReLU and its
+like, as a module) the units of its outputs are counted, under the activation's name. Activations called as functions
+cannot be seen by a module's hooks; but a unit that is 0 everywhere hands on no gradient, so that its bias gets a
+gradient of exactly 0: for layers with a weight and a bias these are counted, under the layer's name.
 """
 
 import math
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
-from backlight.training.dead_units import DeadUnits
-from backlight.training.grad_norms import numbers_of, square_of
-from backlight.training.silent_hooks import SilentHook
+from backlight.kernels.state_blocks import silent_floats
+
+TINY = 1e-28  # squares below this lose digits in float32
+
+
+def square_of(tensor):
+    """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
+    flat = tensor.detach().reshape(-1)
+    if flat.is_complex():
+        flat = flat.abs()
+    if flat.element_size() < 4:
+        flat = flat.float()
+    with silent_floats():
+        square = flat.dot(flat)
+        if flat.device.type != "cpu":
+            return square
+        value = square.item()
+        if TINY < value < math.inf:
+            return value
+        wide = flat.double()
+        return wide.dot(wide).item()
+
+
+def in_transform(tensor) -> bool:
+    """Return whether a tensor stands for others inside vmap or a transform of PyTorch's: it is not the step's."""
+    if hasattr(tensor, "_data"):
+        return getattr(tensor._data, "of_a_batch", False)
+    functorch = getattr(getattr(sys.modules.get("torch"), "_C", None), "_functorch", None)
+    return functorch is not None and functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def numbers_of(values: Iterable) -> list[float]:
+    """Return floats: those that are tensors by one copy from each device and dtype."""
+    values = list(values)
+    groups: dict[tuple, list[int]] = {}
+    for place, value in enumerate(values):
+        if not isinstance(value, float):
+            groups.setdefault((str(value.device), value.dtype), []).append(place)
+    for places in groups.values():
+        library = sys.modules[type(values[places[0]]).__module__.partition(".")[0]]
+        for place, number in zip(places, library.stack([values[place] for place in places]).tolist()):
+            values[place] = float(number)
+    return values
+
+
+class SilentHook:
+    """Call a recorder's method, as long as the recorder is there.
+
+    A recorder must not live on because the model it watches does, and a copy of the model (by `copy.deepcopy`, or
+    through `torch.save`) must not report to it: what is copied or unpickled is a hook that does nothing.
+
+    Args:
+        method: a bound method.
+        args: its first arguments.
+    """
+
+    def __init__(self, method, *args):
+        self._method, self._args = weakref.WeakMethod(method), args
+
+    def __call__(self, *given) -> None:
+        """Call the method, if its object is still there."""
+        method = self._method()
+        if method is not None:
+            method(*self._args, *given)
+
+    def __reduce__(self):
+        return _Nothing, ()
+
+
+class _Nothing:
+    def __call__(self, *given) -> None:
+        pass
+
+
+RECTIFIERS = {"ReLU", "ReLU6", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink", "Threshold"}
+CHANNELS_SECOND = ("Conv", "BatchNorm", "InstanceNorm", "GroupNorm", "LazyConv", "MaxPool", "AvgPool", "Adaptive")
+
+
+class DeadUnits:
+    """For each layer, when each of its units was last active.
+
+    Args:
+        window: the steps after which a unit that was not active is dead.
+    """
+
+    def __init__(self, window: int):
+        self.window, self.step = window, 0
+        self._last: dict[str, object] = {}
+
+    def next_step(self) -> None:
+        """Begin a step."""
+        self.step += 1
+
+    def note(self, name: str, active) -> None:
+        """Note which units of a layer are active: a tensor of bools."""
+        last = self._last.get(name)
+        if last is None or last.shape != active.shape:
+            last = self._last[name] = active.float().zero_()
+        last.masked_fill_(active, float(self.step))
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of units of each layer that are dead."""
+        since = max(0, self.step - self.window)
+        dead = numbers_of((last <= since).sum() for last in self._last.values())
+        return {name: count / last.numel() for (name, last), count in zip(self._last.items(), dead)}
+
+
+class NonFinite(NamedTuple):
+    """A value of a forward that is not finite: the output of which module, NaN or inf, and what is known of why."""
+
+    layer: str
+    kind: str
+    why: str
+
+
+class Forwards:
+    """Watch the outputs of a model's modules while it trains.
+
+    Args:
+        model: the model.
+        square_of: returns Σx² of a tensor.
+        window: the number of measured steps after which a unit that was never active counts as dead.
+    """
+
+    def __init__(self, model, square_of, window: int = 100):
+        self.full = self.seeking = True
+        self._square_of = square_of
+        self._units = DeadUnits(window)
+        self._units.next_step()
+        self._channels_second = True
+        self._outputs: list[tuple] = []
+        self.non_finite: NonFinite | None = None  # the first of this step
+        watched = [
+            (name or "model", module)
+            for name, module in model.named_modules()
+            if next(module.children(), None) is None or next(module.parameters(recurse=False), None) is not None
+        ]
+        self.types = {name: type(module).__name__ for name, module in watched}
+        self.handles = [module.register_forward_hook(SilentHook(self._ran, name)) for name, module in watched]
+
+    def _ran(self, name: str, module, args, out) -> None:
+        tensor = _tensor_in(out)
+        if tensor is None or not tensor.requires_grad or in_transform(tensor):
+            return
+        kind = type(module).__name__
+        if self.full:
+            self._note_units(name, kind, module, tensor.detach())
+        if self.seeking and self.non_finite is None:
+            square = self._square_of(tensor)
+            if not isinstance(square, float):
+                self._outputs.append((name, square))
+            elif not math.isfinite(square):
+                self.non_finite = NonFinite(name, "NaN" if square != square else "inf", self._why(module, args))
+
+    def _note_units(self, name: str, kind: str, module, values) -> None:
+        if kind not in RECTIFIERS:
+            if next(module.parameters(recurse=False), None) is not None:
+                self._channels_second = kind.startswith(CHANNELS_SECOND)
+            return
+        if values.dim() < 2:
+            return
+        dim = 1 if self._channels_second else values.dim() - 1
+        others = tuple(other for other in range(values.dim()) if other != dim)
+        self._units.note(name, values.abs().amax(others) != 0)
+
+    def _why(self, module, args: tuple) -> str:
+        """Return what is known of why the output is not finite."""
+        finite = [math.isfinite(self._square_of(one)) for one in module.parameters(recurse=False)]
+        given = [one for one in map(_tensor_in, args) if one is not None]
+        if not all(finite):
+            return "its weights were not finite"
+        if not all(math.isfinite(self._square_of(one)) for one in given):
+            return "its input was not finite"
+        return "its input and weights were finite" if finite else "its input was finite"
+
+    def take(self) -> tuple[NonFinite | None, dict[str, float]]:
+        """Return the first value of the step that is not finite, and the shares of dead units, and begin anew."""
+        non_finite = self.non_finite
+        late = numbers_of(square for _, square in self._outputs) if non_finite is None else []
+        for (name, _), square in zip(self._outputs, late):
+            if non_finite is None and not math.isfinite(square):
+                non_finite = NonFinite(name, "NaN" if square != square else "inf", "")
+        shares = self._units.shares() if self.full else {}
+        if self.full:
+            self._units.next_step()
+        self._outputs, self.non_finite = [], None
+        return non_finite, shares
+
+
+def _tensor_in(out):
+    """Return the first tensor of floating point numbers in what a module takes or gives."""
+    if isinstance(out, dict):
+        out = tuple(out.values())
+    for one in out if isinstance(out, (tuple, list)) else (out,):
+        if hasattr(one, "requires_grad") and hasattr(one, "detach") and one.is_floating_point():
+            return one
+    return None
+
 
 SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those that are 0 are counted
 
@@ -28,7 +232,7 @@ class Flow:
         update_norms: √Σ(w after − w before)².
         update_ratios: that over √Σw².
         zeros: the share of the layer's gradients that are exactly 0; of large parameters by a sample.
-        dead: the share of its units that were dead in the full window (NOTE [Dead units] in training/dead_units.py).
+        dead: the share of its units that were dead in the full window (NOTE [Dead units] in training/gradient_flow.py).
     """
 
     norms: dict[str, float | None]
@@ -93,20 +297,13 @@ class FlowMeter:
         self.stepped = False  # whether an optimizer made a step since the last `take`
         self._begins = begins
         self._units = DeadUnits(window)
-        self._layer_of_bias = {
-            id(own[-1]): name for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1
-        }
+        with_bias = ((name, own) for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1)
+        self._layer_of_bias = {id(own[-1]): name for name, own in with_bias}
         self._owned = {id(optimizer): _trained(optimizer, layers) for optimizer in optimizers}
         self._copies: dict[int, object] = {}
         self._clear()
-        self.handles = [
-            handle
-            for optimizer in optimizers
-            for handle in (
-                optimizer.register_step_pre_hook(SilentHook(self._before)),
-                optimizer.register_step_post_hook(SilentHook(self._after)),
-            )
-        ]
+        self.handles = [one.register_step_pre_hook(SilentHook(self._before)) for one in optimizers]
+        self.handles += [one.register_step_post_hook(SilentHook(self._after)) for one in optimizers]
 
     def _clear(self) -> None:
         self._gradients: dict[int, object] = {}  # squares, by the parameter's id
@@ -164,54 +361,41 @@ class FlowMeter:
 
     def take(self) -> Flow:
         """Return what was measured since the last time; gradients that no optimizer's step used as they are now."""
-        unread = [one for one in chain(*self.layers.values()) if id(one) not in self._gradients]
-        self._read(unread)
-        names = list(self.layers)
-        gradients = self._by_layer(self._gradients)
-        if not self.full:
-            self._clear()
-            return Flow(dict(zip(names, map(_root, gradients))), {})
-        self._note_units()
-        squares = {id(parameter): square_of(parameter) for parameter in chain(*self.layers.values())}
-        weights = list(map(_root, self._by_layer(squares)))
-        changes = self._by_layer(self._changes)
-        norms, moved = list(map(_root, gradients)), list(map(_root, changes))
-        flow = Flow(
-            dict(zip(names, norms)),
-            dict(zip(names, map(_share, norms, weights))),
-            dict(zip(names, moved)),
-            dict(zip(names, map(_share, moved, weights))),
-            dict(zip(names, self._zero_shares())),
-            self._units.shares(),
-        )
+        self._read([one for one in chain(*self.layers.values()) if id(one) not in self._gradients])
+        flow = Flow(self._norms(self._gradients), {})
+        if self.full:
+            self._units.next_step()
+            for name, active in self._active.items():
+                self._units.note(name, active)
+            weights = self._norms({id(one): square_of(one) for one in chain(*self.layers.values())})
+            norms, moved = flow.norms, self._norms(self._changes)
+            ratios, update_ratios = (
+                {name: _share(part[name], total) for name, total in weights.items()} for part in (norms, moved)
+            )
+            flow = Flow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
         self._clear()
         return flow
 
-    def _by_layer(self, squares: dict[int, object]) -> list[float | None]:
-        """Return for each layer the sum over its parameters, None if none of them has one."""
+    def _norms(self, squares: dict[int, object]) -> dict[str, float | None]:
+        """Return for each layer the root of the sum over its parameters, None if none of them has one."""
         known = {key: value for key, value in squares.items() if value is not None}
         values = dict(zip(known, numbers_of(known.values())))
-        found = []
-        for parameters in self.layers.values():
+        found: dict[str, float | None] = {}
+        for name, parameters in self.layers.items():
             own = [values[id(parameter)] for parameter in parameters if id(parameter) in values]
-            found.append(sum(own) if own else None)
+            found[name] = math.sqrt(sum(own)) if own else None
         return found
 
-    def _zero_shares(self) -> list[float | None]:
+    def _zero_shares(self) -> dict[str, float | None]:
         counts = numbers_of(count for count, _ in self._nonzeros.values())
         sizes = [size for _, size in self._nonzeros.values()]
         parts = {key: (1 - count / size if size else 0.0) for key, count, size in zip(self._nonzeros, counts, sizes)}
-        shares = []
-        for parameters in self.layers.values():
+        shares: dict[str, float | None] = {}
+        for name, parameters in self.layers.items():
             own = [one for one in parameters if id(one) in parts]
             size = sum(one.numel() for one in own)
-            shares.append(sum(parts[id(one)] * one.numel() for one in own) / size if size else None)
+            shares[name] = sum(parts[id(one)] * one.numel() for one in own) / size if size else None
         return shares
-
-    def _note_units(self) -> None:
-        self._units.next_step()
-        for name, active in self._active.items():
-            self._units.note(name, active)
 
 
 def _trained(optimizer, layers: dict[str, list]) -> list:
@@ -230,10 +414,6 @@ def _dense(grad):
     """Return a gradient without its graph; of a sparse one, the values."""
     grad = grad.detach()
     return grad.coalesce().values() if getattr(grad, "is_sparse", False) else grad
-
-
-def _root(square: float | None) -> float | None:
-    return None if square is None else math.sqrt(square)
 
 
 def _share(part: float | None, total: float | None) -> float | None:

@@ -16,19 +16,108 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from pathlib import Path
 
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import InputError, ValueProblem
+from backlight.errors import GraphError, InputError
+from backlight.optim import Optimizer
+from backlight.optim.lr_scheduler import SequentialLR
 from backlight.tensor.generators import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
-from backlight.training.pages.report import report
+from backlight.training.report import report
 from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_atomically
-from backlight.training.scheduled import Scheduled
-from backlight.training.step_meter import StepMeter
+from backlight.training.step_meter import StepMeter, StepRecorder, check_count, check_existing, described
 
 
-class Recorder:
+class Scheduled:
+    """An optimizer and its schedule, if it has one (see NOTE [Going on bit for bit] in training/recorder.py)."""
+
+    def __init__(self, optimizer: Optimizer, scheduler=None):
+        self.optimizer, self.scheduler = optimizer, scheduler
+        self._used: float | None = None  # the rate of the optimizer's last step
+        self._noted = self._position()
+        self._ended: dict | None = None  # the state when the batches of the epoch ended
+        optimizer.register_step_post_hook(self._note_rate)
+
+    def _note_rate(self, optimizer, args, kwargs) -> None:
+        self._used = self._current()
+
+    def _current(self) -> float:
+        return _number(self.optimizer.param_groups[0]["lr"])
+
+    @property
+    def name(self) -> str | None:
+        """What the schedule is called; if it is made of others, what those are called."""
+        parts = getattr(self.scheduler, "_schedulers", None) or [self.scheduler]
+        between = ", then " if isinstance(self.scheduler, SequentialLR) else " and "
+        return None if self.scheduler is None else between.join(type(part).__name__ for part in parts)
+
+    @property
+    def rate(self) -> float:
+        """The rate that the optimizer's last step used, or else the one that its next step will use."""
+        return self._current() if self._used is None else self._used
+
+    def _position(self) -> int | None:
+        return getattr(self.scheduler, "last_epoch", None)
+
+    def note_step(self) -> None:
+        """Note where the schedule stands as the recorder's step ends."""
+        self._noted = self._position()
+
+    def check_order(self) -> None:
+        """Raise if the schedule made a step between the recorder's step and the next batch.
+
+        Raises:
+            RuntimeError: it did; a checkpoint that the recorder's step wrote would not know.
+        """
+        if self._position() != self._noted:
+            raise GraphError(
+                "scheduler.step() must be called before recorder.step(…), right after optimizer.step(): a checkpoint "
+                "is written in recorder.step, and would lack the schedule's step"
+            )
+
+    def batches_ended(self) -> None:
+        """Note the state before what a loop does at the end of an epoch."""
+        self._ended = self._state()
+
+    def epoch_ended(self) -> None:
+        """Forget that state: what was done at the end of the epoch is done for good."""
+        self._ended = None
+
+    def _state(self) -> dict | None:
+        if self.scheduler is None:
+            return None
+        options = [{name: group[name] for name in group if name != "params"} for group in self.optimizer.param_groups]
+        return deepcopy({"options": options, "scheduler": self.scheduler.state_dict()})
+
+    def state_dict(self) -> dict:
+        """Return the states of both; after the batches of an epoch, the schedule's is that of their end."""
+        optimizer = self.optimizer.state_dict()
+        state = self._state() if self._ended is None else self._ended
+        if state is None:
+            return {"optimizer": optimizer, "scheduler": None}
+        groups = [{**group, **options} for group, options in zip(optimizer["param_groups"], state["options"])]
+        return {"optimizer": {**optimizer, "param_groups": groups}, "scheduler": state["scheduler"]}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Take over what `state_dict` returned.
+
+        Raises:
+            ValueError: the optimizer's state does not fit, or only one of the two runs has a schedule.
+        """
+        scheduler = state.get("scheduler")
+        if (scheduler is None) != (self.scheduler is None):
+            had, has = ("none", "one") if scheduler is None else ("one", "none")
+            raise InputError(f"scheduler must be as in the run that is resumed: it had {had}, and this one has {has}")
+        self.optimizer.load_state_dict(state["optimizer"])
+        if scheduler is not None:
+            self.scheduler.load_state_dict(scheduler)
+            self.optimizer._opt_called = state["step"] > 0  # else a schedule by epochs would warn of the wrong order
+        self._noted = self._position()
+
+
+class Recorder(StepRecorder):
     """Record a training loop: losses, metrics, throughput and gradients; checkpoints; a page with curves.
 
     Two lines in a loop of your own suffice:
@@ -76,14 +165,15 @@ class Recorder:
         keep: int = 2,
         existing: str = "refuse",
     ):
-        _check(every=every, checkpoint_every=checkpoint_every, keep=keep)
-        if existing not in ("refuse", "resume", "replace"):
-            raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
+        super().__init__(every)
+        if checkpoint_every is not None:
+            check_count("checkpoint_every", checkpoint_every)
+        check_count("keep", keep)
+        check_existing(existing)
         self.folder = RunFolder(folder)
         self.model, self.optimizer = model, optimizer
         self._scheduled = Scheduled(optimizer, scheduler)
-        self.every, self.checkpoint_every, self.keep = every, checkpoint_every, keep
-        self.steps = 0
+        self.checkpoint_every, self.keep = checkpoint_every, keep
         self.epoch = self.batch = 0  # the position in the data: `batch` batches of `epoch` were taken
         self._generators = [default_generator]
         self._epoch_began: list | None = None  # the generators' states then
@@ -93,7 +183,7 @@ class Recorder:
         self._stop = False
         self._handler = None
         self._resume(existing)
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
         self.folder.write_config(self._described(config or {}))
         self._restart_clock()
 
@@ -118,12 +208,12 @@ class Recorder:
         self._clock_steps += 1
         self._clock_samples = None if samples is None else (self._clock_samples or 0) + samples
         record, loss = None, _number(loss)
-        measured = self._meter.take(self.steps, loss)
-        if self._is_due(self.steps) or "first_not_finite" in measured:
+        measured = self._measured(loss)
+        if measured is not None:
             record = self._record(loss, metrics, measured)
             self.folder.append(record)
             self._restart_clock()
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
         if self._stop:
             self.checkpoint()
             raise KeyboardInterrupt
@@ -217,9 +307,6 @@ class Recorder:
 
     # --- what is written -------------------------------------------------------------------------------------------
 
-    def _is_due(self, step: int) -> bool:
-        return step == 1 or step % self.every == 0
-
     def _record(self, loss: float, metrics: dict, measured: dict) -> dict:
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         unit, done = "samples", self._clock_samples
@@ -236,17 +323,13 @@ class Recorder:
             **measured,
         }
 
-    def _seconds(self) -> float:
-        return self._before + time.perf_counter() - self._began
-
     def _restart_clock(self) -> None:
         self._clock, self._clock_steps, self._clock_samples = time.perf_counter(), 0, None
 
     def _described(self, config: dict) -> dict:
         return {
             **config,
-            "model": repr(self.model),
-            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            **described(self.model),
             "layers": {name: type(module).__name__ for name, module in self.model.named_modules() if name},
             "optimizer": repr(self.optimizer),
             "schedule": self._scheduled.name,
@@ -273,7 +356,6 @@ class Recorder:
 
     def _resume(self, existing: str) -> None:
         """Begin at nothing, or at the last checkpoint."""
-        self._began, self._before = time.perf_counter(), 0.0
         if self.folder.holds_a_run() and existing == "refuse":
             raise InputError(
                 f'{self.folder.path} holds a run already: pass existing="resume" to go on with it, '
@@ -334,13 +416,5 @@ def _generators_of(loader) -> list:
     return list({id(generator): generator for generator in found if generator is not None}.values())
 
 
-def _number(value) -> float:
-    """Return a number, or a tensor of one element, as a Python number."""
+def _number(value: TensorState | float) -> float:
     return float(value.item() if isinstance(value, TensorState) else value)
-
-
-def _check(**numbers) -> None:
-    for name, value in numbers.items():
-        optional = name == "checkpoint_every" and value is None
-        if not optional and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueProblem(f"{name} must be a whole number, 1 or more, got {value!r}")

@@ -5,7 +5,7 @@ NOTE [A run folder]
     metrics.jsonl                       a line for each recorded step and for each evaluation
     checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
     best.safetensors                    the weights of the best epoch, where images were held out to tell
-    report.html                         the page (see training/pages/report.py)
+    report.html                         the page (see training/report.py)
 Files are written under a temporary name and renamed; lines are appended one write each. A process that is
 killed leaves at most one line cut short, which is dropped when the run is taken up.
 """
@@ -13,15 +13,93 @@ killed leaves at most one line cut short, which is dropped when the run is taken
 import json
 import math
 import os
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.formats.strict_json import read_json_file
-from backlight.training.stored_lines import run_line
+from backlight.formats.strict_json import AtLeast0, Count, parse_json, read_json_file
+from backlight.system.lazy_import import function_later
 
 CONFIG, METRICS, REPORT, BEST = "config.json", "metrics.jsonl", "report.html", "best.safetensors"
 CHECKPOINTS = "checkpoints"
 CONFIG_KINDS = {"model": str, "optimizer": str, "schedule": str, "layers": dict, "parameters": int, "training": dict}
+
+
+validated = function_later("backlight.formats.schema", "validated")
+ByLayer = dict[str, AtLeast0 | None]
+
+
+@dataclass
+class Found:
+    """The first value that was not finite."""
+
+    step: Count
+    what: str
+    layer: str | None
+    kind: str
+    why: str | None
+
+
+@dataclass
+class RunLine:
+    """A line of metrics.jsonl: a step or an evaluation, without the metrics that a program named."""
+
+    step: Count
+    seconds: AtLeast0 | None = None
+    epoch: Count | None = None
+    loss: float | None = None
+    lr: float | None = None
+    on: str | None = None
+    evaluation: dict[str, float | None] | None = None
+    gradient: AtLeast0 | None = None
+    gradient_norms: ByLayer = field(default_factory=dict)
+    gradient_ratios: ByLayer = field(default_factory=dict)
+    update_norms: ByLayer = field(default_factory=dict)
+    update_ratios: ByLayer = field(default_factory=dict)
+    zero_gradients: ByLayer = field(default_factory=dict)
+    dead_units: ByLayer = field(default_factory=dict)
+    first_not_finite: Found | None = None
+
+
+RUN_FIELDS = frozenset(one.name for one in fields(RunLine))
+
+
+def object_of(line: bytes | str, source: str) -> dict:
+    """Return the JSON object that a line holds.
+
+    Args:
+        source: the file and the line's number, for errors.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    try:
+        found = parse_json(line)
+    except ValueError as problem:
+        raise InputError(f"{source} is not JSON: {problem}") from problem
+    if not isinstance(found, dict):
+        raise InputError(f"{source} must hold a JSON object, got {type(found).__name__}")
+    return found
+
+
+def run_line(line: bytes, source: str) -> dict:
+    """Return a line of metrics.jsonl as it is, once it has been checked.
+
+    Raises:
+        InputError: it is no step and no evaluation, or a value is of another kind.
+    """
+    found = object_of(line, source)
+    validated(RunLine, {name: one for name, one in found.items() if name in RUN_FIELDS}, source, complete=False)
+    if ("loss" in found) == (found.get("evaluation") is not None):
+        raise InputError(f"{source} must hold the loss of a step, or an evaluation")
+    if "loss" in found and found.get("seconds") is None:
+        raise InputError(f"{source} must hold the seconds of its step")
+    if "loss" not in found and found.get("epoch") is None:
+        raise InputError(f"{source} must hold the epoch of its evaluation")
+    for name, value in found.items():
+        if name not in RUN_FIELDS and not (value is None or type(value) in (int, float)):
+            raise InputError(f"{source}: $.{name[:40]}: expected a number or null, got {type(value).__name__}")
+    return found
 
 
 def write_atomically(file: Path, content: bytes) -> None:
@@ -77,9 +155,8 @@ class RunFolder:
 
     def write_config(self, config: dict) -> None:
         """Write config.json."""
-        write_atomically(
-            self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode()
-        )
+        text = json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n"
+        write_atomically(self.path / CONFIG, text.encode())
 
     def config(self) -> dict:
         """Return what config.json says: nothing, if it is missing.
@@ -125,10 +202,8 @@ class RunFolder:
         def stays(one: dict) -> bool:
             return one["step"] < step or (one["step"] == step and ("loss" in one or one["epoch"] < epoch))
 
-        kept = [one for one in self.records() if stays(one)]
-        write_atomically(
-            self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept)
-        )
+        kept = [json.dumps(one, ensure_ascii=False) + "\n" for one in self.records() if stays(one)]
+        write_atomically(self.path / METRICS, "".join(kept).encode())
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
-"""What a recorder notes of one step, apart from the loss: the flow through the layers, and the first NaN or inf."""
+"""What every recorder of a training loop does: measure steps, find the first NaN or inf, keep the time."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 
-from backlight.training.dead_units import Forwards, NonFinite
-from backlight.training.grad_norms import square_of
-from backlight.training.gradient_flow import Flow, FlowMeter, layers_of
+from backlight.errors import ValueProblem
+from backlight.training.gradient_flow import Flow, FlowMeter, Forwards, NonFinite, layers_of, square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
 
@@ -89,13 +89,7 @@ def _first_of(step: int, loss: float | None, flow: Flow, non_finite: NonFinite |
     if layer is None and not lost:
         return None
     if non_finite is not None:
-        return {
-            "step": step,
-            "what": "output",
-            "layer": non_finite.layer,
-            "kind": non_finite.kind,
-            "why": non_finite.why,
-        }
+        return {"step": step, "what": "output", **non_finite._asdict()}
     if lost:
         kind = "NaN" if loss != loss else "inf"
         return {"step": step, "what": "loss", "layer": None, "kind": kind, "why": "all outputs of modules were finite"}
@@ -113,3 +107,57 @@ def said_of(found: dict) -> str:
     where = "in the loss" if found["what"] == "loss" else f"in the {found['what']} of {found['layer']}"
     why = f" ({found['why']})" if found["why"] else ""
     return f"{found['kind']} first at step {found['step']:,}: {where}{why}"
+
+
+class StepRecorder:
+    """What `training.Recorder` and `lens.Recorder` share: which steps are recorded, what is measured, the time.
+
+    Args:
+        every: of so many steps one is recorded; the first always is, and that with the first NaN or inf.
+    """
+
+    _meter: StepMeter
+
+    def __init__(self, every: int):
+        check_count("every", every)
+        self.every, self.steps = every, 0
+        self._began, self._before = time.perf_counter(), 0.0  # `_before`: the seconds of a run that is taken up
+
+    def _is_due(self, step: int) -> bool:
+        return step == 1 or step % self.every == 0
+
+    def _expect_step(self) -> None:
+        self._meter.begin(self._is_due(self.steps + 1))
+
+    def _measured(self, loss: float | None) -> dict | None:
+        """Return what was measured of the step that has just ended, or None if it is not to be recorded."""
+        measured = self._meter.take(self.steps, loss)
+        return measured if self._is_due(self.steps) or "first_not_finite" in measured else None
+
+    def _seconds(self) -> float:
+        return self._before + time.perf_counter() - self._began
+
+
+def described(model) -> dict:
+    """Return what a record says of its model."""
+    return {"model": repr(model), "parameters": sum(parameter.numel() for parameter in model.parameters())}
+
+
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Raise unless an option is a whole number, and large enough.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueProblem(f"{name} must be a whole number, {least} or more, got {value!r}")
+
+
+def check_existing(existing: str) -> None:
+    """Raise unless it is known what to do with a record that is there already.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if existing not in ("refuse", "resume", "replace"):
+        raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')

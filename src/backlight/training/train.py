@@ -1,6 +1,5 @@
 """One training run, as a configuration says, recorded from the first step to the last."""
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,14 +10,21 @@ from backlight.ops.loss.cross_entropy import cross_entropy
 from backlight.optim import Optimizer
 from backlight.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from backlight.tensor.generators import Generator, manual_seed
-from backlight.training.config import config_of
-from backlight.training.evaluation import Best, evaluate, evaluate_weights, save_weights
-from backlight.training.images import Batches, Images, held_out, images_of
-from backlight.training.networks import network
+from backlight.tensor.tensor import Tensor
+from backlight.training.components import network, optimizer_of, schedule_of
+from backlight.training.config import ENDING, TrainingConfig, config_of
+from backlight.training.images import (
+    Batches,
+    Best,
+    Images,
+    evaluate,
+    evaluate_weights,
+    held_out,
+    images_of,
+    save_weights,
+)
 from backlight.training.recorder import Recorder
 from backlight.training.run_folder import BEST, RunFolder, jsonable
-from backlight.training.schedules import optimizer_of, schedule_of
-from backlight.training.settings import ENDING, TrainingConfig
 
 MAY_CHANGE = {"out", "epochs", "record_every", "checkpoint_every", "patience"}  # when a run is resumed
 
@@ -93,7 +99,7 @@ class Run:
         """Whether the validation has become no better for as long as the patience lasts."""
         return 0 < self.config.patience <= self.best.since
 
-    def _step(self, images, labels) -> dict | None:
+    def _step(self, images: Tensor, labels: Tensor) -> dict | None:
         """Make one step, of as many batches as the configuration accumulates."""
         config, optimizer = self.config, self.parts.optimizer
         loss, hits, count = 0.0, 0, len(labels)
@@ -201,8 +207,7 @@ def _check_same(config: TrainingConfig, folder: RunFolder) -> None:
 def _flat(config: TrainingConfig) -> dict:
     """Return all settings by their full names, such as `optimizer.lr`."""
     found = {}
-    for name, value in jsonable(dataclasses.asdict(config)).items():
-        found |= (
-            {f"{name}.{entry}": each for entry, each in value.items()} if isinstance(value, dict) else {name: value}
-        )
+    for name, value in jsonable(config.as_dict()).items():
+        is_table = isinstance(value, dict)
+        found |= {f"{name}.{entry}": each for entry, each in value.items()} if is_table else {name: value}
     return found

@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from backlight.errors import InputError
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods.registry import METHODS
 from backlight.report.content_policy import policy_element
-from backlight.training.pages.page import THEME
+from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island
 
 HERE = Path(__file__).parent
 WORDS = 100  # of each side in the tables
@@ -28,9 +26,9 @@ def batch_page(folder: Path, version: str) -> str:
     method = METHODS.get(summary["job"]["settings"]["method"])
     rows = list(_rows(folder / SAMPLE))
     score = summary["score"]
-    style = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "batch.css"))
-    script = "\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "batch.js"))
-    return _template().render(
+    style = joined(TOKENS, HERE / "report.css", HERE / "batch.css")
+    script = joined(THEME, HERE / "batch.js")
+    return jinja_template(HERE / "batch.html.jinja", "the page").render(
         summary=summary,
         job=summary["job"],
         title=summary["job"]["input"]["files"][0]["name"],
@@ -38,30 +36,13 @@ def batch_page(folder: Path, version: str) -> str:
         words={side: _words(words[:WORDS]) for side, words in summary["words"].items()},
         bars=_bars(score["histogram"]) if score else [],
         rows=rows,
-        data=_as_script({"rows": rows, "signed": bool(method and method.signed)}),
+        data=json_island({"rows": rows, "signed": bool(method and method.signed)}),
         number=_number,
         version=version,
         policy=policy_element(scripts=[script], styles=[style], style_attributes=True),
         style=style,
         script=script,
     )
-
-
-@cache
-def _template():
-    """Return the page's template, which escapes everything that a person or a model wrote."""
-    try:
-        import jinja2
-    except ImportError as problem:
-        raise InputError('the page needs the jinja2 library: pip install "backlight[explain]"') from problem
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("batch.html.jinja")
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -128,9 +109,3 @@ def _bars(histogram: dict) -> list[dict]:
         }
         for place, (count, good) in enumerate(zip(counts, histogram["relevant"]))
     ]
-
-
-def _as_script(data: dict) -> str:
-    """Return data as JSON that can stand in a script element: nothing in it can end the element."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.plan import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
 from backlight.report.content_policy import policy_element
+from backlight.report.page import jinja_template, joined
 from backlight.web.curves import STYLE, curves
 
 HERE = Path(__file__).parent
@@ -29,15 +29,8 @@ def page(
         version: backlight's, for the foot of the page.
         when: the time stated; by default now.
     """
-    try:
-        import jinja2
-    except ImportError as problem:
-        raise InputError('--html needs the jinja2 library: pip install "backlight[explain]"') from problem
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    style = (HERE / "evaluation.css").read_text(encoding="utf-8")
-    return environment.get_template("evaluation.html.jinja").render(
+    style = joined(HERE / "evaluation.css")
+    return jinja_template(HERE / "evaluation.html.jinja").render(
         policy=policy_element(styles=[style, STYLE]),
         style=style,
         description=description,

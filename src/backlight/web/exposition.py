@@ -6,7 +6,6 @@ five significant figures. `<` is written as an escape, so no text can end the sc
 """
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -17,6 +16,7 @@ from backlight.explain.comparison import Comparison
 from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS
+from backlight.report.page import json_island
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Exposition:
 
 def island(page: Exposition, version: str, when: datetime.datetime) -> str:
     """Return a page's data as JSON that may stand inside HTML (see NOTE [The island])."""
-    text = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return json_island(_page(page, version, when))
 
 
 def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:

@@ -1,11 +1,11 @@
 """Explanations as one self-contained HTML page: styles, script and data are in it, and it needs no network."""
 
 import datetime
-from functools import cache
 from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.report.content_policy import policy_element
+from backlight.report.page import TOKENS, data_script, jinja_template, joined
 from backlight.web.exposition import Exposition, island
 
 HERE = Path(__file__).parent
@@ -36,8 +36,8 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
     """
     if not page.rankings and not page.comparisons:
         raise InputError("a page must show a ranking or a comparison, got neither")
-    style = (HERE / "report.css").read_text(encoding="utf-8")
-    return _template().render(
+    style = joined(TOKENS, HERE / "report.css")
+    return jinja_template(HERE / "report.html.jinja").render(
         policy=policy_element(scripts=[script()], styles=[style]),
         query=page.query,
         documents=page.rankings[0].documents if page.rankings else (),
@@ -48,29 +48,7 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
     )
 
 
-@cache
 def script() -> str:
-    """Return the page's script: its files, one after another."""
-    begin = (
-        '"use strict";\n(() => {\nconst data = JSON.parse(document.getElementById("data").textContent);\n'
-        'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words" };\n'
-    )
-    files = ((HERE / "page" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return begin + "\n".join(files) + "\n})();\n"
-
-
-@cache
-def _template():
-    """Return the page's template, which escapes everything that a person or a model wrote."""
-    try:
-        import jinja2
-    except ImportError as problem:
-        raise InputError('--html needs the jinja2 library: pip install "backlight[explain]"') from problem
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.jinja")
+    """Return the page's script."""
+    begin = 'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words" };\n'
+    return data_script(*(HERE / "page" / f"{name}.js" for name in SCRIPTS), begin=begin)

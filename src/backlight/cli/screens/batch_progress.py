@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from backlight.errors import InputError
 from backlight.explain.batch.running import Stand
-from backlight.training.pages.sparklines import clock
+from backlight.report.numbers import clock
 
 try:
     from rich.console import Console

@@ -10,7 +10,7 @@ from backlight.errors import InputError
 from backlight.lens.records.nodes import LEAF, Node
 from backlight.lens.replays.replay import BEGIN, FORWARD, Moment, Replay
 from backlight.lens.replays.wording import word_of
-from backlight.lens.sizes import size_text
+from backlight.report.numbers import size_text
 
 try:
     from rich.cells import cell_len, set_cell_size

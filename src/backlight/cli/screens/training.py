@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
-from backlight.training.pages.sparklines import clock, number, sparkline
+from backlight.report.numbers import clock, number, sparkline
 from backlight.training.train import Run
 
 try:

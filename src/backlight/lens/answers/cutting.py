@@ -15,15 +15,8 @@ DETACHED = {"detach", "detach_", "data", "tensor", "as_tensor", "new_tensor"}
 TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__"}
 NOWHERE = -1  # not in the record
 LOOKS = {
-    "grad",
-    "__bool__",
-    "__repr__",
-    "__format__",
-    "__len__",
-    "__contains__",
-    "is_same_size",
-    "backward",
-    "requires_grad_",
+    *("grad", "backward", "requires_grad_", "is_same_size"),
+    *("__bool__", "__repr__", "__format__", "__len__", "__contains__"),
 }
 MOST = 1000  # so many cuts are noted, each line once for each tensor
 MOST_CUT_OFF = 20_000  # tensors

@@ -1,17 +1,26 @@
 """`lens.why(tensor)`: why its gradient is None, 0, NaN or huge, or what it is made of; `lens.path(loss, tensor)`."""
 
+import dataclasses
 import sys
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import FrameType
 
+from backlight.autograd.paths import UNRELATED
+from backlight.autograd.paths import path as path_in_graph
 from backlight.errors import InputError
-from backlight.lens.answers.absent import unreachable
 from backlight.lens.answers.answer import Answer
-from backlight.lens.answers.answering import answer_to
-from backlight.lens.answers.case import case_in
-from backlight.lens.answers.live_case import case_of
-from backlight.lens.answers.ways import described
-from backlight.lens.engines import engine_of
+from backlight.lens.answers.answering import answer_to, unreachable
+from backlight.lens.answers.case import UNNAMED, Case, Loss, case_in, described, locate, named_node
+from backlight.lens.engines import Engine, engine_of
+from backlight.lens.native import NATIVE
+from backlight.lens.records.building import Options
+from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
+from backlight.lens.records.recording import Recording
+from backlight.lens.records.summaries import dtype_name, summary_of
+from backlight.lens.records.watching import OPEN, Watch
 
 
 def why(tensor, loss=None, *, record=None) -> Answer:
@@ -71,3 +80,153 @@ def path(loss, tensor) -> Path:
     if case.again:
         return Path(True, case.again)
     return Path(False, (), unreachable(case))
+
+
+SMALL = 64  # tensors of up to this many elements are read in full
+
+
+def case_of(tensor, loss, record, frame: FrameType) -> Case:
+    """Gather what is known of a live tensor."""
+    engine = engine_of(tensor)
+    if not engine.is_tensor(tensor):
+        raise InputError(
+            f"tensor must be a tensor, got {type(tensor).__name__}: pass a parameter or the result of an op"
+        )
+    if loss is not None and not engine.is_tensor(loss):
+        raise InputError(
+            f"loss must be a tensor of the same engine, got {type(loss).__name__}: pass what backward() is called of"
+        )
+    with engine.unobserved():
+        return _gathered(engine, tensor, loss, record, frame)
+
+
+def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
+    case = _facts(engine, tensor, name_in(frame, tensor))
+    if loss is not None:
+        case.loss = _loss(engine, loss, frame)
+    recording = _open_recording(engine, record)
+    if recording is not None:
+        _from_recording(case, recording, tensor, loss, frame)
+    elif record is not None:
+        record = record.record if isinstance(record, Watch) else record
+        locate(case, record, named_node(record, case.name).id, None)
+    elif case.loss is not None and case.loss.requires_grad:
+        _captured(case, engine, tensor, loss, frame)
+    if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
+        found = path_in_graph(loss, tensor)
+        case.cut_text = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
+        if found.found and (case.paths is None or not case.paths.path()):
+            case.again = tuple(map(str, found.steps))
+        case.cuts = [] if found.unknown or case.again else case.cuts
+    return case
+
+
+def _facts(engine: Engine, tensor, name: str | None) -> Case:
+    grad = grad_of(tensor)
+    edge = None if tensor.is_leaf else engine.node_of(tensor)
+    line = None if edge is None else engine.line_of(edge[0])
+    return Case(
+        name=name or UNNAMED,
+        requires_grad=tensor.requires_grad,
+        is_leaf=tensor.is_leaf,
+        retains_grad=bool(tensor.retains_grad),
+        parameter=isinstance(tensor, engine.module.nn.Parameter),
+        floats=tensor.is_floating_point(),
+        dtype=dtype_name(tensor.dtype),
+        grad=None if grad is None else summary_of(engine.array(grad), dtype_name(grad.dtype), SMALL),
+        made="" if edge is None else edge[0].name().rpartition("::")[2],
+        place=None if line is None else Place(*line),
+    )
+
+
+def grad_of(tensor):
+    """Return `.grad`, without the warning that reading it of a tensor that is no leaf gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tensor.grad
+
+
+def name_in(frame: FrameType, tensor) -> str | None:
+    """Return what the caller calls a tensor: a variable, or a parameter of a module that a variable holds."""
+    for space in (frame.f_locals, frame.f_globals):
+        for name, value in list(space.items()):
+            if value is tensor and not name.startswith("_"):
+                return name
+    return next((name for parameter, name in _parameters_in(frame) if parameter is tensor), None)
+
+
+def _parameters_in(frame: FrameType) -> Iterator[tuple[object, str]]:
+    """Yield the parameters of all modules that variables hold, with their names: `net.b.weight`."""
+    for space in (frame.f_locals, frame.f_globals):
+        for name, value in list(space.items()):
+            if not name.startswith("_") and hasattr(value, "named_parameters") and not isinstance(value, type):
+                yield from ((parameter, f"{name}.{path}") for path, parameter in value.named_parameters())
+
+
+def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Record:
+    """Return a record whose parameters have the names that the caller gives them, as the question does: `net.b.weight`.
+
+    A record leaves the variable of a model away where there is one model only.
+    """
+    names: dict[int, str] = {}
+    for parameter, name in _parameters_in(frame):
+        names.setdefault(id(parameter), name)
+    nodes = list(record.nodes)
+    for tensor, number in leaves:
+        if nodes[number].parameter and id(tensor) in names:
+            name = names[id(tensor)]
+            nodes[number] = dataclasses.replace(nodes[number], name=name, label=name)
+    return dataclasses.replace(record, nodes=nodes)
+
+
+def _loss(engine: Engine, loss, frame: FrameType) -> Loss:
+    node = None if loss.is_leaf else engine.node_of(loss)[0]
+    return Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
+
+
+def _is_freed(engine: Engine, root) -> bool:
+    """Return whether a backward has freed what the nodes nearest to a root saved."""
+    stack, seen = [root] if root is not None else [], set()
+    while stack and len(seen) < 1000:
+        node = stack.pop()
+        if node in seen or engine.is_leaf_node(node):
+            continue
+        seen.add(node)
+        kept = engine.saved_by(node)
+        if kept:
+            return any(one.problem is not None and "second time" in one.problem for one in kept)
+        stack.extend(inner for inner, _ in node.next_functions if inner is not None)
+    return False
+
+
+def _open_recording(engine: Engine, record) -> Recording | None:
+    """Return what is being recorded of an engine: by the watch that was given, or by the innermost one that watches."""
+    watches = [record] if isinstance(record, Watch) else list(reversed(OPEN)) if record is None else []
+    for watch in watches:
+        for one in watch.recordings:
+            if one.engine is engine and one.watches:
+                return one
+    return None
+
+
+def _from_recording(case: Case, recording: Recording, tensor, loss, frame: FrameType) -> None:
+    builder = recording.builder
+    record = recording.fill(frame)
+    known = builder.known_tensor(tensor) if tensor.requires_grad else None
+    root = builder.known_tensor(loss) if loss is not None and loss.requires_grad else None
+    case.cut = None if tensor.requires_grad else recording.cutting.that_made(tensor)
+    case.cuts = recording.cutting.of_leaf(tensor)
+    if case.loss is not None:
+        case.loss.cut = recording.cutting.that_made(loss)
+    record = _called_as_here(record, list(builder.leaves.values()), frame)
+    locate(case, record, known, None if loss is None else [root] if root is not None else [])
+
+
+def _captured(case: Case, engine: Engine, tensor, loss, frame: FrameType) -> None:
+    recording = Recording(engine, Options(small=SMALL))
+    recording.capture([engine.node_of(loss)], [loss])
+    known = recording.builder.known_tensor(tensor) if tensor.requires_grad else None
+    root = recording.builder.known_tensor(loss)
+    leaves = list(recording.builder.leaves.values())
+    recording.close(frame)
+    locate(case, _called_as_here(recording.fill(), leaves, frame), known, [root])

@@ -10,15 +10,77 @@ Records of two engines are compared by what means the same on both: labels of op
 and inputs, views between them left out. What each saves and keeps as options is its own affair.
 """
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import zip_longest
 
-from backlight.lens.differences.values import alike, described, same_gradient, single
 from backlight.lens.pictures.plumbing import is_plumbing
 from backlight.lens.records.nodes import LEAF, Edge, Node, SavedTensor, Summary, users_of
 from backlight.lens.records.record import Record
+
+FIGURES = ("norm", "least", "most", "mean")
+
+
+def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = False) -> bool:
+    """Return whether two tensors are the same but for rounding, as far as their summaries can tell.
+
+    They are compared element by element where both are kept in full. What is known of only one is not compared.
+
+    Args:
+        tolerance: the share of the norm that each figure may differ by.
+        reshaped: whether another shape of as many elements, in another order, may be the same.
+    """
+    formed = tuple(one.shape) == tuple(other.shape)
+    if not formed and not (reshaped and one.size == other.size):
+        return False
+    if one.nans is None or other.nans is None:
+        return True
+    if (one.nans, one.infs or 0) != (other.nans, other.infs or 0):
+        return False
+    reach = max(one.norm or 0.0, other.norm or 0.0) * tolerance
+    if formed and one.values is not None and other.values is not None:
+        return all(_near(*pair, reach) for pair in zip(_numbers(one.values), _numbers(other.values)))
+    return all(_near(getattr(one, name), getattr(other, name), reach) for name in FIGURES)
+
+
+def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, *, reshaped: bool = False) -> bool:
+    """Return whether two gradients are the same but for rounding: one that is there is never as one that is not."""
+    return one is other if one is None or other is None else alike(one, other, tolerance, reshaped=reshaped)
+
+
+def _near(one, other, reach: float) -> bool:
+    numbers = not any(isinstance(value, (str, type(None))) for value in (one, other))
+    return one == other or (numbers and abs(one - other) <= reach)
+
+
+def _numbers(values) -> Iterator:
+    """Yield the elements of nested lists."""
+    if not isinstance(values, list):
+        yield values
+        return
+    for value in values:
+        yield from _numbers(value)
+
+
+def described(summary: Summary | None) -> str:
+    """Return a tensor in a few words: its number if it has only one."""
+    if summary is None:
+        return "none"
+    if summary.values is not None and not isinstance(summary.values, list):
+        return single(summary)
+    known = [(name, getattr(summary, name)) for name in ("norm", "mean")]
+    parts = [f"{name} {value:.6g}" for name, value in known if value is not None]
+    return ", ".join(parts + summary.nonfinite()) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
+
+
+def single(summary: Summary) -> str:
+    """Return all of a tensor if it is small, else what `described` says."""
+    numbers = None if summary.values is None else list(_numbers(summary.values))
+    if numbers is None or len(numbers) > 6:
+        return f"({described(summary)})"
+    texts = [value if isinstance(value, str) else f"{value:.6g}" for value in numbers]
+    return f"[{', '.join(texts)}]" if isinstance(summary.values, list) else texts[0]
+
 
 FOLLOWING = {"shape", "dtype", "value", "saved", "version", "gradient", "line"}
 # How what an op itself computed and keeps is called: it is no constant that was given to it.
@@ -68,15 +130,15 @@ class Comparison:
     def changed(self) -> list[Changed]:
         """Return the nodes that differ, in the order of the forward after the change."""
         found: list[Changed] = []
-        moved: set[int] = set()  # nodes after the change whose forward differs, or that are new
-        moved.update(set(range(len(self.after.nodes))) - {after for _, after in self.pairs})
+        # nodes after the change that are new, or whose forward differs
+        moved = set(range(len(self.after.nodes))) - {after for _, after in self.pairs}
         for before, after in sorted(self.pairs, key=lambda pair: pair[1]):
             one, other = self.before.nodes[before], self.after.nodes[after]
             changes = tuple(change for change in self._changes(one, other) if change is not None)
             if not changes:
                 continue
             forward = any(change.what not in ("gradient", "line") for change in changes)
-            reads = any(edge is not None and edge.to in moved for edge in other.edges)
+            reads = not moved.isdisjoint(other.inputs)
             found.append(Changed(before, after, changes, self._is_cause(one, other, changes, forward, reads)))
             if forward:
                 moved.add(after)
@@ -85,9 +147,8 @@ class Comparison:
     def _is_cause(self, one: Node, other: Node, changes: Sequence[Change], forward: bool, reads: bool) -> bool:
         if any(change.what not in FOLLOWING | {"constant"} for change in changes):
             return True
-        if any(change.what == "constant" for change in changes) and _given_differs(one, other, self.tolerance):
-            return True
-        return forward and not reads
+        given = [saved for saved, _ in _differing(one, other, self.tolerance) if not saved.name.startswith(PRODUCED)]
+        return (bool(given) and any(change.what == "constant" for change in changes)) or (forward and not reads)
 
     def _with_a_cause(self, found: list[Changed], forward: bool) -> list[Changed]:
         """Return changes of which one is a cause: where only gradients differ, that which arrived first."""
@@ -102,14 +163,8 @@ class Comparison:
         if not -len(runs) <= number < len(runs):
             return None
         before_of = {after: before for before, after in self.pairs}
-        return next(
-            (
-                step.node
-                for step in runs[number].steps
-                if step.node in before_of and not self._same_gradient(before_of[step.node], step.node)
-            ),
-            None,
-        )
+        fired = (step.node for step in runs[number].steps if step.node in before_of)
+        return next((node for node in fired if not self._same_gradient(before_of[node], node)), None)
 
     def _changes(self, one: Node, other: Node) -> Iterator[Change | None]:
         yield self._of_constants(one, other)
@@ -142,7 +197,8 @@ class Comparison:
         if self.engines:
             shared = one.options.keys() & other.options.keys()
             options = [{name: side[name] for name in shared} for side in options]
-        return _change("options", *map(_listed, options))
+        texts = [", ".join(f"{name}={value:g}" for name, value in sorted(side.items())) for side in options]
+        return _change("options", texts[0] or "none", texts[1] or "none")
 
     def _of_outputs(self, one: Node, other: Node) -> list[Change]:
         before, after = one.outputs, other.outputs
@@ -152,7 +208,7 @@ class Comparison:
             [", ".join(part(output) for output in side) or "unknown" for side in (before, after)]
             for part in (lambda output: f"({', '.join(map(str, output.shape))})", lambda output: output.dtype)
         )
-        sizes = [[math.prod(output.shape) for output in side] for side in (before, after)]
+        sizes = [[output.size for output in side] for side in (before, after)]
         reshaped = self.engines and sizes[0] == sizes[1]  # each engine has its own views
         changes = [None if reshaped else _change("shape", *shapes), _change("dtype", *dtypes)]
         formed = reshaped or shapes[0] == shapes[1]
@@ -164,13 +220,11 @@ class Comparison:
         """Return which inputs come from elsewhere; None if all are from the same nodes."""
         if self.engines:
             return self._of_sources(one, other)
-        length = max(len(one.edges), len(other.edges))
-        edges = list(zip(_padded(one.edges, length), _padded(other.edges, length)))
-        different = [(was, now) for was, now in edges if not self._same(was, now)]
+        different = [pair for pair in zip_longest(one.edges, other.edges) if not self._same(*pair)]
         if not different:
             return None
         texts = [
-            ", ".join(_source(edge, record) for edge in side)
+            ", ".join("no gradient" if edge is None else _named(record.nodes[edge.to]) for edge in side)
             for side, record in zip(zip(*different), (self.before, self.after))
         ]
         return Change("inputs", *texts)
@@ -199,7 +253,7 @@ def gradients_of(record: Record, backward: int) -> dict[int, Summary]:
     if not -len(record.backwards) <= backward < len(record.backwards):
         return found
     for step in record.backwards[backward].steps:
-        gradient = step.grad_after or next((one for one in step.incoming if one is not None), None)
+        gradient = step.grad_after or step.arrived
         if gradient is not None:
             found.setdefault(step.node, gradient)
     return found
@@ -210,11 +264,6 @@ def _differing(one: Node, other: Node, tolerance: float) -> list[tuple[SavedTens
     there = {saved.name: saved for saved in other.saved if saved.of is None}
     both = [(saved, there[saved.name]) for saved in one.saved if saved.of is None and saved.name in there]
     return [pair for pair in both if not alike(pair[0].summary, pair[1].summary, tolerance)]
-
-
-def _given_differs(one: Node, other: Node, tolerance: float) -> bool:
-    """Return whether a constant differs that the op was given: not what it computed itself and keeps."""
-    return any(not pair[0].name.startswith(PRODUCED) for pair in _differing(one, other, tolerance))
 
 
 def _sources(node: Node, record: Record, matched: Collection[int]) -> list[int]:
@@ -250,14 +299,6 @@ def without_outcome(record: Record, unmatched: Collection[int], different: Colle
     return same
 
 
-def _padded(edges: list, length: int) -> list:
-    return edges + [None] * (length - len(edges))
-
-
-def _source(edge: Edge | None, record: Record) -> str:
-    return "no gradient" if edge is None else _named(record.nodes[edge.to])
-
-
 def _named(node: Node) -> str:
     if node.kind == LEAF or not node.module:
         return node.name or node.label or node.type
@@ -279,11 +320,7 @@ def _versions(node: Node) -> str:
     written = [
         f"{one.name} written {one.written - one.version}× since" for one in node.saved if one.written > one.version
     ]
-    return ", ".join(chain([f"version {node.version}"], sorted(written)))
-
-
-def _listed(options: dict[str, float]) -> str:
-    return ", ".join(f"{name}={value:g}" for name, value in sorted(options.items())) or "none"
+    return ", ".join([f"version {node.version}", *sorted(written)])
 
 
 def _lines(one: Node, other: Node) -> tuple[str, str]:
@@ -291,4 +328,4 @@ def _lines(one: Node, other: Node) -> tuple[str, str]:
     places = [node.place for node in (one, other)]
     if None in places or places[0].text == places[1].text:
         return "", ""
-    return tuple(f"{place.text.strip()} ({place.file.rpartition('/')[2]}:{place.line})" for place in places)
+    return tuple(f"{place.text.strip()} ({place.where})" for place in places)

@@ -1,8 +1,7 @@
-"""`lens.diff`: what of a graph is different after a change."""
+"""`lens.diff`: what of a graph is different after a change, and both graphs as one picture."""
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,15 +9,14 @@ from backlight.errors import InputError
 from backlight.lens.differences.comparing import Changed, Comparison, without_outcome
 from backlight.lens.differences.difftext import details_of, lines_of
 from backlight.lens.differences.matching import match
-from backlight.lens.differences.union import union_picture
+from backlight.lens.pictures.boxes import Picture
 from backlight.lens.pictures.html import page_of
+from backlight.lens.pictures.picture import picture_of
 from backlight.lens.pictures.plumbing import is_plumbing
-from backlight.lens.pictures.render.dot import dot
-from backlight.lens.pictures.render.svg import svg
-from backlight.lens.pictures.render.tree import tree
-from backlight.lens.records.faces import written
-from backlight.lens.records.nodes import Node
-from backlight.lens.records.record import Record
+from backlight.lens.pictures.svg import svg
+from backlight.lens.pictures.text import dot, tree
+from backlight.lens.records.nodes import Edge, Node
+from backlight.lens.records.record import Record, written
 
 FORMAT = 1
 
@@ -122,23 +120,14 @@ def diff(before: Record, after: Record, *, tolerance: float = 1e-4, backward: in
         raise InputError(f"tolerance must be 0 or more, got {tolerance!r}")
     pairs = match(before, after)
     comparison = Comparison(before, after, pairs, tolerance, backward)
-    changed = comparison.changed()
-    found = Diff(
-        before,
-        after,
-        pairs,
-        _unmatched(before, {one for one, _ in pairs}),
-        _unmatched(after, {other for _, other in pairs}),
-        changed,
-        {name: (_TOTALS[name](before), _TOTALS[name](after)) for name in _TOTALS},
-    )
+    matched, still = ({pair[side] for pair in pairs} for side in (0, 1))
+    gone = [node.id for node in before.nodes if node.id not in matched]
+    added = [node.id for node in after.nodes if node.id not in still]
+    totals = {name: (total(before), total(after)) for name, total in _TOTALS.items()}
+    found = Diff(before, after, pairs, gone, added, comparison.changed(), totals)
     if comparison.engines:
         _leave_aside(found)
     return found
-
-
-def _unmatched(record: Record, matched: set[int]) -> list[int]:
-    return [node.id for node in record.nodes if node.id not in matched]
 
 
 def _leave_aside(found: Diff) -> None:
@@ -153,24 +142,19 @@ def _leave_aside(found: Diff) -> None:
 
 
 def _named(node: Node) -> dict:
-    place = node.place and {"file": node.place.file, "line": node.place.line, "text": node.place.text}
-    fields = {"id": node.id, "type": node.type, "label": node.label, "name": node.name, "module": node.module}
-    return {**fields, "place": place}
-
-
-def _bytes(record: Record) -> int:
-    return sum({saved.memory: saved.bytes for node in record.nodes for saved in node.saved}.values())
-
-
-def _parameters(record: Record) -> int:
-    return sum(math.prod(node.outputs[0].shape) for node in record.nodes if node.parameter and node.outputs)
+    place = node.place and {name: getattr(node.place, name) for name in ("file", "line", "text")}
+    return {name: getattr(node, name) for name in ("id", "type", "label", "name", "module")} | {"place": place}
 
 
 _TOTALS = {
     "nodes": lambda record: len(record.nodes),
     "leaves": lambda record: len(record.leaves),
-    "parameter elements": _parameters,
-    "bytes saved": _bytes,
+    "parameter elements": lambda record: sum(
+        node.outputs[0].size for node in record.nodes if node.parameter and node.outputs
+    ),
+    "bytes saved": lambda record: sum(
+        {saved.memory: saved.bytes for node in record.nodes for saved in node.saved}.values()
+    ),
     "bytes freed": lambda record: sum(step.freed for run in record.backwards for step in run.steps),
     "backwards": lambda record: len(record.backwards),
     "backwards that kept the graph": lambda record: sum(run.keep_graph for run in record.backwards),
@@ -180,3 +164,109 @@ _TOTALS = {
 }
 # What the records of two engines can be compared in.
 _OF_BOTH_ENGINES = ("leaves", "parameter elements", "backwards", "backwards that kept the graph", "nodes left out")
+
+
+SIGNS = {"added": "+ ", "gone": "− ", "changed": "~ "}
+
+
+def union_picture(found, **options) -> tuple[Record, Picture]:
+    """Return both records as one, and a picture of it with each box's `look`: "added", "gone", "changed" or "same".
+
+    Args:
+        found: a `Diff`.
+        options: those of `picture_of`.
+    """
+    record, looks = union_of(found)
+    picture = picture_of(record, **options)
+    inside: list[set[str]] = [set() for _ in picture.groups]
+    for box, look in zip(picture.boxes, looks):
+        box.look = look
+        inside[box.group].add(look)
+    for group in reversed(picture.groups):
+        found_in = inside[group.id]
+        group.look = "changed" if len(found_in) > 1 else next(iter(found_in), "same")
+        if group.parent is not None:
+            inside[group.parent] |= found_in
+    return record, picture
+
+
+def union_of(found) -> tuple[Record, list[str]]:
+    """Return a record with the nodes of both, and for each whether it is added, gone, changed or the same."""
+    order = _order(found)
+    place = {key: number for number, key in enumerate(order)}
+    matched = dict(found.pairs)
+    sides = {"before": found.before.nodes, "after": found.after.nodes}
+
+    def at(side: str, node: int) -> int:
+        if side == "before" and node in matched:
+            side, node = "after", matched[node]
+        return place[side, node]
+
+    changed = {one.after for one in found.changed}
+    added = set(found.added)
+    nodes, looks = [], []
+    for side, number in order:
+        look = "added" if number in added else "changed" if number in changed else "same"
+        look = "gone" if side == "before" else look
+        nodes.append(_moved(sides[side][number], side, at, SIGNS.get(look, "")))
+        looks.append(look)
+    backwards = [
+        dataclasses.replace(
+            run,
+            roots=[at("after", root) for root in run.roots],
+            steps=[dataclasses.replace(step, node=at("after", step.node)) for step in run.steps],
+        )
+        for run in found.after.backwards
+    ]
+    modules = {**found.before.modules, **found.after.modules}
+    return Record(found.after.engine, nodes, backwards, title=title_of(found), modules=modules), looks
+
+
+def title_of(found) -> str:
+    """Return what both records are called: "before → after", with their titles if they have any."""
+    was, now = found.before.title, found.after.title
+    if was == now and found.engines:
+        was, now = found.before.engine, found.after.engine
+    elif was == now:
+        return f"{was}: before → after".removeprefix(": ")
+    return f"{was or 'before'} → {now or 'after'}"
+
+
+def _moved(node: Node, side: str, at, sign: str) -> Node:
+    """Return a node at its place in the union, with a sign before its name."""
+    edges = [edge and Edge(at(side, edge.to), edge.output, edge.name, edge.formula) for edge in node.edges]
+    saved = [dataclasses.replace(one, of=None if one.of is None else at(side, one.of)) for one in node.saved]
+    return dataclasses.replace(
+        node,
+        id=at(side, node.id),
+        edges=edges,
+        saved=saved,
+        name=f"{sign}{node.name}" if node.name and node.label in ("", node.name) else node.name,
+        label=f"{sign}{node.label or node.type}",
+    )
+
+
+def _order(found) -> list[tuple[str, int]]:
+    """Return all nodes, each after those that it gets its input from: as the forward after the change, if possible."""
+    matched = dict(found.pairs)
+    before_of = {after: before for before, after in found.pairs}
+    wished, gone = [], list(found.gone)
+    for node in found.after.nodes:
+        while node.id in before_of and gone and gone[0] < before_of[node.id]:
+            wished.append(("before", gone.pop(0)))
+        wished.append(("after", node.id))
+    wished += [("before", one) for one in gone]
+    sides = {"before": found.before.nodes, "after": found.after.nodes}
+    done: dict[tuple[str, int], None] = {}
+    for first in wished:
+        waiting = [first]
+        while waiting:
+            side, number = waiting[-1]
+            needed = sides[side][number].inputs
+            keys = [("after", matched[one]) if side == "before" and one in matched else (side, one) for one in needed]
+            missing = [key for key in keys if key not in done]
+            if missing:
+                waiting += missing
+            else:
+                done.setdefault(waiting.pop())
+    return list(done)

@@ -146,13 +146,9 @@ def _consequences(found) -> Iterator[str]:
     listed = ", ".join(f"{what} of {count:,}" for what, count in kinds.most_common())
     yield f"{CHANGED} {_many(len(follows))}: {listed}"
     nodes = found.after.nodes
-    for one in follows:
-        if nodes[one.after].root:
-            yield from (
-                f"{CHANGED} {_name(nodes[one.after]).split('  ')[0]}: {change.what} {change.before} → {change.after}"
-                for change in one.changes
-                if change.what == "value"
-            )
+    for node, change in ((nodes[one.after], change) for one in follows for change in one.changes):
+        if node.root and change.what == "value":
+            yield f"{CHANGED} {_name(node).split('  ')[0]}: {change.what} {change.before} → {change.after}"
     if any(_module_of(nodes[one.after]) for one in follows):
         yield from _by_module(nodes[one.after] for one in follows)
 
@@ -223,13 +219,9 @@ def _module_of(node: Node) -> str:
 
 def _renamed(found) -> dict[str, str]:
     """Return modules that had another path before."""
-    names = {}
-    for before, after in found.pairs:
-        one, other = found.before.nodes[before], found.after.nodes[after]
-        was, now = map(_module_of, (one, other))
-        if was != now:
-            names[now] = was
-    return names
+    before, after = found.before.nodes, found.after.nodes
+    names = ((_module_of(before[was]), _module_of(after[now])) for was, now in found.pairs)
+    return {now: was for was, now in names if was != now}
 
 
 def _title(found, node: Node, renamed: dict[str, str]) -> str:
@@ -250,4 +242,4 @@ def _name(node: Node) -> str:
 
 
 def _place(node: Node) -> str:
-    return "" if node.place is None else f"  {node.place.file.rpartition('/')[2]}:{node.place.line}"
+    return "" if node.place is None else f"  {node.place.where}"

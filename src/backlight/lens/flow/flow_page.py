@@ -4,9 +4,10 @@ import datetime
 import math
 
 from backlight.lens.flow.history import History
-from backlight.training.pages.charts import Mark, Series
-from backlight.training.pages.page import curve_section, finite, flow_section, page_of
-from backlight.training.pages.sparklines import clock
+from backlight.report.charts import Mark, Series
+from backlight.report.numbers import clock
+from backlight.report.page import date_text, some_of
+from backlight.training.report import curve_section, finite, flow_section, page_of
 from backlight.training.step_meter import said_of
 
 ENGINES = {"torch": "PyTorch"}
@@ -19,7 +20,6 @@ def flow_page(history: History, when: datetime.datetime | None = None) -> str:
         when: the time stated; by default now.
     """
     about, found = history.about, history.found
-    when = when or datetime.datetime.now().astimezone()
     mark = None if found is None else Mark(found["step"], found["kind"])
     last = None if history.last is None else history.last["step"]
     return page_of(
@@ -53,18 +53,12 @@ def _end(history: History) -> str:
 
 def _metrics(history: History, last: float | None) -> list[str]:
     names = dict.fromkeys(name for point in history.points for name in point["metrics"])
-    return [
-        curve_section(
-            name.replace("_", " ").capitalize(),
-            [
-                Series(
-                    name, finite([(point["step"], point["metrics"].get(name)) for point in history.points]), smooth=True
-                )
-            ],
-            last=last,
-        )
-        for name in names
-    ]
+    found = []
+    for name in names:
+        points = finite([(point["step"], point["metrics"].get(name)) for point in history.points])
+        title = name.replace("_", " ").capitalize()
+        found.append(curve_section(title, [Series(name, points, smooth=True)], last=last))
+    return found
 
 
 def _rates(history: History) -> list[Series]:
@@ -87,7 +81,7 @@ def _group_name(numbers: list[int], count: int) -> str:
     return f"group {', '.join(map(str, numbers))}" if len(numbers) < 5 else f"{len(numbers)} groups"
 
 
-def _facts(history: History, when: datetime.datetime) -> dict[str, str]:
+def _facts(history: History, when: datetime.datetime | None) -> dict[str, str]:
     about, last = history.about, history.last or {"step": 0, "seconds": 0.0}
     return {
         "Model": about["model"].partition("(")[0],
@@ -96,7 +90,7 @@ def _facts(history: History, when: datetime.datetime) -> dict[str, str]:
         "Optimizer": ", ".join(text.partition(" ")[0] for text in about["optimizers"]),
         "Steps": f"{last['step']:,}",
         "Time": f"{clock(last['seconds'])} min" if last["seconds"] >= 60 else f"{last['seconds']:.1f} s",
-        "Written": when.strftime("%d %B %Y, %H:%M").lstrip("0"),
+        "Written": date_text(when),
     }
 
 
@@ -105,6 +99,5 @@ def _notes(history: History) -> list[str]:
     norms = history.by_layer("gradient_norms")
     untouched = [name for name, values in norms.items() if values and all(value is None for value in values)]
     if untouched:
-        shown = ", ".join(untouched[:5]) + (f" and {len(untouched) - 5} more" if len(untouched) > 5 else "")
-        notes.append(f"No gradient ever came to {shown}.")
+        notes.append(f"No gradient ever came to {some_of(untouched)}.")
     return notes

@@ -11,18 +11,56 @@ of is null. A line that was cut short at the end is no line.
 import json
 import math
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.formats.strict_json import AtLeast0, Count
+from backlight.training.run_folder import Found, object_of, validated
 from backlight.training.step_meter import BY_LAYER
-from backlight.training.stored_lines import FlowAbout, FlowStep, object_of, validated
 
 FORMAT = 1
 DIGITS = 7
 ABSENT, BROKEN = np.float32(np.nan), np.float32(np.inf)  # how "none" and "not finite" are kept
+Number = float | Literal["nan", "inf", "-inf"] | None
+Size = AtLeast0 | Literal["nan", "inf", "-inf"] | None
+ByLayer = dict[str, Size]
+
+
+@dataclass
+class FlowAbout:
+    """The first line of a flow file: what was trained."""
+
+    lens: Literal["flow"]
+    format: Literal[1]
+    engine: str
+    title: str
+    model: str
+    parameters: Count
+    layers: dict[str, str]
+    optimizers: list[str]
+
+
+@dataclass
+class FlowStep:
+    """Another line of a flow file: a step (see NOTE [A flow file])."""
+
+    step: Count
+    seconds: AtLeast0
+    loss: Number
+    lr: list[Number]
+    metrics: dict[str, Number]
+    gradient: Size
+    gradient_norms: ByLayer = field(default_factory=dict)
+    gradient_ratios: ByLayer = field(default_factory=dict)
+    update_norms: ByLayer = field(default_factory=dict)
+    update_ratios: ByLayer = field(default_factory=dict)
+    zero_gradients: ByLayer = field(default_factory=dict)
+    dead_units: ByLayer = field(default_factory=dict)
+    first_not_finite: Found | None = None
 
 
 class History:

@@ -3,12 +3,13 @@
 import math
 import time
 from collections import deque
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 from backlight.adapters.rich_live import Line, can_show, shown_live
 from backlight.lens.flow.history import History
-from backlight.training.pages.sparklines import clock, number, sparkline
+from backlight.report.numbers import clock, number, sparkline
 from backlight.training.step_meter import said_of
 
 WINDOW = 32  # records that a sparkline shows
@@ -19,7 +20,8 @@ GLOW, BAD = "#c97a06", "bold red"
 HALF = 0.5  # the share of dead units from which they are shown in red
 
 
-class Live:
+@contextmanager
+def live(history: History, listeners: list, out: TextIO) -> Iterator[None]:
     """Show a run while the block runs.
 
     Args:
@@ -27,27 +29,15 @@ class Live:
         listeners: a list of functions that are called with each record as it is made.
         out: a terminal, or a text file.
     """
-
-    def __init__(self, history: History, listeners: list, out: TextIO):
-        self._history, self._listeners, self._out = history, listeners, out
-        self._shown: AbstractContextManager | None = None
-        self._show = None
-
-    def __enter__(self) -> "Live":
-        if can_show(self._out):
-            picture = Picture(self._history)
-            self._shown, self._show = shown_live(self._out, picture.draw), picture.show
-            self._shown.__enter__()
-        else:
-            self._show = PlainLines(self._out).show
-        self._listeners.append(self._show)
-        return self
-
-    def __exit__(self, kind, problem, trace) -> None:
-        self._listeners.remove(self._show)
-        if self._shown is not None:
-            self._shown.__exit__(kind, problem, trace)
-            self._shown = None
+    picture = Picture(history) if can_show(out) else None
+    shown = nullcontext() if picture is None else shown_live(out, picture.draw)
+    show = PlainLines(out).show if picture is None else picture.show
+    with shown:
+        listeners.append(show)
+        try:
+            yield
+        finally:
+            listeners.remove(show)
 
 
 class PlainLines:
@@ -129,9 +119,10 @@ class Picture:
         lines: list[Line] = [[(head, "dim")]]
         for name in shown:
             dead, called = record["dead_units"].get(name), f"{name} {types.get(name, '')}"
+            called = called if len(called) <= wide else f"…{called[1 - wide :]}"
             lines.append(
                 [
-                    (f"{_fitting(called, wide):{wide}}  ", ""),
+                    (f"{called:{wide}}  ", ""),
                     (f"{sparkline(self._norms[name], log=True):{WINDOW}}  ", GLOW),
                     (f"{_short(record['gradient_norms'].get(name)):>9}  ", ""),
                     (f"{_short(record['update_ratios'].get(name)):>9}  ", ""),
@@ -141,10 +132,6 @@ class Picture:
         if len(names) > MOST_LAYERS:
             lines.append([(f"and {len(names) - MOST_LAYERS} layers more", "dim")])
         return lines
-
-
-def _fitting(name: str, width: int) -> str:
-    return name if len(name) <= width else f"…{name[1 - width :]}"
 
 
 def _short(value: float | None) -> str:

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from typing import TextIO
@@ -11,11 +12,11 @@ from backlight.errors import ArgumentError, InputError, ValueProblem
 from backlight.lens.engines import engine_of
 from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import FlowFile, History, read_history
-from backlight.lens.flow.live import Live
-from backlight.training.step_meter import StepMeter
+from backlight.lens.flow.live import live
+from backlight.training.step_meter import StepMeter, StepRecorder, check_count, check_existing, described
 
 
-class Recorder:
+class Recorder(StepRecorder):
     """Record each layer's gradients, updates, dead units and first NaN or inf, in a loop of your own.
 
         recorder = lens.Recorder(model, optimizer)
@@ -65,15 +66,15 @@ class Recorder:
         window: int = 100,
         title: str | None = None,
     ):
-        _check(every=(every, 1), keep=(keep, 2), window=(window, 1))
+        super().__init__(every)
+        check_count("keep", keep, 2)
+        check_count("window", window)
         self.optimizers = _listed(optimizer)
         _check_parts(model, self.optimizers)
-        self.every, self.steps = every, 0
         self._listeners: list[Callable[[dict], None]] = []
         self._rates: list[float] | None = None
         self.history = History(self._about(model, title), keep)
         self._file = None if file is None else FlowFile(file)
-        self._before = 0.0
         if self._file is not None:
             self._open(existing, from_step)
         self._began = time.perf_counter()
@@ -81,7 +82,7 @@ class Recorder:
             model, self.optimizers, updates=updates, activations=activations, window=window, begins=self._begins
         )
         self._meter.found = self.history.found
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
 
     # --- what a loop calls -----------------------------------------------------------------------------------------
 
@@ -97,14 +98,13 @@ class Recorder:
             "gradient_ratios", "update_norms", "update_ratios", "zero_gradients" and "dead_units".
         """
         self.steps += 1
-        due = self._is_due(self.steps)
-        number = _number(loss, "loss") if due or self._meter.found is None else None
-        measured = self._meter.take(self.steps, number)
-        record = None
-        if due or "first_not_finite" in measured:
+        is_read = self._is_due(self.steps) or self._meter.found is None
+        number = _number(loss, "loss") if is_read else None
+        record, measured = None, self._measured(number)
+        if measured is not None:
             record = {
                 "step": self.steps,
-                "seconds": self._before + time.perf_counter() - self._began,
+                "seconds": self._seconds(),
                 "loss": number,
                 "lr": self._rates if self._rates is not None else self._current_rates(),
                 "metrics": {name: _number(value, name) for name, value in metrics.items()},
@@ -112,7 +112,7 @@ class Recorder:
             }
             self._take_in(record)
         self._rates = None
-        self._meter.begin(self._is_due(self.steps + 1))
+        self._expect_step()
         return record
 
     @property
@@ -126,9 +126,9 @@ class Recorder:
         self._flush()
         return self.history.last
 
-    def live(self, out: TextIO | None = None) -> Live:
+    def live(self, out: TextIO | None = None) -> AbstractContextManager[None]:
         """Return a context in which the run is shown in the terminal; where there is none, as lines now and then."""
-        return Live(self.history, self._listeners, sys.stderr if out is None else out)
+        return live(self.history, self._listeners, sys.stderr if out is None else out)
 
     def html(self, path: Path | str | None = None) -> str:
         """Return the page, and write it to a file if one is given."""
@@ -169,9 +169,6 @@ class Recorder:
         if self._meter.stepped:
             self.step()
 
-    def _is_due(self, step: int) -> bool:
-        return step == 1 or step % self.every == 0
-
     def _current_rates(self) -> list[float]:
         groups = (group for optimizer in self.optimizers for group in optimizer.param_groups)
         return [_number(group["lr"], "lr") for group in groups if "lr" in group]
@@ -191,16 +188,14 @@ class Recorder:
             "format": 1,
             "engine": engine_of(model).name,
             "title": title or type(model).__name__,
-            "model": repr(model),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            **described(model),
             "layers": {name or "model": type(module).__name__ for name, module in model.named_modules()},
             "optimizers": [repr(optimizer) for optimizer in self.optimizers],
         }
 
     def _open(self, existing: str, from_step: int | None) -> None:
         """Begin the file, or go on with the one that is there."""
-        if existing not in ("refuse", "resume", "replace"):
-            raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
+        check_existing(existing)
         there = self._file.path.exists()
         if there and existing == "refuse":
             raise InputError(
@@ -250,9 +245,3 @@ def _number(value, name: str) -> float | None:
             raise ValueProblem(f"{name} must be one number, got a tensor of shape {tuple(value.shape)}: call mean()")
         value = value.item()
     return float(value)
-
-
-def _check(**numbers: tuple[int, int]) -> None:
-    for name, (value, least) in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueProblem(f"{name} must be a whole number, {least} or more, got {value!r}")

@@ -14,8 +14,31 @@ goes on inside: `Link.inside_start` and `Link.inside_end`.
 """
 
 import dataclasses
+import functools
+import gc
 import json
 from dataclasses import dataclass, field
+
+
+def gc_paused(function):
+    """Let the collector rest while a function runs.
+
+    A picture makes some hundred thousand small objects and leaves no circle of them behind. The collector would walk
+    through all that the program holds again and again, which doubles the time if PyTorch is loaded.
+    """
+
+    @functools.wraps(function)
+    def paused(*args, **kwargs):
+        if not gc.isenabled():
+            return function(*args, **kwargs)
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            gc.enable()
+
+    return paused
+
 
 FORMAT = 1
 MODULE, LINE, REPEAT, PART, WHOLE = "module", "line", "repeat", "part", "whole"
@@ -184,16 +207,22 @@ class Picture:
     backward: int | None = None
     left_out: int = 0
 
+    def part(self, item: str) -> Box | Group:
+        """Return the box or the group that an item is."""
+        return (self.groups if item[0] == "g" else self.boxes)[int(item[1:])]
+
+    def open_at_first(self) -> set[int]:
+        """Return the ids of the groups that are shown open at first."""
+        return {group.id for group in self.groups if group.shown}
+
     def as_dict(self) -> dict:
         """Return it as dicts and lists."""
-        plain = {name: getattr(self, name) for name in ("engine", "title", "by", "backward", "left_out")}
-        groups = [{**_plain(group), "links": [_plain(link) for link in group.links]} for group in self.groups]
         return {
             "format": FORMAT,
-            **plain,
-            "boxes": [_plain(box) for box in self.boxes],
-            "wires": [_plain(wire) for wire in self.wires],
-            "groups": groups,
+            **{name: getattr(self, name) for name in ("engine", "title", "by", "backward", "left_out")},
+            "boxes": list(map(_plain, self.boxes)),
+            "wires": list(map(_plain, self.wires)),
+            "groups": [{**_plain(group), "links": list(map(_plain, group.links))} for group in self.groups],
         }
 
     def to_json(self, **options) -> str:
@@ -201,7 +230,7 @@ class Picture:
         return json.dumps(self.as_dict(), allow_nan=False, **options)
 
 
-def _plain(part) -> dict:
+def _plain(part: "Box | Wire | Link | Group") -> dict:
     """Return a part's fields as they are: `dataclasses.asdict` copies deeply, which takes seconds here."""
     return {name: getattr(part, name) for name in FIELDS[type(part)]}
 

@@ -6,14 +6,191 @@ one group hands to another always comes from an earlier stretch, and groups neve
 called at two moments is two groups.
 """
 
+import heapq
 import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
 
 from backlight.lens.pictures.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
-from backlight.lens.pictures.paths import Step, depth_of, passing, paths_of
-from backlight.lens.pictures.repeats import repeats
-from backlight.lens.records.nodes import LEAF, Node, Recorded
+from backlight.lens.records.nodes import LEAF, Node, Place, Recorded, users_of
+
+DEEPEST, LONGEST_TITLE = 16, 44
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the path from the root group to an op: a module's name, or a line."""
+
+    kind: str
+    key: Hashable
+    title: str
+    detail: str = ""
+
+
+def running_order(nodes: Sequence[Node]) -> list[int]:
+    """Return the ids so that inputs come before users, and else as they are numbered."""
+    missing = [len(node.inputs) for node in nodes]
+    users = users_of(nodes)
+    ready = [node.id for node in nodes if not missing[node.id]]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for user in users[node]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    return order
+
+
+def paths_of(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
+    """Return the way to each op. What itself runs more ops than can be shown is divided by lines."""
+    nodes = record.nodes
+    if by == "line" or not any(nodes[op].module for op in ops):
+        lines = by == "line" or len(ops) > most  # a small graph of no module is drawn as it is
+        return [_order(nodes[op]) + (_lines(nodes[op]) if lines else []) for op in ops]
+    counts = Counter(nodes[op].module for op in ops)
+    found = []
+    for node in (nodes[op] for op in ops):
+        lines = _lines(node) if counts[node.module] > most else []
+        found.append(_order(node) + _modules(node, record.modules) + lines)
+    return found
+
+
+def _order(node: Node) -> list[Step]:
+    return [] if node.order == 1 else [Step(PART, node.order, f"recorded backward, order {node.order}")]
+
+
+def _modules(node: Node, classes: dict[str, str]) -> list[Step]:
+    names = node.module.split(".") if node.module else []
+    steps = []
+    for number in range(1, min(len(names), DEEPEST) + 1):
+        path = ".".join(names[:number])
+        known = classes.get(path, node.module_type if path == node.module else "")
+        steps.append(Step(MODULE, path, _title(names[:number], known), known))
+    return steps
+
+
+def _title(names: Sequence[str], kind: str) -> str:
+    """Return a module's own name; a number says nothing without what stands before it."""
+    if not names[-1].isdigit():
+        return names[-1]
+    return ".".join(names[-2:]) if len(names) > 1 else f"{kind} {names[-1]}".strip()
+
+
+def own_name(node: Node) -> str:
+    """Return what the module that ran a node is called, and its class if that does not say it."""
+    title = _title(node.module.split("."), node.module_type)
+    return title if node.module_type in title else f"{title} · {node.module_type}"
+
+
+def _lines(node: Node) -> list[Step]:
+    places = [*reversed(node.stack), node.place] if node.place is not None else []
+    return [Step(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]
+
+
+def _words(place: Place) -> tuple[str, str]:
+    text = " ".join(place.text.split())
+    title = text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
+    return title or place.where, f"{place.where} in {place.function}" if place.function else place.where
+
+
+def depth_of(wires: Sequence[Wire]) -> int:
+    """Return how many nodes the longest way has."""
+    depth: dict[int, int] = {}
+    for wire in sorted(wires, key=lambda wire: wire.end):
+        depth[wire.end] = max(depth.get(wire.end, 1), depth.get(wire.start, 1) + 1)
+    return max(depth.values(), default=0)
+
+
+def passing(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[int]) -> dict[int, int]:
+    """Return for each op how many results of ops before it are read by it or after it."""
+    turn = {op: number for number, op in enumerate(ops)}
+    last: dict[int, int] = {}
+    for wire in wires:
+        if nodes[wire.start].kind != LEAF:
+            last[wire.start] = max(last.get(wire.start, 0), turn[wire.end])
+    change = [0] * (len(ops) + 2)
+    for op, end in last.items():
+        change[turn[op] + 1] += 1
+        change[end + 1] -= 1
+    return dict(zip(ops, accumulate(change)))
+
+
+LONGEST, ONCE_MORE = 600, 8  # parts of a block; ops of a block that counts as repeated if it comes twice
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Parts from `start` on: a block of `period` parts, `times` over."""
+
+    start: int
+    period: int
+    times: int
+
+    @property
+    def end(self) -> int:
+        """The first part after it."""
+        return self.start + self.period * self.times
+
+
+def repeats(kinds: Sequence[Hashable], sizes: Sequence[int], across: Sequence[int] = ()) -> list[Repeat]:
+    """Return where blocks repeat, from left to right, none overlapping another.
+
+    Where several fit, the one that covers most; of these the one with the shortest block. Where a block could as well
+    begin a few parts later, it begins where the fewest tensors pass from one to the next.
+
+    Args:
+        kinds: of each part, equal for parts of the same structure.
+        sizes: how many ops each has.
+        across: how many tensors pass from what stands before each part to it and what follows.
+
+    >>> repeats("xababab", [1] * 7)
+    [Repeat(start=1, period=2, times=3)]
+    """
+    numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    row = np.array([numbers[kind] for kind in kinds], dtype=np.int64)
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    best: dict[int, Repeat] = {}
+    for period in range(1, min(len(row) // 2, LONGEST) + 1):
+        for start, times, spare in _runs(row, period):
+            start = _narrowest(start, period, times, spare, across)
+            found = Repeat(start, period, times)
+            enough = 3 if before[start + period] - before[start] < ONCE_MORE else 2
+            if times >= enough and (start not in best or best[start].end < found.end):
+                best[start] = found
+    return _apart(sorted(best.values(), key=lambda one: (one.start - one.end, one.period, one.start)))
+
+
+def _runs(row: np.ndarray, period: int) -> list[tuple[int, int, int]]:
+    """Return (start, times, how many parts later it could begin) of what repeats with a period."""
+    same = np.concatenate([[False], row[period:] == row[:-period], [False]])
+    edges = np.flatnonzero(same[1:] != same[:-1])
+    runs = [(start, end - start) for start, end in zip(edges[::2].tolist(), edges[1::2].tolist())]
+    return [(start, long // period + 1, long % period) for start, long in runs if long >= period]
+
+
+def _narrowest(start: int, period: int, times: int, spare: int, across: Sequence[int]) -> int:
+    """Return where blocks begin so that the fewest tensors pass between them; of equal places the last."""
+    if not spare or not across:
+        return start
+    starts = range(start, start + spare + 1)
+    costs = {first: sum(across[first : first + period * times : period]) for first in starts}
+    return min(costs, key=lambda first: (costs[first], -first))
+
+
+def _apart(found: Sequence[Repeat]) -> list[Repeat]:
+    """Take repeats in turn, leaving out those that overlap one already taken."""
+    taken: list[Repeat] = []
+    for one in found:
+        if all(one.end <= other.start or other.end <= one.start for other in taken):
+            taken.append(one)
+    return sorted(taken, key=lambda one: one.start)
+
 
 MOST_GIVEN, DEEP = 8, 24
 DIGITS = re.compile(r"\d+")
@@ -59,8 +236,9 @@ def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: 
         kinds = _kinds(record.nodes, wires, ops)
         for branch in _inside_out(root):
             _tidy(branch, leaves)
-            if branch is root and len(root.parts) == 1 and isinstance(root.parts[0], Branch):
-                _unwrap(root)
+            only = root.parts[0] if branch is root and len(root.parts) == 1 else None
+            if isinstance(only, Branch) and only.kind in (LINE, PART):
+                root.parts = only.parts
             if many:
                 _gather(branch, record, kinds, across, most)
                 _cut(branch, kinds, most)
@@ -129,12 +307,6 @@ def _tidy(branch: Branch, leaves: dict) -> None:
     branch.parts = parts
 
 
-def _unwrap(root: Branch) -> None:
-    """Do without a line or a stretch that all ops are in."""
-    if root.parts[0].kind in (LINE, PART):
-        root.parts = root.parts[0].parts
-
-
 def _joined(outer: Branch, inner: Branch) -> Branch:
     """Return the inner branch under a title that tells of both."""
     if outer.kind == inner.kind == MODULE:
@@ -169,14 +341,12 @@ def _gather(branch: Branch, record: Recorded, kinds: dict, across: dict[int, int
         group.of_modules = one.period == 1 and isinstance(parts[0], Branch) and parts[0].kind == MODULE
         for number, block in enumerate(blocks, 1):
             title = f"{number} of {one.times}"
-            group.parts.append(_stretch(title, block, kinds, most) if one.period > 1 else block[0])
-        _cut(group, kinds, most)
-        _liken(group, kinds)
-        branch.parts[one.start : one.end] = [group]
+            stretch = Branch(PART, title, parts=block)
+            group.parts.append(_finished(stretch, kinds, most) if one.period > 1 else block[0])
+        branch.parts[one.start : one.end] = [_finished(group, kinds, most)]
 
 
-def _stretch(title: str, parts: list["int | Branch"], kinds: dict, most: int) -> Branch:
-    branch = Branch(PART, title, parts=parts)
+def _finished(branch: Branch, kinds: dict, most: int) -> Branch:
     _cut(branch, kinds, most)
     _liken(branch, kinds)
     return branch
@@ -201,21 +371,18 @@ def _cut(branch: Branch, kinds: dict, most: int) -> None:
         count = len(branch.parts)
         length = max(2, min(most, round(count**0.5)))
         starts = range(0, count, length)
-        titles = [f"{start + 1}–{min(start + length, count)} of {count}" for start in starts]
-        parts = [branch.parts[start : start + length] for start in starts]
-        branch.parts = [_stretch(title, some, kinds, most) for title, some in zip(titles, parts)]
+        titles = (f"{start + 1}–{min(start + length, count)} of {count}" for start in starts)
+        parts = (branch.parts[start : start + length] for start in starts)
+        stretches = [Branch(PART, title, parts=some) for title, some in zip(titles, parts)]
+        branch.parts = [_finished(one, kinds, most) for one in stretches]
 
 
 def _liken(branch: Branch, kinds: dict) -> None:
     """Give a branch its size and what those of the same structure share: class, name without numbers, parts."""
-    branch.size = _size(branch.parts)
+    branch.size = sum(part.size if isinstance(part, Branch) else 1 for part in branch.parts)
     parts = tuple(part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts)
     name = (branch.detail, DIGITS.sub("", branch.title)) if branch.kind == MODULE else ()
     branch.likeness = hash((branch.kind, name, branch.times, parts))
-
-
-def _size(parts: Sequence["int | Branch"]) -> int:
-    return sum(part.size if isinstance(part, Branch) else 1 for part in parts)
 
 
 def _put_leaves(branch: Branch, leaves: dict) -> None:

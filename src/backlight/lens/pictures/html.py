@@ -8,43 +8,25 @@ what is left out (lens/pictures/page/record.js). What a person wrote gets on the
 """
 
 import dataclasses
-import json
 import math
 from functools import cache
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 
-from backlight.lens.pictures.garbage import gc_paused
+from backlight.lens.pictures.boxes import gc_paused
 from backlight.lens.pictures.picture import Picture, picture_of
-from backlight.lens.pictures.render.tree import tree
+from backlight.lens.pictures.text import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
-from backlight.report.content_policy import policy_element
+from backlight.report.page import TOKENS, data_script, filled, joined, json_island
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
-    "elements",
-    "numbers",
-    "record",
-    "ways",
-    "picture",
-    "faces",
-    "scale",
-    "place",
-    "camera",
-    "paint",
-    "notes",
-    "view",
-    "search",
-    "details",
-    "keys",
-    "replay",
-    "page",
+    *("elements", "numbers", "record", "ways", "picture", "faces", "scale", "place", "camera"),
+    *("paint", "notes", "view", "search", "details", "keys", "replay", "page"),
 )
 STYLES = ("page", "replay")
-BEGIN = 'const data = JSON.parse(document.getElementById("data").textContent);'
 MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
 EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
@@ -77,28 +59,24 @@ def page_of(
         picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
+    spots = [Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes]
     tables = Tables()
     data = {
         "record": tables.plain(record),
-        "picture": tables.plain(_without_faces(picture)),
+        "picture": tables.plain(dataclasses.replace(picture, boxes=spots)),
         "replay": _replay(record, replay, tables),
         **tables.as_dict(),
     }
-    return Template(_read("page.html")).substitute(
+    return filled(
+        HERE / "page.html",
         title=escape(record.title or "graph"),
         versions=escape(" · ".join(f"{name} {version}" for name, version in record.versions.items())),
-        policy=policy_element(scripts=[script()], styles=[style()]),
-        style=style(),
-        script=script(),
-        data=island(data),
+        style=joined(TOKENS, *(HERE / f"{name}.css" for name in STYLES)),
+        script=data_script(*(HERE / f"{name}.js" for name in SCRIPTS)),
+        data=json_island(data),
         nothing="" if record.nodes else f'<p class="nothing">{NOTHING.capitalize()}.</p>\n',
         tree=escape(tree(picture, width=100, color=False)),
     )
-
-
-def _without_faces(picture: Picture) -> Picture:
-    """Return a picture with only where its boxes stand: the page draws them by itself."""
-    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes])
 
 
 def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
@@ -106,30 +84,6 @@ def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
     if len(record.nodes) > MOST_REPLAYED and not opened:
         return {"left_out": len(record.nodes)}
     return {"open": opened, "steps": tables.plain(record.replay().steps)}
-
-
-def island(data) -> str:
-    """Return data as JSON that may stand inside HTML: no text in it can end the element that it stands in."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def script() -> str:
-    """Return the page's script: its files, one after another."""
-    files = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{BEGIN}\n{files}\n}})();\n'
-
-
-@cache
-def style() -> str:
-    """Return the page's style: its files, one after another."""
-    return "\n".join(_read(f"{name}.css") for name in STYLES)
-
-
-@cache
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 class Tables:

@@ -1,12 +1,44 @@
-"""What is written on boxes and groups, and how much room it takes."""
+"""What is written on nodes, boxes and groups, and how much room it takes."""
 
-import math
+import re
 from collections.abc import Sequence
+from functools import cache
 
 from backlight.lens.pictures.boxes import REPEAT, Box, Group
 from backlight.lens.records.nodes import LEAF, Summary
-from backlight.lens.sizes import size_text
+from backlight.report.numbers import size_text
 from backlight.report.text_width import width_of
+
+SIGNS = {"add": "+", "sub": "−", "rsub": "−", "mul": "×", "div": "÷", "neg": "−x", "pow": "xⁿ"}
+SIGNS |= dict.fromkeys(("mm", "bmm", "mv", "matmul"), "@")
+# PyTorch writes a capital after each underscore and after each digit: MaxPool2DWithIndices.
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])|(?<=\d[A-Z])(?=[A-Z][a-z])")
+_SO_WRITTEN = (  # what no rule tells
+    *(("col2_im", "col2im"), ("im2_col", "im2col"), ("deg2_rad", "deg2rad"), ("rad2_deg", "rad2deg")),
+    *(("grid_sampler2d", "grid_sampler_2d"), ("grid_sampler3d", "grid_sampler_3d"), ("xlog1_py", "xlog1py")),
+)
+
+
+@cache
+def label_of(node_type: str) -> str:
+    """Return the label of a node by its type.
+
+    >>> label_of("MulBackward0"), label_of("MaxPool2DWithIndicesBackward0"), label_of("Log1PBackward0")
+    ('×', 'max_pool2d_with_indices', 'log1p')
+    """
+    name = name_of(node_type)
+    return SIGNS.get(name, name)
+
+
+def name_of(node_type: str) -> str:
+    """Return the name of the op that a type of node belongs to, as PyTorch's functions are written."""
+    name = node_type.rpartition("::")[2]
+    name = re.sub(r"Backwards?\d*$", "", name) or name
+    name = _WORD.sub("_", name).lower()
+    for wrong, right in _SO_WRITTEN:
+        name = name.replace(wrong, right)
+    return name
+
 
 LABEL_SIZE, LINE_SIZE, LINE_HEIGHT, EDGE = 14.0, 11.0, 15.0, 10.0
 FEW, BEAD = 4, 10.0  # numbers that are written out; a bead's size
@@ -57,7 +89,7 @@ def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[s
     values = short_values(output)
     gradient_values = short_values(gradient) if gradient is not None else None
     first = f"data {values}" if values is not None else shape_of(output)
-    second = _missing(box)
+    second = NOT_YET if box.kind == LEAF or box.arrived is False else ""
     if gradient is not None:
         second = f"grad {gradient_values}" if gradient_values is not None else _norm_of(gradient)
     if values is not None and not output.shape:
@@ -65,14 +97,9 @@ def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[s
     return [first, second] if second else [first]
 
 
-def _missing(box: Box) -> str:
-    return NOT_YET if box.kind == LEAF or box.arrived is False else ""
-
-
 def _norm_of(gradient: Summary) -> str:
-    broken = [f"{count} {name}" for count, name in ((gradient.nans, "NaN"), (gradient.infs, "inf")) if count]
-    if broken:
-        return f"grad with {', '.join(broken)}"
+    if gradient.nonfinite():
+        return f"grad with {', '.join(gradient.nonfinite())}"
     return f"‖grad‖ {number(gradient.norm)}" if gradient.norm is not None else "grad arrived"
 
 
@@ -84,7 +111,7 @@ def shape_of(output: Summary) -> str:
 
 def short_values(summary: Summary) -> str | None:
     """Return a small tensor's values, or None if they are too many or not known."""
-    if summary.values is None or math.prod(summary.shape) > FEW or len(summary.shape) > 1:
+    if summary.values is None or summary.size > FEW or len(summary.shape) > 1:
         return None
     if isinstance(summary.values, list):
         return f"[{', '.join(map(number, summary.values))}]"
@@ -109,9 +136,9 @@ def _what(group: Group) -> str:
 
 
 def _how_much(group: Group) -> str:
-    parts = [f"{size_text(group.bytes)} saved" if group.bytes else ""]
-    parts.append(f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else "")
-    return " · ".join(filter(None, parts))
+    saved = f"{size_text(group.bytes)} saved" if group.bytes else ""
+    time = f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else ""
+    return " · ".join(filter(None, [saved, time]))
 
 
 def _gradient_of(group: Group) -> str:

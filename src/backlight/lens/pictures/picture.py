@@ -4,22 +4,17 @@ import math
 from collections.abc import Sequence
 
 from backlight.errors import InputError
-from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture
-from backlight.lens.pictures.garbage import gc_paused
-from backlight.lens.pictures.groups import Branch, tree_of
+from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture, gc_paused
+from backlight.lens.pictures.groups import Branch, own_name, running_order, tree_of
 from backlight.lens.pictures.labels import describe, describe_group
-from backlight.lens.pictures.links import link
-from backlight.lens.pictures.paths import own_name, running_order
+from backlight.lens.pictures.layout import link
 from backlight.lens.pictures.place import place
 from backlight.lens.pictures.plumbing import folded, is_plumbing, wires_of
 from backlight.lens.records.nodes import LEAF, Node, Recorded, Step, Summary
 
 __all__ = ["Picture", "picture_of"]
-WAYS, TALLEST, WIDEST = (
-    ("module", "line", "none"),
-    1150.0,
-    2200.0,
-)  # the first view fits a screen, if it is made smaller
+WAYS = ("module", "line", "none")
+TALLEST, WIDEST = 1150.0, 2200.0  # the first view fits a screen, if it is made smaller
 
 
 @gc_paused
@@ -61,7 +56,7 @@ def with_open(picture: Picture, paths: Sequence[str]) -> set[int]:
     Args:
         paths: dotted paths of modules.
     """
-    found = {group.id for group in picture.groups if group.shown}
+    found = picture.open_at_first()
     for path in paths:
         inside: set[int] = set()
         for group in picture.groups:
@@ -87,10 +82,8 @@ def _number_of(record: Recorded, backward: int) -> int | None:
 
 
 def _box(node: Node) -> Box:
-    box = Box(node.id, node.kind, node.label or node.type, node.name, root=node.root, parameter=node.parameter)
-    box.bead = is_plumbing(node) and not (node.root or node.hooks)
-    box.seconds = node.seconds
-    return box
+    bead, flags = is_plumbing(node) and not (node.root or node.hooks), {"root": node.root, "parameter": node.parameter}
+    return Box(node.id, node.kind, node.label or node.type, node.name, bead=bead, seconds=node.seconds, **flags)
 
 
 def _name_modules(boxes: Sequence[Box], groups: Sequence[Group], record: Recorded) -> None:
@@ -126,7 +119,7 @@ def _gradient(node: Node, step: Step | None, latest: bool) -> Summary | None:
         return step.grad_after
     if node.kind == LEAF and latest and node.grad is not None:
         return node.grad
-    return next((one for one in step.incoming if one is not None), None) if step is not None else None
+    return None if step is None else step.arrived
 
 
 def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
@@ -142,16 +135,12 @@ def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
                 waiting.append((part, number))
             else:
                 group.children.append(f"n{part}")
-                boxes[part].group = number
-                boxes[part].label = _within(boxes[part], branch)
+                box = boxes[part]
+                box.group = number
+                if box.kind == LEAF and branch.path:  # a parameter is called as in the module that it stands in
+                    box.label = box.label.removeprefix(f"{branch.path}.")
         groups.append(group)
     return groups
-
-
-def _within(box: Box, branch: Branch) -> str:
-    """Return a parameter's name as the module that it stands in calls it."""
-    is_within = box.kind == LEAF and branch.path and box.label.startswith(f"{branch.path}.")
-    return box.label.removeprefix(f"{branch.path}.") if is_within else box.label
 
 
 def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> None:
@@ -217,5 +206,5 @@ def _open_some(picture: Picture, most: int) -> None:
 
 def _inner(picture: Picture, group: int) -> list[Group]:
     """Return the groups in a group, large ones first."""
-    found = [picture.groups[int(item[1:])] for item in picture.groups[group].children if item[0] == "g"]
+    found = [picture.part(item) for item in picture.groups[group].children if item[0] == "g"]
     return sorted(found, key=lambda one: -one.ops)

@@ -14,9 +14,9 @@ changes one changes the other, and tests/lens/test_lens_place_page.py compares t
 from bisect import insort
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
 
-from backlight.lens.pictures.boxes import Group, Link, Picture
-from backlight.lens.pictures.garbage import gc_paused
+from backlight.lens.pictures.boxes import Group, Link, Picture, gc_paused
 from backlight.lens.records.nodes import LEAF
 
 GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08
@@ -68,7 +68,7 @@ class Plan:
 @gc_paused
 def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
     """Return where everything is if the groups `shown` are open; by default those that are open at first."""
-    wanted = {group.id for group in picture.groups if group.shown} if shown is None else set(shown)
+    wanted = picture.open_at_first() if shown is None else set(shown)
     opened = _opened(picture, wanted)
     insides: dict[str, Inside] = {}
     for number in reversed(opened):
@@ -122,7 +122,7 @@ class Inside:
         """
         self.above: dict[str, list] = {item: [] for item in self.row_of}
         self.below: dict[str, list] = {item: [] for item in self.row_of}
-        leaves = {item for item in self.row_of if item[0] == "n" and picture.boxes[int(item[1:])].kind == LEAF}
+        leaves = {item for item in self.row_of if item[0] == "n" and picture.part(item).kind == LEAF}
         seen = set()
         for link in self.group.links:
             chain = [link.start, *link.bends, link.end]
@@ -138,26 +138,26 @@ class Inside:
 
     def leaving(self, link: Link, item: str) -> float:
         """Return where a link leaves an item, from its left."""
-        if item != link.start:
-            return 0.0
-        inside = self.insides.get(item)
-        return self.size[item][0] * link.leaves_at if inside is None else inside.x[link.inside_start]
+        return self._attached(item, link.leaves_at, link.inside_start) if item == link.start else 0.0
 
     def entering(self, link: Link, item: str) -> float:
         """Return where a link enters an item, from its left."""
-        if item != link.end:
-            return 0.0
-        inside = self.insides.get(item)
-        return self.size[item][0] * link.enters_at if inside is None else inside.x[link.inside_end]
+        return self._attached(item, link.enters_at, link.inside_end) if item == link.end else 0.0
+
+    def _attached(self, item: str, share: float, port: str | None) -> float:
+        return self.insides[item].x[port] if item in self.insides else self.size[item][0] * share
 
     def _pack(self, row: list[str]) -> None:
         """Put a row's items side by side, its middle at 0."""
-        steps = [0.0]
-        for item, after in zip(row, row[1:]):
-            steps.append(steps[-1] + self.size[item][0] + _gap(item, after))
+        steps = self._steps(row)
         end = steps[-1] + self.size[row[-1]][0] if row else 0.0
         for item, step in zip(row, steps):
             self.x[item] = step - end / 2
+
+    def _steps(self, row: list[str]) -> list[float]:
+        """Return how far each item's left is from that of the first where they stand side by side."""
+        widths = (self.size[item][0] + _gap(item, after) for item, after in zip(row, row[1:]))
+        return list(accumulate(widths, initial=0.0))
 
     def _sweep(self, way: str) -> None:
         for row in self.rows if way != "up" else reversed(self.rows):
@@ -169,11 +169,7 @@ class Inside:
 
     def _settle(self, row: list[str], wanted: list[tuple[float, float] | None]) -> None:
         """Move a row's items as near to what they ask for as their order and gaps allow."""
-        steps, step = [], 0.0
-        for number, item in enumerate(row):
-            steps.append(step)
-            if number + 1 < len(row):
-                step += self.size[item][0] + _gap(item, row[number + 1])
+        steps = self._steps(row)
         blocks: list[tuple[float, list[tuple[float, float]], int]] = []  # (place, what its items ask for, how many)
         for number, item in enumerate(row):
             place, weight = wanted[number] or (self.x[item], 0.01)
@@ -235,26 +231,21 @@ class Inside:
 
     def route(self, link: Link) -> list[tuple[float, float]]:
         """Return a link's points: straight down to the end of a row, a curve across the gap, straight down again."""
-        points, spots = [], self._spot
+        points: list[tuple[float, float]] = []
         chain = [link.start, *link.bends, link.end]
         for upper, lower in zip(chain, chain[1:]):
-            x, y = self.x[upper] + self.leaving(link, upper), self._bottom(self.row_of[upper])
+            x, row = self.x[upper] + self.leaving(link, upper), self.row_of[upper]
             if not points:
-                points.append((x, spots(upper)[1]))
-            points.append((x, y))
+                points.append((x, self._top_of(upper) + self.size[upper][1]))
+            points.append((x, self.top[row] + self.heights[row]))
             lead = LEAD if lower[0] in "ng" else 0.0
             points.append((self.x[lower] + self.entering(link, lower), self.top[self.row_of[lower]] - lead))
-        points.append((points[-1][0], spots(link.end)[0]))
+        points.append((points[-1][0], self._top_of(link.end)))
         return points
 
-    def _spot(self, item: str) -> tuple[float, float]:
-        """Return an item's upper and lower edge."""
-        row, height = self.row_of[item], self.size[item][1]
-        top = self.top[row] + (self.heights[row] - height) / 2
-        return top, top + height
-
-    def _bottom(self, row: int) -> float:
-        return self.top[row] + self.heights[row]
+    def _top_of(self, item: str) -> float:
+        row = self.row_of[item]
+        return self.top[row] + (self.heights[row] - self.size[item][1]) / 2
 
 
 def _size(picture: Picture, item: str, insides: dict[str, Inside]) -> tuple[float, float]:
@@ -262,7 +253,7 @@ def _size(picture: Picture, item: str, insides: dict[str, Inside]) -> tuple[floa
         return insides[item].width, insides[item].height
     if item[0] not in "gn":
         return 0.0, 0.0
-    part = (picture.groups if item[0] == "g" else picture.boxes)[int(item[1:])]
+    part = picture.part(item)
     return part.width, part.height
 
 
@@ -286,7 +277,7 @@ def _median(pulls: list[tuple[float, float]]) -> tuple[float, float] | None:
     return pulls[-1][0], total
 
 
-def _merged(some: list, others: list) -> list:
+def _merged(some: list[tuple[float, float]], others: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return both lists as one that is sorted."""
     if len(others) == 1:
         insort(some, others[0])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from backlight.lens.pictures.boxes import Wire
-from backlight.lens.records.nodes import OP, Node
+from backlight.lens.records.nodes import OP, Node, users_of
 
 VIEWS = (
     "Alias AsStrided BroadcastTo Clone Contiguous Expand Flatten MH MT Movedim Permute Reshape ReshapeAlias Squeeze "
@@ -21,19 +21,9 @@ def is_plumbing(node: Node) -> bool:
 
 def folded(nodes: Sequence[Node]) -> set[int]:
     """Return the plumbing that lies on a wire: one input, one user, and nothing that a reader would look for."""
-    uses = [0] * len(nodes)
-    for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                uses[edge.to] += 1
-    return {
-        node.id
-        for node in nodes
-        if is_plumbing(node)
-        and uses[node.id] == 1
-        and sum(edge is not None for edge in node.edges) == 1
-        and not (node.root or node.hooks)
-    }
+    users = users_of(nodes)
+    plain = (node for node in nodes if is_plumbing(node) and not (node.root or node.hooks))
+    return {node.id for node in plain if len(node.inputs) == len(users[node.id]) == 1}
 
 
 def wires_of(nodes: Sequence[Node], beads: set[int]) -> list[Wire]:

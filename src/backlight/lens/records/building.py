@@ -10,7 +10,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from backlight.lens.engines import Engine
-from backlight.lens.pictures.marks import label_of
+from backlight.lens.pictures.labels import label_of
 from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
 from backlight.lens.records.record import Record
 from backlight.lens.records.summaries import dtype_name, shape_of, summary_of
@@ -92,7 +92,8 @@ class Builder:
             if node not in found and not self._has(node):
                 found[node] = given = node.next_functions
                 stack += [inner for inner, _ in given if inner is not None]
-        ordered = _inputs_first(sorted(found, key=_sequence), found) if len(found) > 1 else list(found)
+        first_made = sorted(found, key=lambda node: node._sequence_nr())
+        ordered = _inputs_first(first_made, found) if len(found) > 1 else first_made
         room = max(self.options.limit - len(self.record.nodes), 0)
         if len(ordered) > room:  # what is nearest to the root stays
             self.record.left_out += len(ordered) - room
@@ -292,7 +293,3 @@ def _kind_of(node, engine: Engine) -> _Kind:
         if node.__class__.__name__ == kind.type:  # nodes that PyTorch has no class for share one
             _kinds[node.__class__] = kind
     return kind
-
-
-def _sequence(node) -> int:
-    return node._sequence_nr()

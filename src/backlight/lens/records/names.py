@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
+from backlight.dispatch.observers import line_at
 from backlight.lens.engines import Engine
-from backlight.lens.records.building import Builder
-from backlight.lens.records.nodes import LEAF
+from backlight.lens.records.building import Builder, Spot
+from backlight.lens.records.nodes import LEAF, Node, Place, Summary
 from backlight.lens.records.record import Record
 
 # A function's f_locals is a dict that its frame, a local of ours and the count itself hold. If more do, the program
@@ -181,3 +182,42 @@ def _pairs(code: CodeType) -> Iterator[tuple[int, str]]:
         if instruction.opname in STORES and before is not None and not instruction.argval.startswith("_"):
             yield before, instruction.argval
         before = instruction.offset
+
+
+def finish(builder: Builder, naming: Naming) -> Record:
+    """Write into a record what needs nothing of the engine any longer: lines, names, writes to saved tensors."""
+    nodes, outside = builder.record.nodes, {}
+    if builder.finished:
+        return builder.record
+    for number, (spot, outer) in builder.spots.items():
+        made = nodes[number]
+        if made.place is None:
+            places = outside.get(id(outer))
+            if places is None:
+                places = outside[id(outer)] = [place_at(one) for one in outer]
+            made.place, made.stack = place_at(spot), places.copy()
+    naming.finish(builder.record)
+    builder.finish()
+    for saved in (saved for node in nodes for saved in node.saved):
+        if saved.of is not None and saved.version == saved.written:
+            _learn_output(nodes[saved.of], saved.summary)
+    return builder.record
+
+
+def _learn_output(made: Node, summary: Summary) -> None:
+    """Note an output that was not seen but is kept by some node."""
+    if made.kind != LEAF and len(made.outputs) <= 1:
+        known = made.outputs[0] if made.outputs else None
+        if known is None or (known.shape == summary.shape and known.nans is None):
+            made.outputs[:] = [summary]
+
+
+_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
+
+
+def place_at(spot: Spot) -> Place:
+    """Return an instruction's line."""
+    known = _places.get((id(spot[0]), spot[1]))
+    if known is None:
+        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
+    return known[1]

@@ -1,5 +1,6 @@
 """What a record consists of: nodes, edges, values in short, lines of source, what ran backward (NOTE [A record])."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,6 +34,15 @@ class Summary:
     zeros: Count | None = None
     values: list | float | int | bool | str | None = None
 
+    @property
+    def size(self) -> int:
+        """How many elements the tensor has."""
+        return math.prod(self.shape)
+
+    def nonfinite(self) -> list[str]:
+        """Return how many elements are NaN, and how many infinite, in words: `3 NaN`; nothing where none is."""
+        return [f"{count} {name}" for count, name in ((self.nans, "NaN"), (self.infs, "inf")) if count]
+
 
 @dataclass(slots=True)
 class Place:
@@ -42,6 +52,12 @@ class Place:
     line: Count
     function: str
     text: str
+
+    @property
+    def where(self) -> str:
+        """The file's name and the line's number: `train.py:12`."""
+        name = self.file.replace("\\", "/").rpartition("/")[2]
+        return f"{name}:{self.line}"
 
 
 @dataclass(slots=True)
@@ -127,6 +143,11 @@ class Node:
     grad: Summary | None = None
     options: dict[str, bool | Whole | float | NotFinite] = field(default_factory=dict)
 
+    @property
+    def inputs(self) -> list[int]:
+        """The ids of the nodes that it gets its inputs from, one for each of its edges."""
+        return [edge.to for edge in self.edges if edge is not None]
+
 
 @dataclass(slots=True)
 class HookChange:
@@ -161,6 +182,11 @@ class Step:
     changes: list[HookChange] = field(default_factory=list)
     freed: Count = 0
     seconds: AtLeast0 | None = None
+
+    @property
+    def arrived(self) -> Summary | None:
+        """The gradient that arrived, of several outputs the first that one arrived at."""
+        return next((one for one in self.incoming if one is not None), None)
 
 
 @dataclass(slots=True)
@@ -208,6 +234,9 @@ class Cut:
     place: Place | None = None
 
 
+SIGN = 2**63
+
+
 @cache
 def _option_names(node_class: type) -> tuple[str, ...]:
     """Return the names of what nodes of a class keep that is no tensor: tensors can also be had unpacked."""
@@ -227,16 +256,10 @@ def options_of(node) -> dict[str, float]:
     for name in _option_names(node.__class__):
         value = getattr(node, name)
         if isinstance(value, (int, float)):
-            found[name[len("_saved_") :]] = _signed(value, node) if value >= SIGN else value
+            # PyTorch shows its numbers, all int64, as unsigned: -100 as 18446744073709551516
+            wrapped = value >= SIGN and isinstance(value, int) and not hasattr(node, "freed_slots")
+            found[name.removeprefix("_saved_")] = value - 2 * SIGN if wrapped else value
     return {name: value if -SIGN <= value < SIGN else float(value) for name, value in found.items()}
-
-
-SIGN = 2**63
-
-
-def _signed(value: float, node) -> float:
-    """Undo that PyTorch shows its numbers, all int64, as unsigned: -100 as 18446744073709551516."""
-    return value - 2 * SIGN if isinstance(value, int) and not hasattr(node, "freed_slots") else value
 
 
 class Recorded(Protocol):
@@ -258,7 +281,6 @@ def users_of(nodes: Sequence[Node]) -> list[list[int]]:
     """Return for each node the ids of those that have an edge to it."""
     users: list[list[int]] = [[] for _ in nodes]
     for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                users[edge.to].append(node.id)
+        for number in node.inputs:
+            users[number].append(node.id)
     return users

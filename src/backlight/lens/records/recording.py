@@ -14,8 +14,7 @@ from backlight.engine.provenance import PACKAGE, frame_of
 from backlight.lens.answers.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Options, Spot
-from backlight.lens.records.finishing import finish, place_at
-from backlight.lens.records.names import Naming
+from backlight.lens.records.names import Naming, finish, place_at
 from backlight.lens.records.nodes import Node, Place, Write
 from backlight.lens.records.record import Record
 from backlight.lens.records.runs import RunRecording
@@ -43,10 +42,6 @@ class Running:
     of_library: bool
     frame: int
     outside: list[Spot] | None = None
-
-
-def _of_library(module_class: type) -> bool:
-    return module_class.__module__.startswith(("torch.", "backlight."))
 
 
 class Recording(Watcher):
@@ -141,15 +136,13 @@ class Recording(Watcher):
                 added[-1][0].label = "dropout"
             if tensor is call.out and not (self.modules and self.modules[-1].of_library):
                 self.naming.made(known, call.code, call.lasti)
-        elif number < len(self.record.nodes[known].outputs) and self._has_values(self.record.nodes[known], number):
+        outputs = self.record.nodes[known].outputs
+        if not added and number < len(outputs) and (self.options.values == "none" or outputs[number].nans is not None):
             return  # it was handed through
         builder.set_output(self.record.nodes[known], number, tensor)
         builder.learn_shapes(added)
         if number == 0:
             self.latest = weakref.ref(tensor), known
-
-    def _has_values(self, made: Node, number: int) -> bool:
-        return self.options.values == "none" or made.outputs[number].nans is not None
 
     def _place(self, added: list[tuple[Node, object]], code: CodeType, lasti: int, order: int) -> None:
         """Describe which line and which module made nodes."""
@@ -209,19 +202,16 @@ class Recording(Watcher):
         kind = type(module).__name__
         frame = id(frame_of(self.engine.calls_modules))
         root = self.naming.ran(outermost, path, kind)
-        self.modules.append(Running(module, outermost, root, path, kind, _of_library(type(module)), frame))
+        of_library = type(module).__module__.startswith(("torch.", "backlight."))
+        self.modules.append(Running(module, outermost, root, path, kind, of_library, frame))
 
     def left(self, module, path: str, out) -> None:
         """Note that it does no longer."""
         ended = None
         while self.modules and (ended is None or ended.module is not module):
             ended = self.modules.pop()
-        if (
-            self.options.names
-            and ended is not None
-            and ended.of_library
-            and not (self.modules and self.modules[-1].of_library)
-        ):
+        called_by_user = ended is not None and ended.of_library and not (self.modules and self.modules[-1].of_library)
+        if self.options.names and called_by_user:
             self._name_result(out)
 
     def _name_result(self, out) -> None:
@@ -267,11 +257,10 @@ class Recording(Watcher):
     def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
         """Note that a node fired; with create_graph, add the nodes that this made."""
         begun, known = self.runs.get(run.number), self.builder.id_of(node)
-        if begun is None or known is None:
-            return
-        begun.ran(known, grad_outputs, grad_inputs)
-        if run.create_graph:
-            self._note_second_order(self.record.nodes[known], run, grad_inputs)
+        if begun is not None and known is not None:
+            begun.ran(known, grad_outputs, grad_inputs)
+            if run.create_graph:
+                self._note_second_order(self.record.nodes[known], run, grad_inputs)
 
     def _note_second_order(self, ran: Node, run: Run, grads) -> None:
         """Add what a node's own derivative was made of; it belongs to the module of that node."""

@@ -167,5 +167,5 @@ def _options(values: str, small: int, limit: int, names: bool, title: str | None
     return Options(values, small, limit, names, title or "")
 
 
-def _modules(models) -> tuple:
+def _modules(models: object) -> tuple:
     return tuple(models) if isinstance(models, (list, tuple)) else (models,)

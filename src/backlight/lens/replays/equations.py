@@ -1,4 +1,10 @@
-"""A node's equations, forward and backward, from what a record knows of it."""
+"""A node's equations, forward and backward, from what a record knows of it.
+
+NOTE [Worked out]
+What PyTorch's own backward computes on its way, in a backward that is recorded itself, no watcher sees: of x³ the
+derivative is 3 · x², and only the product is passed on. Where a result is one of a few plain ops and its inputs are
+known, small ones, the replay works it out, and says so.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,13 +12,10 @@ from functools import cache
 import numpy as np
 
 from backlight.lens.records.nodes import Edge, Node, Step, Summary
-from backlight.lens.replays.arithmetic import Arithmetic
-from backlight.lens.replays.blocks import Block
+from backlight.lens.replays.expressions import Arithmetic, Writer
 from backlight.lens.replays.filled import Filled, Given, filled
 from backlight.lens.replays.formulas import Expression, Formula, Prose, read
-from backlight.lens.replays.wording import brief, brief_array, drawn, equals, given_of, word_of
-from backlight.lens.replays.worked_out import is_unknown, worked_out
-from backlight.lens.replays.written import Writer
+from backlight.lens.replays.wording import Block, brief, brief_array, drawn, equals, given_of, is_written_out, word_of
 
 # PyTorch's names of what a node saved, as formulas have them
 SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}
@@ -56,7 +59,7 @@ class Named(Writer):
         self.words = words
 
     def value(self, name: str) -> Block:
-        """Write the user's name for what a formula's name stands for."""
+        """Write the user's name."""
         return Block((self.words.get(name, name),))
 
     def is_product(self, left: Expression, right: Expression) -> bool:
@@ -98,7 +101,7 @@ class Equations:
         (values, words), outputs = self._known(node), self.outputs(node)
         head = f"{node.name} = " if node.name else ""
         for text in FORWARDS.get(_stem(node), ()) if len(outputs) == 1 else ():
-            found = self._filled(node, formula(text), values, outputs[0])
+            found = _filled(node, formula(text), values, outputs[0])
             if found is not None:
                 numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
                 named = _named(formula(text), {**numbers, **words})
@@ -120,16 +123,13 @@ class Equations:
         parsed = formula(edge.formula) if edge.formula else None
         if len(grads) == 1 and parsed is not None:
             values = {**values, "grad": given_of(grads[0])}
-            found = self._filled(node, parsed, values, gradient)
+            found = _filled(node, parsed, values, gradient)
             if found is not None:
                 general, named = _named(parsed, {}), _named(parsed, words)
                 rule = edge.formula if found.shaped or not parsed.rest else general
                 return _lines(rule, found, "" if named == general else named) + _result(found, gradient)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
         return _side_by_side(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
-
-    def _filled(self, node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
-        return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
 
     def _known(self, node: Node) -> tuple[dict[str, Given], dict[str, str]]:
         """Return what the names in a node's formulas stand for, and what the user calls it."""
@@ -157,17 +157,19 @@ def _stem(node: Node) -> str:
     return node.type.partition("Backward")[0]
 
 
+def _filled(node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
+    return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
+
+
 def _named(parsed: Formula, words: Mapping[str, str]) -> str:
     return str(Named(words).of(parsed.expression))
 
 
 def _result(found: Filled, result: Summary) -> list[str]:
     """Return the result beneath an equation of shapes."""
-    return (
-        []
-        if found.numbers or not (result.values or result.norm is not None)
-        else _side_by_side(f"{equals(result)} ", drawn(result))
-    )
+    if found.numbers or not (result.values or result.norm is not None):
+        return []
+    return _side_by_side(f"{equals(result)} ", drawn(result))
 
 
 def _lines(head: str, found: Filled, named: str = "") -> list[str]:
@@ -188,3 +190,29 @@ def _lines(head: str, found: Filled, named: str = "") -> list[str]:
 def _side_by_side(head: str, lines: list[str]) -> list[str]:
     """Put lines behind a beginning."""
     return [f"{head if not number else ' ' * len(head)}{line}" for number, line in enumerate(lines)]
+
+
+PLAIN = ("Add", "Cos", "Div", "Exp", "Mul", "Neg", "Pow", "Reciprocal", "Sin", "Sqrt", "Sub", "Tanh")
+EXPRESSIONS = {stem: read(FORWARDS[stem][-1]).expression for stem in PLAIN}
+FLOATS = ("float32", "float64")
+
+
+def is_unknown(node: Node) -> bool:
+    """Return whether nothing but the shape was recorded of a node's one result."""
+    return len(node.outputs) == 1 and node.outputs[0].values is None and node.outputs[0].nans is None
+
+
+def worked_out(node: Node, stem: str, values: Mapping[str, Given]) -> Summary | None:
+    """Return what a node computed (see NOTE [Worked out]); None where that is unknown."""
+    shown = node.outputs[0]
+    if stem not in EXPRESSIONS or shown.dtype not in FLOATS:
+        return None
+    known = {name: given.array for name, given in values.items() if given.array is not None}
+    try:
+        found = np.asarray(Arithmetic(known).of(EXPRESSIONS[stem]), shown.dtype)
+    except Prose:
+        return None
+    if found.shape != tuple(shown.shape) or not np.isfinite(found).all():
+        return None
+    made = Summary(shown.shape, shown.dtype, values=found.tolist())
+    return made if is_written_out(made) else None

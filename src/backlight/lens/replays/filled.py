@@ -5,7 +5,7 @@ What stands in a record may not be what the derivative read: a parameter that wa
 recorded, a sum over a dim that the formula does not name. So a formula is filled in only where the numbers, computed,
 give the gradient that was recorded; and as many digits are written as make the line true for a reader who computes it
 by hand: "=" if it is exact for the dtype, "≈" to three digits, and before every number that is shortened (NOTE
-[Shortened numbers] in blocks.py). Else there is no equation: the formula and the gradient stand alone.
+[Shortened numbers] in wording.py). Else there is no equation: the formula and the gradient stand alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,38 +14,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from backlight.lens.replays.arithmetic import Arithmetic
-from backlight.lens.replays.blocks import (
+from backlight.lens.replays.expressions import Arithmetic, ShapeWriter, Writer, names_in
+from backlight.lens.replays.formulas import Formula, Joined, Name, Prose
+from backlight.lens.replays.wording import (
+    Given,
     any_shortened,
     array_block,
     block_of,
     bracketed,
     can_be_drawn,
-    number_read,
-    number_text,
+    rounded,
+    same,
     shape_text,
 )
-from backlight.lens.replays.formulas import Formula, Joined, Name, Prose
-from backlight.lens.replays.written import ShapeWriter, Writer, names_in
 
 DIGITS = (4, 6, 9)
 WIDEST = 100  # characters that an expression may take
 NARROWEST = 3  # that a number takes, with what parts it from the next
 CLOSE = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-7}
 WRITTEN = 1e-3  # how far a rounded line may be from the gradient, in relation to its largest element
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a name in a formula stands for: an array, or only its shape where the values were not recorded."""
-
-    shape: tuple[int, ...]
-    array: np.ndarray | None = None
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is a single number that is known."""
-        return self.array is not None and not self.shape
 
 
 @dataclass(frozen=True)
@@ -76,17 +63,16 @@ class Filled:
             return [self.shapes]
         ending = block_of(self.numbers)
         if self.numbers != self.value:
-            ending = (
-                (bracketed(ending) if " where " in self.numbers else ending)
-                + f" {self.relation} "
-                + block_of(self.value)
-            )
+            numbers = bracketed(ending) if " where " in self.numbers else ending
+            ending = numbers + f" {self.relation} " + block_of(self.value)
         if self.shaped:
             ending = ending + f", {self.shaped}: " + block_of(self.result)
         return ([self.shapes] if "@" in self.shapes else []) + str(ending).splitlines()
 
 
-def filled(formula: Formula, names: Mapping[str, Given], result: Given, dtype: str = "float32", *, matrices=False):
+def filled(
+    formula: Formula, names: Mapping[str, Given], result: Given, dtype: str = "float32", *, matrices: bool = False
+) -> Filled | None:
     """Put values into a formula.
 
     Args:
@@ -143,7 +129,7 @@ class _Filling:
         try:
             if self.result.array is None or not self._used() <= set(arrays) | {"π"}:
                 return self._by_shapes()
-            value, arithmetic = self._computed(arrays)
+            value, arithmetic = computed(self.formula, arrays, self.matrices, self.dim)
             shaped = _shaped(value, self.result.array, self.close)
             return None if shaped is None else self._written(value, arithmetic, shaped)
         except Prose:
@@ -153,9 +139,6 @@ class _Filling:
         parts = dict(self.formula.parts)
         used = names_in(self.formula.expression)
         return used.union(*(names_in(part) for part in parts.values())) - set(parts)
-
-    def _computed(self, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Arithmetic]:
-        return computed(self.formula, arrays, self.matrices, self.dim)
 
     def _written(self, value: np.ndarray, arithmetic: Arithmetic, shaped: str) -> Filled | None:
         shapes = _with_shapes(self.formula, arithmetic.values, self.result.shape, self.matrices)
@@ -171,14 +154,10 @@ class _Filling:
             relation = self._relation(arithmetic.values, value, digits)
             if relation:
                 result = str(array_block(self.result.array, digits)) if shaped else ""
-                given = "≈" if self._is_rounded(arithmetic.values, digits) else "="
+                used = names_in(self.formula.expression) - {"π"}
+                given = "≈" if any(any_shortened(arithmetic.values[name], digits) for name in used) else "="
                 return Filled(str(block), relation, str(array_block(value, digits)), shapes, shaped, result, given)
         return Filled("", "=", "", shapes) if shapes else None
-
-    def _is_rounded(self, values: Mapping[str, np.ndarray], digits: int) -> bool:
-        """Return whether a number that goes into the formula is written shortened."""
-        used = names_in(self.formula.expression) - {"π"}
-        return any(any_shortened(values[name], digits) for name in used)
 
     def _relation(self, values: Mapping[str, np.ndarray], value: np.ndarray, digits: int) -> str:
         """Compute the line as a reader would: with the digits that are written."""
@@ -232,21 +211,6 @@ def _with_shapes(formula: Formula, values: Mapping[str, np.ndarray], result: tup
     parts = {name: np.broadcast_to(0.0, result) for name, _ in formula.parts}
     writer = ShapeWriter(Arithmetic({**parts, **values}, matrices=matrices))
     return f"{writer.of(formula.expression)} → {shape_text(result)}"
-
-
-def rounded(array: np.ndarray, digits: int) -> np.ndarray:
-    """Round to what is written with so many digits."""
-    array = np.asarray(array, float)
-    written = [number_read(number_text(one, digits)) for one in array.ravel().tolist()]
-    return np.array(written).reshape(array.shape)
-
-
-def same(left: np.ndarray, right: np.ndarray, close: float) -> bool:
-    """Return whether two arrays are the same, in relation to their largest finite element."""
-    if np.shape(left) != np.shape(right):
-        return False
-    finite = np.abs(right)[np.isfinite(right)]
-    return bool(np.allclose(left, right, rtol=0.0, atol=close * finite.max(initial=0.0) + 1e-30, equal_nan=True))
 
 
 def _shaped(value: np.ndarray, result: np.ndarray, close: float) -> str | None:

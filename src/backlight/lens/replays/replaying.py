@@ -1,15 +1,12 @@
 """Builds the replay of a record: see NOTE [A replay] in lens/replays/replay.py."""
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.lens.records.memory import Memory
-from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, SavedTensor, Step, Summary
-from backlight.lens.replays.blocks import number_text, shape_text
+from backlight.lens.records.nodes import LEAF, Backward, Cut, Node, Place, SavedTensor, Step, Summary
 from backlight.lens.replays.equations import LINE, Equations
 from backlight.lens.replays.filled import same
 from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
@@ -21,11 +18,13 @@ from backlight.lens.replays.wording import (
     given_of,
     is_written_out,
     listed,
+    number_text,
+    shape_text,
     sum_sign,
     sum_text,
     word_of,
 )
-from backlight.lens.sizes import size_text
+from backlight.report.numbers import size_text
 
 # PyTorch's names of what a node keeps, in words
 KEPT = {
@@ -43,14 +42,6 @@ def replay_of(
 ) -> Replay:
     """Return the steps of what was recorded, forward and backward."""
     return Replay(title, engine, tuple(_Builder(nodes, backwards, cuts).steps()))
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """A gradient that one user of a tensor handed to it."""
-
-    start: int
-    gradient: Summary | None
 
 
 class _Builder:
@@ -83,20 +74,24 @@ class _Builder:
     def _forwards(self, ids: range) -> Iterator[Moment]:
         for node in (self.nodes[id] for id in ids):
             kept = self.memory.keep(node)
-            parts = [Part("compute", "value" if node.kind == LEAF else "computes", tuple(self._computed(node)))]
+            if node.kind == LEAF:
+                parts = [Part("compute", "value", tuple(drawn(node.outputs[0]) if node.outputs else ["not recorded"]))]
+            else:
+                parts = [Part("compute", "computes", tuple(self.equations.forward(node)))]
             parts += self.cut(node)
             if kept:
-                names = listed(
-                    [*(self._kept_word(node, one) for one in _inputs_first(node.saved)), *_kept_numbers(node)]
-                )
-                parts.append(
-                    Part("memory", "keeps", (f"{names}; {size_text(self.memory.held)} held for backward now",))
-                )
+                held = size_text(self.memory.held)
+                parts.append(Part("memory", "keeps", (f"{self._kept(node)}; {held} held for backward now",)))
             outputs = self.equations.outputs(node)
             value = brief(outputs[0]) if outputs else None
-            yield self.moment(
-                FORWARD, self._forward_title(node), parts, node=node.id, value=value, place=place_text(node.place)
-            )
+            fields = {"node": node.id, "value": value, "place": place_text(node.place)}
+            yield self.moment(FORWARD, self._forward_title(node), parts, **fields)
+
+    def _kept(self, node: Node) -> str:
+        """List what a node keeps: its input first, of its numbers the exponent, which the derivative depends on."""
+        saved = sorted(node.saved, key=lambda one: one.name not in ("self", "input"))
+        exponents = [f"the exponent {number_text(value)}" for name, value in node.options.items() if name == "exponent"]
+        return listed([*(self._kept_word(node, one) for one in saved), *exponents])
 
     def cut(self, node: Node) -> Iterator[Part]:
         """Describe what a node read that had left the graph."""
@@ -105,7 +100,7 @@ class _Builder:
             lines = (f"{line}: no gradient goes back there", place_text(one.place))
             yield Part("note", "cut", tuple(filter(None, lines)))
 
-    def _kept_word(self, node: Node, kept) -> str:
+    def _kept_word(self, node: Node, kept: SavedTensor) -> str:
         """Describe what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
         if kept.of == node.id or kept.name.startswith("result"):
             return "its result"
@@ -123,11 +118,6 @@ class _Builder:
         inside = f" in {node.module}" if node.module else ""
         return f"forward: {node.label}{f' makes {node.name}' if node.name else f' #{node.id}'}{inside}{again}"
 
-    def _computed(self, node: Node) -> list[str]:
-        if node.kind != LEAF:
-            return self.equations.forward(node)
-        return drawn(node.outputs[0]) if node.outputs else ["not recorded"]
-
 
 class _Backward:
     """The steps of one backward."""
@@ -138,9 +128,9 @@ class _Backward:
         self.firing = {step.node for step in backward.steps}
         self.users: dict[int, list[int]] = defaultdict(list)  # of those that fire, once for each edge
         for id in sorted(self.firing):
-            for edge in filter(None, self.nodes[id].edges):
-                self.users[edge.to].append(id)
-        self.arrivals: dict[tuple[int, int], list[_Arrival]] = defaultdict(list)
+            for number in self.nodes[id].inputs:
+                self.users[number].append(id)
+        self.arrivals: dict[tuple[int, int], list[tuple[int, Summary | None]]] = defaultdict(list)  # (user, gradient)
         self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
         self.waiting = {id: len(self.users[id]) for id in {*self.firing, *self.users}}  # users that have still to fire
         self.ready = {id for id in self.firing if not self.waiting[id]}  # ops that nothing keeps from firing
@@ -163,9 +153,8 @@ class _Backward:
     def _begin(self) -> Moment:
         roots = listed([word_of(self.nodes[id]) for id in self.backward.roots])
         count = len(self.firing)
-        lines = [
-            f"{count} nodes will fire, each when all that used its result have" if count > 1 else "1 node will fire"
-        ]
+        all_fire = f"{count} nodes will fire, each when all that used its result have"
+        lines = [all_fire if count > 1 else "1 node will fire"]
         if not self.backward.into_grad:
             lines.append("autograd.grad: gradients are returned, no .grad is written")
         if self.backward.create_graph:
@@ -180,10 +169,8 @@ class _Backward:
             parts = [Part("note", "ended by", tuple(self.backward.problem.splitlines()))]
             return self._moment(END, f"{self._name} is ended by an error", parts)
         written = [step for step in self.backward.steps if step.grad_after is not None]
-        lines = tuple(
-            f"{word_of(self.nodes[step.node])}.grad {equals(step.grad_after)} {brief(step.grad_after)}"
-            for step in written
-        )
+        afters = ((word_of(self.nodes[step.node]), step.grad_after) for step in written)
+        lines = tuple(f"{word}.grad {equals(after)} {brief(after)}" for word, after in afters)
         parts = [Part("grad", "written", lines)] if written else []
         if not self.backward.into_grad:
             parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
@@ -193,7 +180,7 @@ class _Backward:
     def _returned(self) -> Iterator[str]:
         """Give what autograd.grad returns: what arrived where nothing fired."""
         for target, pieces in self.arrivals.items():
-            given = [one.gradient for one in pieces if one.gradient is not None]
+            given = [gradient for _, gradient in pieces if gradient is not None]
             if target[0] not in self.firing and given:
                 total, shape = self.totals[target], tuple(given[0].shape)
                 text = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
@@ -205,16 +192,19 @@ class _Backward:
         node = self.nodes[step.node]
         parts = [self._why(node), *self._gradient(node, step), *self._hooks(step)]
         flows = tuple(self._flows(node, step))
-        parts += [*self._formulas(node, step), *self.builder.cut(node)]
+        for edge, gradient in zip(node.edges, step.outgoing):
+            if edge is not None:
+                lines = self.builder.equations.derivative(node, step, edge, gradient)
+                parts.append(Part("formula", f"→ {word_of(self.nodes[edge.to])}", tuple(lines)))
+        parts += self.builder.cut(node)
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step, "retained in "))
         freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
         if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
         inside = f" in {node.module}" if node.module else ""
-        return self._step_moment(
-            FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
-        )
+        title = f"{self._name}: {function_of(node)} fires{inside}"
+        return self._step_moment(FIRE, title, parts, step, flows=flows, freed=freed or 0)
 
     def _grad(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -226,17 +216,9 @@ class _Backward:
         return self._step_moment(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
 
     def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
-        arrived = next((one for one in step.incoming if one is not None), None)
-        return self._moment(
-            kind,
-            title,
-            parts,
-            node=step.node,
-            gradient=None if arrived is None else brief(arrived),
-            grad=None if step.grad_after is None else brief(step.grad_after),
-            place=place_text(self.nodes[step.node].place),
-            **fields,
-        )
+        gradient, grad = (None if one is None else brief(one) for one in (step.arrived, step.grad_after))
+        place = place_text(self.nodes[step.node].place)
+        return self._moment(kind, title, parts, node=step.node, gradient=gradient, grad=grad, place=place, **fields)
 
     def _freed(self, freed: int) -> str:
         held = size_text(self.builder.memory.held)
@@ -273,30 +255,31 @@ class _Backward:
         """Describe what arrived, and from whom."""
         changes = [change for change in step.changes if change.output == output]
         before = changes[0].before if changes else arrived
-        pieces = [one for one in self.arrivals[node.id, output] if one.gradient is not None]
+        pieces = [(user, gradient) for user, gradient in self.arrivals[node.id, output] if gradient is not None]
         if before is None:
             return ["none arrived"]
-        sources = [function_of(self.nodes[one.start]) for one in pieces]
+        sources = [function_of(self.nodes[user]) for user, _ in pieces]
         if not pieces:
             begun = node.id in self.backward.roots
             return _with_ending(drawn(before), ", which backward began with" if begun else "")
         if len(pieces) == 1 or len(pieces) > 6:
             return _with_ending(drawn(before), f", from {listed(sources[:6])}{' and others' if sources[6:] else ''}")
-        if not _is_sum(pieces, before):
+        terms = [gradient for _, gradient in pieces]
+        if not _is_sum(terms, before):
             return _with_ending(drawn(before), f", from {listed(sources)}")
-        terms = [one.gradient for one in pieces]
         lines = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
-        return lines + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
+        return lines + [f"{brief(term)} from {source}" for term, source in zip(terms, sources)]
 
     def _hooks(self, step: Step) -> Iterator[Part]:
         for change in step.changes:
-            yield Part("hook", "hook", (_hook_line(change),))
+            line = f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
+            yield Part("hook", "hook", (line,))
 
     def _flows(self, node: Node, step: Step) -> Iterator[Flow]:
         for edge, gradient in zip(node.edges, step.outgoing):
             if edge is None:
                 continue
-            self.arrivals[edge.to, edge.output].append(_Arrival(node.id, gradient))
+            self.arrivals[edge.to, edge.output].append((node.id, gradient))
             waiting = self._count_down(edge.to)
             total = self._add_up((edge.to, edge.output), gradient) or brief(gradient)
             yield Flow(node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting)
@@ -319,29 +302,12 @@ class _Backward:
             self.ready.add(id)
         return self.waiting[id]
 
-    def _formulas(self, node: Node, step: Step) -> Iterator[Part]:
-        for edge, gradient in zip(node.edges, step.outgoing):
-            if edge is None:
-                continue
-            heading = f"→ {word_of(self.nodes[edge.to])}"
-            yield Part("formula", heading, tuple(self.builder.equations.derivative(node, step, edge, gradient)))
-
-
-def _inputs_first(saved: list[SavedTensor]) -> list[SavedTensor]:
-    return sorted(saved, key=lambda one: one.name not in ("self", "input"))
-
-
-def _kept_numbers(node: Node) -> list[str]:
-    """Return which exponent a power saves with its input: of the numbers, the one that its derivative depends on."""
-    return [f"the exponent {number_text(node.options['exponent'])}"] if "exponent" in node.options else []
-
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:
     """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
-    before, after = step.grad_before, step.grad_after
-    arrived = next((one for one in step.incoming if one is not None), None)
+    before, after, arrived = step.grad_before, step.grad_after, step.arrived
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
-    if before is None or arrived is None or not _is_sum([_Arrival(-1, before), _Arrival(-1, arrived)], after):
+    if before is None or arrived is None or not _is_sum([before, arrived], after):
         return Part("grad", "writes", (f"{head} → {brief(after)}",))
     sign = sum_sign([before, arrived], after)
     terms = (head, f" → {sum_text([before, arrived])}", f" {sign} {brief(after)}, added to what was there")
@@ -350,13 +316,9 @@ def _accumulated(word: str, step: Step, how: str = "") -> Part:
     return Part("grad", "writes", tuple(term.strip() for term in terms))
 
 
-def _hook_line(change: HookChange) -> str:
-    return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
-
-
-def _is_sum(pieces: list[_Arrival], total: Summary) -> bool:
-    """Return whether pieces are known to add up to a total, and all of it can be written."""
-    summaries = [*(one.gradient for one in pieces), total]
+def _is_sum(terms: Sequence[Summary], total: Summary) -> bool:
+    """Return whether terms are known to add up to a total, and all of it can be written."""
+    summaries = [*terms, total]
     if not all(one is not None and is_written_out(one) for one in summaries):
         return False
     arrays = [given_of(one).array for one in summaries]
@@ -370,7 +332,61 @@ def _with_ending(lines: list[str], ending: str) -> list[str]:
 
 def place_text(place: Place | None) -> str:
     """Write a line of source: `train.py:12  loss = f(x)`."""
-    if place is None:
-        return ""
-    name = place.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{place.line}  {place.text.strip()}".rstrip()
+    return "" if place is None else f"{place.where}  {place.text.strip()}".rstrip()
+
+
+VIEWS = frozenset(  # ops whose result is a view of their input: what it shows is the input's memory
+    ("Alias", "AsStrided", "Chunk", "Diagonal", "Expand", "Narrow", "Permute", "Select", "Slice", "Split", "Squeeze")
+    + ("T", "Transpose", "Unbind", "Unfold", "Unsqueeze", "View")
+)
+
+
+class Memory:
+    """Follows what is held from node to node.
+
+    The memory of a leaf, also where a view of it was kept, is not counted: the user keeps it anyway.
+    """
+
+    def __init__(self, nodes: list[Node]):
+        self.nodes = nodes
+        self.keepers: Counter = Counter()  # how many nodes keep each memory
+        self.sizes: dict[int, int] = {}
+        self.keeping: set[int] = set()  # nodes that have something and have not dropped it
+        self.held = 0  # bytes, now
+
+    def keep(self, node: Node) -> bool:
+        """Let a node keep what it saved; tell whether that is anything that counts."""
+        counted = self._counted(node)
+        for memory, size in counted.items():
+            self.keepers[memory] += 1
+            grown = max(0, size - self.sizes.get(memory, 0))
+            self.sizes[memory] = self.sizes.get(memory, 0) + grown
+            self.held += grown
+        if counted:
+            self.keeping.add(node.id)
+        return bool(counted)
+
+    def drop(self, node: Node) -> int | None:
+        """Drop what a node saved; return how many bytes nothing keeps any more, None if it saved nothing."""
+        if node.id not in self.keeping:
+            return None
+        self.keeping.discard(node.id)
+        before = self.held
+        for memory in self._counted(node):
+            self.keepers[memory] -= 1
+            if not self.keepers[memory]:
+                self.held -= self.sizes.pop(memory)
+        return before - self.held
+
+    def _counted(self, node: Node) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for kept in node.saved:
+            if not self._is_of_leaf(kept):
+                found[kept.memory] = max(kept.bytes, found.get(kept.memory, 0))
+        return found
+
+    def _is_of_leaf(self, kept: SavedTensor) -> bool:
+        node = None if kept.of is None else self.nodes[kept.of]
+        while node is not None and node.type.partition("Backward")[0] in VIEWS and node.edges[0] is not None:
+            node = self.nodes[node.edges[0].to]
+        return node is not None and node.kind == LEAF

@@ -17,40 +17,40 @@
   const steps = ([first, last]) => (first === last ? `step ${first}` : `steps ${first}–${last}`);
 
   // A cursor in a heat map is a cell; in curves it is a step. Both move by pointer and by keys, and say what is there.
-  const inMap = (svg, told, say) => {
-    const [left, top, right, bottom] = told.box;
-    const wide = (right - left) / told.columns.length;
-    const high = (bottom - top) / told.names.length;
+  const inMap = (svg, chart, say) => {
+    const [left, top, right, bottom] = chart.box;
+    const wide = (right - left) / chart.columns.length;
+    const high = (bottom - top) / chart.names.length;
     const frame = make("rect", { class: "cursor", width: wide, height: high, visibility: "hidden" }, svg);
     const show = (column, row) => {
-      const at = { column: between(column, 0, told.columns.length - 1), row: between(row, 0, told.names.length - 1) };
+      const at = { column: between(column, 0, chart.columns.length - 1), row: between(row, 0, chart.names.length - 1) };
       frame.setAttribute("x", left + at.column * wide);
       frame.setAttribute("y", top + at.row * high);
       frame.setAttribute("visibility", "visible");
-      say(`${told.names[at.row]} · ${steps(told.columns[at.column])} · ${text(told.values[at.row][at.column], told.share)}`);
+      say(`${chart.names[at.row]} · ${steps(chart.columns[at.column])} · ${text(chart.values[at.row][at.column], chart.share)}`);
       return at;
     };
     return {
-      start: () => show(told.columns.length - 1, 0),
+      start: () => show(chart.columns.length - 1, 0),
       at: (x, y) => (x < left || x > right || y < top || y > bottom ? null : show(Math.floor((x - left) / wide), Math.floor((y - top) / high))),
       move: (at, across, down) => show(at.column + across, at.row + down),
-      end: (at, across) => show(across < 0 ? 0 : told.columns.length - 1, at.row),
+      end: (at, across) => show(across < 0 ? 0 : chart.columns.length - 1, at.row),
       hide: () => frame.setAttribute("visibility", "hidden"),
     };
   };
-  const inCurves = (svg, told, say) => {
-    const [left, top, right, bottom] = told.box;
-    const all = [...new Set(told.series.flatMap((one) => one.points.map((point) => point[0])))].sort((a, b) => a - b);
+  const inCurves = (svg, chart, say) => {
+    const [left, top, right, bottom] = chart.box;
+    const all = [...new Set(chart.series.flatMap((one) => one.points.map((point) => point[0])))].sort((a, b) => a - b);
     const line = make("line", { class: "cursor", y1: top, y2: bottom, visibility: "hidden" }, svg);
     const nearest = (points, step) => points.reduce((best, point) => (Math.abs(point[0] - step) < Math.abs(best[0] - step) ? point : best));
     const show = (place) => {
       const at = { place: between(place, 0, all.length - 1) };
       const step = all[at.place];
-      const x = left + (step / (told.last || 1)) * (right - left);
+      const x = left + (step / (chart.last || 1)) * (right - left);
       line.setAttribute("x1", x);
       line.setAttribute("x2", x);
       line.setAttribute("visibility", "visible");
-      const values = told.series.filter((one) => one.points.length).map((one) => {
+      const values = chart.series.filter((one) => one.points.length).map((one) => {
         const [there, value] = nearest(one.points, step);
         return `${one.name} ${text(value)}${there === step ? "" : ` (step ${there})`}`;
       });
@@ -60,7 +60,7 @@
     const closest = (step) => all.reduce((best, one, place) => (Math.abs(one - step) < Math.abs(all[best] - step) ? place : best), 0);
     return {
       start: () => show(all.length - 1),
-      at: (x) => (x < left - 4 || x > right + 4 ? null : show(closest(((x - left) / (right - left)) * told.last))),
+      at: (x) => (x < left - 4 || x > right + 4 ? null : show(closest(((x - left) / (right - left)) * chart.last))),
       move: (at, across) => show(at.place + across),
       end: (at, across) => show(across < 0 ? 0 : all.length - 1),
       hide: () => line.setAttribute("visibility", "hidden"),
@@ -69,12 +69,12 @@
 
   const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   for (const svg of document.querySelectorAll("svg[data-hover]")) {
-    const told = JSON.parse(svg.dataset.hover);
+    const chart = JSON.parse(svg.dataset.hover);
     const readout = document.createElement("p");
     readout.className = "readout";
     readout.setAttribute("aria-live", "polite");
     svg.after(readout);
-    const cursor = (told.kind === "map" ? inMap : inCurves)(svg, told, (words) => (readout.textContent = words));
+    const cursor = (chart.kind === "map" ? inMap : inCurves)(svg, chart, (words) => (readout.textContent = words));
     let at = null;
     const hide = () => {
       cursor.hide();

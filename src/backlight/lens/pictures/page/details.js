@@ -28,7 +28,7 @@ const summaryFacts = (summary) => {
 
 const linksTo = (ids, most = 12) => [ids.slice(0, most).map((id) => [link(id), " "]), ids.length > most ? make("span", { class: "quiet" }, `and ${many(ids.length - most, "more", "more")}`) : null];
 const none = (text) => make("p", { class: "absent" }, make("span", { class: "dash" }, ABSENT), ` ${text}`);
-const sentences = (told) => told.map(([text, ids]) => make("p", { class: "why" }, text, ids.length ? " " : null, linksTo(ids, 8)));
+const sentences = (lines) => lines.map(([text, ids]) => make("p", { class: "why" }, text, ids.length ? " " : null, linksTo(ids, 8)));
 
 const gradientSection = (node) => {
   const step = stepOf(node.id), got = gradientOf(node.id);
@@ -64,13 +64,13 @@ const wayTable = (ways, number) => {
 const waysSection = (ways) => {
   if (!ways.roots.length) return section("Paths from the root", sentences(whyNone(ways.target)));
   let number = 0n;
-  const holder = make("div", {}), told = make("span", { class: "told", role: "status" });
+  const holder = make("div", {}), position = make("span", { class: "position", role: "status" });
   const turn = (step) => {
     number = (number + step + ways.count) % ways.count;
-    told.textContent = `${manyText(number + 1n)} of ${manyText(ways.count)}`;
+    position.textContent = `${manyText(number + 1n)} of ${manyText(ways.count)}`;
     holder.replaceChildren(wayTable(ways, number));
   };
-  const buttons = ways.count > 1n ? make("p", { class: "turns" }, make("button", { type: "button", "aria-label": "the path before", onclick: () => turn(-1n) }, "‹"), told, make("button", { type: "button", "aria-label": "the next path", onclick: () => turn(1n) }, "›")) : null;
+  const buttons = ways.count > 1n ? make("p", { class: "turns" }, make("button", { type: "button", "aria-label": "the path before", onclick: () => turn(-1n) }, "‹"), position, make("button", { type: "button", "aria-label": "the next path", onclick: () => turn(1n) }, "›")) : null;
   turn(0n);
   const more = ways.count > 1n ? "Its gradient is the sum over all of them; along each, these are multiplied:" : "Along it, these are multiplied:";
   return section(`${manyText(ways.count)} ${ways.count === 1n ? "path" : "paths"} from ${ways.roots.map((id) => nameOf(nodes[id])).join(", ")}`, make("p", { class: "quiet" }, more), buttons, holder);
@@ -138,7 +138,7 @@ const describeRecord = () => {
 };
 
 const describe = (item) => {
-  const told = !item ? describeRecord() : item[0] === "g" ? describeGroup(groupOf(item)) : describeNode(nodeOf(item));
-  at("panel").replaceChildren(...told.filter(Boolean));
+  const shown = !item ? describeRecord() : item[0] === "g" ? describeGroup(groupOf(item)) : describeNode(nodeOf(item));
+  at("panel").replaceChildren(...shown.filter(Boolean));
   at("panel").scrollTop = 0;
 };

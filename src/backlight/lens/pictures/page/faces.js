@@ -21,8 +21,8 @@ const stateOf = (id) => shownStates.of?.get(id) ?? null;
 // A node's gradient at that moment: none before all of it has arrived.
 const gradientNow = (id) => {
   if (!shownStates.of) return gradientOf(id);
-  const told = stateOf(id);
-  return told && (told.gradient === undefined || (told.whole ?? told.gradient)) ? arrived(id) : null;
+  const state = stateOf(id);
+  return state && (state.gradient === undefined || (state.whole ?? state.gradient)) ? arrived(id) : null;
 };
 const brokenNow = (ids) => brokenIn(ids).filter((id) => isBroken(gradientNow(id)) || ((!shownStates.of || stateOf(id)) && nodes[id].outputs.some(isBroken)));
 
@@ -33,12 +33,12 @@ const valueText = (id) => {
   const whole = listed(made.values);
   if (whole.length > 24) return null; // its box has no room for one, in the replay neither
   if (!shownStates.of) return whole;
-  const told = stateOf(id);
-  return (told?.value === undefined && told ? whole : told?.value) ?? ABSENT;
+  const state = stateOf(id);
+  return (state?.value === undefined && state ? whole : state?.value) ?? ABSENT;
 };
 const gradientText = (id) => {
-  const told = stateOf(id);
-  if (shownStates.of && (!told || told.gradient !== undefined)) return told?.gradient ?? ABSENT;
+  const state = stateOf(id);
+  if (shownStates.of && (!state || state.gradient !== undefined)) return state?.gradient ?? ABSENT;
   return gradientOf(id) ? brief(gradientOf(id)) ?? "arrived" : ABSENT;
 };
 
@@ -105,8 +105,8 @@ const spoken = (item) => {
   const group = groupOf(item);
   if (group) return `${titleOf(group)}, ${group.detail ? `${group.detail}, ` : ""}group of ${many(nodesIn(item).length, "node")}, ${isOpen(item) ? "open" : "closed"}`;
   const id = Number(item.slice(1)), node = nodes[id], made = node.outputs[0];
-  const told = [isLeaf(node) ? `leaf ${nameOf(node)}` : `${node.label}${node.name ? ` ${node.name}` : ""}`, node.root ? "root" : "", made ? `shape ${shapeText(made.shape)}` : "", valueText(id) ? `value ${valueText(id)}` : "", gradientText(id) === ABSENT ? "no gradient yet" : `gradient ${gradientText(id)}`];
-  return told.filter(Boolean).join(", ");
+  const lines = [isLeaf(node) ? `leaf ${nameOf(node)}` : `${node.label}${node.name ? ` ${node.name}` : ""}`, node.root ? "root" : "", made ? `shape ${shapeText(made.shape)}` : "", valueText(id) ? `value ${valueText(id)}` : "", gradientText(id) === ABSENT ? "no gradient yet" : `gradient ${gradientText(id)}`];
+  return lines.filter(Boolean).join(", ");
 };
 
 const kindOf = (item) => (item[0] === "g" ? "group" : isPill(item) ? `${nodeOf(item).kind} pill` : boxes.get(Number(item.slice(1)))?.bead ? "bead" : nodeOf(item).kind);
@@ -137,16 +137,16 @@ const faceOf = (item) => {
 const stateBadge = (item) => {
   if (!shownStates.of) return null;
   if (item[0] === "n") return stateOf(Number(item.slice(1)))?.badge ? make("span", { class: "badge" }, stateOf(Number(item.slice(1))).badge) : null;
-  const told = nodesIn(item).map(stateOf).filter(Boolean);
-  const done = told.filter((one) => DONE.has(one.state)).length;
-  return told.length && !isOpen(item) ? make("span", { class: "badge" }, `${done} of ${told.length}`) : null;
+  const found = nodesIn(item).map(stateOf).filter(Boolean);
+  const done = found.filter((one) => DONE.has(one.state)).length;
+  return found.length && !isOpen(item) ? make("span", { class: "badge" }, `${done} of ${found.length}`) : null;
 };
 const DONE = new Set(["fired", "accumulated", "freed"]);
 const stateOfItem = (item) => {
   if (!shownStates.of) return null;
   if (item[0] === "n") return stateOf(Number(item.slice(1)))?.state ?? "idle";
-  const told = nodesIn(item).map((id) => stateOf(id)?.state ?? "idle");
-  if (told.includes("firing")) return "firing";
-  if (told.some((state) => state === "ready")) return "ready";
-  return told.every((state) => state === "idle") ? "idle" : told.some((state) => DONE.has(state)) ? "fired" : told[0];
+  const states = nodesIn(item).map((id) => stateOf(id)?.state ?? "idle");
+  if (states.includes("firing")) return "firing";
+  if (states.some((state) => state === "ready")) return "ready";
+  return states.every((state) => state === "idle") ? "idle" : states.some((state) => DONE.has(state)) ? "fired" : states[0];
 };

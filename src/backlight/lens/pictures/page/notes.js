@@ -34,8 +34,8 @@ const labelsOfLinks = () => {
 };
 const drawEdgeNotes = () => {
   const labels = labelsOfLinks(), taken = labels.size ? worded() : [];
-  at("notes").replaceChildren(...[...labels].flatMap(([on, told]) => {
-    const text = told.join(", "), width = widthOf(text, "row") * 1.08 + 14;
+  at("notes").replaceChildren(...[...labels].flatMap(([on, lines]) => {
+    const text = lines.join(", "), width = widthOf(text, "row") * 1.08 + 14;
     const boxAt = ([x, y]) => ({ x: x - width / 2, y: y - NOTE.height / 2, width, height: NOTE.height });
     const hidden = ({ x, y }) => taken.reduce((sum, other) => sum + overlap({ x: x - NOTE.air, y: y - NOTE.air, width: width + 2 * NOTE.air, height: NOTE.height + 2 * NOTE.air }, other), 0);
     const spots = alongLink(on.points).map(boxAt), [free] = spots.sort((one, other) => hidden(one) - hidden(other));

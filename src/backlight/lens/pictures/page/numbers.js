@@ -4,7 +4,7 @@ const ABSENT = "—";
 const NAMED = { nan: "NaN", inf: "∞", "-inf": "−∞" };
 
 // Four figures, a true minus, and powers of ten where a plain number would be long. One that has more figures shows all four,
-// zeros too, as in the replay's text (NOTE [Shortened numbers] in lens/replays/blocks.py): 288.0 is not 288.
+// zeros too, as in the replay's text (NOTE [Shortened numbers] in lens/replays/wording.py): 288.0 is not 288.
 const short = (value, figures = 4) => {
   if (value === null || value === undefined) return ABSENT;
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -70,9 +70,9 @@ const tipOf = (target) => {
 const listenToTips = () => {
   const tip = at("tip");
   frame.addEventListener("pointerover", (event) => {
-    const told = event.pointerType === "touch" ? null : tipOf(event.target);
-    tip.hidden = !told;
-    if (told) tip.replaceChildren(...told.filter(Boolean).map((text) => make("span", {}, text)));
+    const lines = event.pointerType === "touch" ? null : tipOf(event.target);
+    tip.hidden = !lines;
+    if (lines) tip.replaceChildren(...lines.filter(Boolean).map((text) => make("span", {}, text)));
   });
   frame.addEventListener("pointermove", (event) => {
     if (tip.hidden) return;
@@ -103,8 +103,8 @@ const closeUntilLegible = () => {
 };
 
 const begin = () => {
-  const asked = location.hash.slice(1);
-  if (asked === "dark" || asked === "light") html.dataset.theme = asked;
+  const requested = location.hash.slice(1);
+  if (requested === "dark" || requested === "light") html.dataset.theme = requested;
   at("theme").addEventListener("click", turnTheme);
   system.addEventListener("change", nameTheme);
   nameTheme();

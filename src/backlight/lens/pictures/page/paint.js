@@ -68,7 +68,7 @@ const dress = (item) => {
 
 // Mark what is selected, on the lit ways, found by the search; the rest is dimmed.
 const mark = () => {
-  const lit = lighting.nodes, told = stateEdges();
+  const lit = lighting.nodes, current = stateEdges();
   for (const [item, element] of elements) {
     const ids = nodesIn(item);
     element.classList.toggle("selected", item === selection.item);
@@ -88,9 +88,9 @@ const mark = () => {
     group.classList.toggle("lit", Boolean(on));
     group.classList.toggle("dimmed", Boolean(lit) && !on);
     group.classList.toggle("near", !lit && touches(link));
-    group.classList.toggle("told", edges.some((edge) => told.has(edge)));
+    group.classList.toggle("current", edges.some((edge) => current.has(edge)));
   }
-  layers.links.append(...[...paths.values()].filter(({ group }) => group.matches(".lit, .near, .told")).map(({ group }) => group));
+  layers.links.append(...[...paths.values()].filter(({ group }) => group.matches(".lit, .near, .current")).map(({ group }) => group));
   drawEdgeNotes();
 };
 const touches = (link) => selection.item && [link.start, link.end].includes(selection.item);

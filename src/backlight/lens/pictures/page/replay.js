@@ -33,9 +33,9 @@ const tracesAt = (number) => {
 // A label on an edge is a few characters: of what is longer, the norm; of what is not known, the shape.
 const labelOf = ({ end, output, gradient }, given) => {
   if (gradient === "none") return "";
-  const told = compact(gradient), made = nodes[end].outputs[output];
-  if (told.length <= 16) return told;
-  return given?.norm !== undefined ? `‖·‖ ${short(given.norm)}` : made ? shapeText(made.shape) : told;
+  const text = compact(gradient), made = nodes[end].outputs[output];
+  if (text.length <= 16) return text;
+  return given?.norm !== undefined ? `‖·‖ ${short(given.norm)}` : made ? shapeText(made.shape) : text;
 };
 
 // The edges along which something goes in a step: inputs of an op in the forward, gradients in the backward.
@@ -187,8 +187,8 @@ const beginReplay = () => {
   view.help("Home End", "its first step, its last; space plays and pauses");
   view.keys.set("s", toggleReplay);
   view.help("s", "open or close the replay");
-  const asked = /step-(\d+)/.exec(location.hash);
-  if (asked) openReplay(Number(asked[1]) - 1);
+  const named = /step-(\d+)/.exec(location.hash);
+  if (named) openReplay(Number(named[1]) - 1);
   else if (data.replay.open) openReplay(firstBackward());
 };
 view.on("ready", beginReplay);

@@ -38,14 +38,13 @@ def svg(picture: Picture, plan: Plan | None = None) -> str:
     """
     plan = plan or place(picture)
     width, height = plan.width + 2 * MARGIN, plan.height + 2 * MARGIN
-    parts = [_frame(picture.groups[number], plan.spots[f"g{number}"]) for number in plan.opened[1:]]
+    parts = [_rect("open", plan.spots[f"g{number}"], 10.0) for number in plan.opened[1:]]
     parts += [_wire(route) for route in plan.routes]
     for item, spot in plan.spots.items():
-        number = int(item[1:])
         if item[0] == "n":
-            parts.append(_box(picture.boxes[number], spot))
-        elif item[0] == "g" and number not in plan.opened:
-            parts.append(_closed(picture.groups[number], spot))
+            parts.append(_box(picture.part(item), spot))
+        elif item[0] == "g" and int(item[1:]) not in plan.opened:
+            parts.append(_closed(picture.part(item), spot))
     parts += [_bead(picture, route) for route in plan.routes if route.link.beads]
     parts += [_heading(picture.groups[number], plan.spots[f"g{number}"]) for number in plan.opened[1:]]
     looks, dark_looks = (LOOKS, DARK_LOOKS) if any(box.look for box in picture.boxes) else ("", "")
@@ -86,10 +85,7 @@ def _box(box: Box, spot: Spot) -> str:
     if box.root:
         parts.append(_words(middle, spot.y + spot.height + 13, "root", LINE_SIZE, "rootmark", text_anchor="middle"))
     parts.append(_words(middle, spot.y + 18, title_of(box), LABEL_SIZE, "label", text_anchor="middle"))
-    for number, line in enumerate(box.lines):
-        y = spot.y + 24 + LINE_HEIGHT * (number + 0.7)
-        parts.append(_words(middle, y, line, LINE_SIZE, "quiet", text_anchor="middle"))
-    return f"<g>{''.join(parts)}</g>"
+    return f"<g>{''.join(parts)}{_lines(box.lines, middle, spot.y + 24 + 0.7 * LINE_HEIGHT)}</g>"
 
 
 def _look(look: str) -> str:
@@ -104,16 +100,16 @@ def _note(box: Box) -> str:
 def _closed(group: Group, spot: Spot) -> str:
     middle = spot.x + spot.width / 2
     kind = "closed" + _look(group.look)
-    parts = [_rect(kind, spot, 6.0), _rect(kind, spot, 6.0, 3.0, ' fill="none"')]
-    parts.append(_words(middle, spot.y + 20, group.title, LABEL_SIZE, "label", text_anchor="middle"))
-    for number, line in enumerate(group.lines):
-        y = spot.y + 23 + LINE_HEIGHT * (number + 0.8)
-        parts.append(_words(middle, y, line, LINE_SIZE, "quiet", text_anchor="middle"))
-    return f"<g>{''.join(parts)}</g>"
+    borders = _rect(kind, spot, 6.0) + _rect(kind, spot, 6.0, 3.0, ' fill="none"')
+    title = _words(middle, spot.y + 20, group.title, LABEL_SIZE, "label", text_anchor="middle")
+    return f"<g>{borders}{title}{_lines(group.lines, middle, spot.y + 23 + 0.8 * LINE_HEIGHT)}</g>"
 
 
-def _frame(group: Group, spot: Spot) -> str:
-    return _rect("open", spot, 10.0)
+def _lines(lines: Sequence[str], middle: float, y: float) -> str:
+    return "".join(
+        _words(middle, y + LINE_HEIGHT * number, line, LINE_SIZE, "quiet", text_anchor="middle")
+        for number, line in enumerate(lines)
+    )
 
 
 def _heading(group: Group, spot: Spot) -> str:
@@ -128,16 +124,12 @@ def _wire(route: Route) -> str:
     points = route.points
     path = [f"M{_at(points[0])}"]
     for upper, lower in zip(points[1:-1:2], points[2:-1:2]):
-        path += [f"L{_at(upper)}", _curve(upper, lower)]
+        middle = (upper[1] + lower[1]) / 2
+        path.append(f"L{_at(upper)}C{_at((upper[0], middle))} {_at((lower[0], middle))} {_at(lower)}")
     path.append(f"L{_at(points[-1])}")
     heavy = 1.2 + 0.5 * math.log2(len(route.link.wires))
     head = ' marker-end="url(#head)"' if route.head else ""
     return f'<path class="wire" stroke-width="{heavy:.2g}" d="{"".join(path)}"{head}/>'
-
-
-def _curve(upper: tuple[float, float], lower: tuple[float, float]) -> str:
-    middle = (upper[1] + lower[1]) / 2
-    return f"C{_at((upper[0], middle))} {_at((lower[0], middle))} {_at(lower)}"
 
 
 def _at(point: tuple[float, float]) -> str:

@@ -1,1 +1,0 @@
-"""A picture for the terminal, as SVG and for Graphviz."""

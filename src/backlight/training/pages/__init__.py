@@ -1,1 +1,0 @@
-"""Pages and pictures of training runs."""
