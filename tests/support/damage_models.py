@@ -14,8 +14,7 @@ from safetensors.numpy import save_file
 
 from backlight.explain.reranker import Reranker
 from backlight.models.encoders import bert, deberta, modernbert, qwen3
-from backlight.models.encoders.bert import BertConfig
-from backlight.models.encoders.bert_family import RobertaConfig
+from backlight.models.encoders.bert import BertConfig, RobertaConfig
 from backlight.models.encoders.deberta import DebertaConfig
 from backlight.models.encoders.modernbert import ModernBertConfig
 from backlight.models.encoders.qwen3 import Qwen3Config

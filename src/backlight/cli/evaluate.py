@@ -16,7 +16,7 @@ from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
-from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
+from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key

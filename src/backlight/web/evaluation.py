@@ -7,7 +7,7 @@ from pathlib import Path
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
-from backlight.explain.faithfulness.plan import ALWAYS
+from backlight.explain.faithfulness.measure import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
 from backlight.report.content_policy import policy_element
 from backlight.web.curves import STYLE, curves

@@ -19,7 +19,7 @@ import numpy as np
 from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import Attribution
 from backlight.explain.faithfulness.curves import importance, strongest_first, word_values
-from backlight.explain.faithfulness.depth import changeable, weights_by_depth
+from backlight.explain.faithfulness.randomisation import changeable, weights_by_depth
 from backlight.explain.faithfulness.removal import scores_of
 from backlight.explain.parts import word_parts
 from backlight.models.cross_encoder import CrossEncoder

@@ -7,13 +7,10 @@ from functools import partial
 import numpy as np
 
 from backlight.errors import BacklightError
-from backlight.explain.faithfulness.depth import is_native
-from backlight.explain.faithfulness.invariance import batch_difference
 from backlight.explain.faithfulness.links import LinkedPair, measure_links
-from backlight.explain.faithfulness.measure import measure_pair
-from backlight.explain.faithfulness.plan import Plan, Variant
+from backlight.explain.faithfulness.measure import Plan, Variant, measure_pair
 from backlight.explain.faithfulness.questions import Question
-from backlight.explain.faithfulness.randomisation import randomised, similarity
+from backlight.explain.faithfulness.randomisation import batch_difference, is_native, randomised, similarity
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
 from backlight.explain.methods.interactions import MATRICES

@@ -11,14 +11,14 @@ Source: Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, 2013, 
 Shcherbina, Kundaje, Not Just a Black Box, 2016, arXiv:1605.01713 (gradient × input).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import checked_gradients, ordinary_passes
-from backlight.models.pairs import Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scoring import PairScorer, passes
 
 
 def saliency(
@@ -96,3 +96,21 @@ def _explained(
             explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **fields))
         progress(len(batch.pairs))
     return explained
+
+
+def gradients_at(ranker: PairScorer, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
+    """Yield the score of each point and its gradient there, in their order.
+
+    Args:
+        points: pairs, each with the word embeddings that stand in for its own, (tokens, hidden). They are made as they
+            are needed: only those of one pass are held.
+
+    Shapes: yields (), (tokens, hidden)
+
+    Raises:
+        RuntimeError: the score does not depend on the word embeddings.
+    """
+    for some in passes(points, width=lambda point: len(point[0])):
+        batch = PairBatch.of([pair for pair, _ in some])
+        scores, gradients = ranker.gradients(batch, np.concatenate([embeddings for _, embeddings in some]))
+        yield from zip(scores.tolist(), batch.by_pair(gradients))

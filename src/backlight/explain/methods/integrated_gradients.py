@@ -21,7 +21,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
-from backlight.explain.methods.points import gradients_at
+from backlight.explain.methods.gradients import gradients_at
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scoring import PairScorer
 
