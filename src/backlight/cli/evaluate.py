@@ -24,6 +24,7 @@ from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, row
 from backlight.explain.methods.integrated_gradients import BASELINES
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.models.checkpoint import find_model, read_settings
+from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
 SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
@@ -138,7 +139,9 @@ def held_out(model: str) -> list[str] | None:
     return None if titles is None else list(titles)
 
 
-def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variants: Sequence[Variant], titles) -> dict:
+def about(
+    data: Path, ranker: Scorer, questions: Sequence[Question], plan: Plan, variants: Sequence[Variant], titles
+) -> dict:
     """Return what is measured on what: results are only put together with results of the same."""
     texts = json.dumps([dataclasses.astuple(one) for one in questions], ensure_ascii=False)
     return {

@@ -15,7 +15,7 @@ from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class WhatIf:
 
 
 def compare(
-    ranker: PairScorer,
+    ranker: Scorer,
     query: str,
     a: str,
     b: str,
@@ -192,7 +192,7 @@ def compare(
 
 
 def what_if(
-    ranker: PairScorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
+    ranker: Scorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
 ) -> WhatIf:
     """Return a document's score as it is, and after each of some edits, made one after another.
 
@@ -235,7 +235,7 @@ def _check_signed(method: str) -> None:
         )
 
 
-def _read(ranker, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
+def _read(ranker: Scorer, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
     """Return pairs of texts as the model reads them, each with its name."""
     pairs = [replace(pair, name=name) for pair, name in zip(ranker.read(texts), names, strict=True)]
     for pair in pairs:

@@ -42,6 +42,7 @@ from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.texts import FILE as TEXTS
 from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
 from backlight.models.pairs import PairBatch
+from backlight.models.scorer import Scorer
 
 JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jsonl", "report.html", "bad_rows.jsonl"
 PARTS, BAD = "parts", "bad"
@@ -89,7 +90,7 @@ def drop_cut_short(folder: Path) -> None:
     shutil.rmtree(folder / INCOMING, ignore_errors=True)
 
 
-def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker, settings: Settings) -> dict:
+def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker: Scorer, settings: Settings) -> dict:
     """Return a job as job.json has it."""
     files = [{"name": file.name, **asdict(found)} for file, found in zip(source.files, fingerprints, strict=True)]
     return {

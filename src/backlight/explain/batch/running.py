@@ -20,6 +20,7 @@ from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.summary import summarise
 from backlight.explain.batch.work import Worker
 from backlight.explain.reranker import Reranker
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Batch:
 def run_batch(
     given: Given,
     out: Path | str,
-    ranker,
+    ranker: Scorer,
     settings: Settings = Settings(),
     *,
     reading: Reading = Reading(),

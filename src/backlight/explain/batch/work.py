@@ -17,6 +17,7 @@ from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 
@@ -45,11 +46,10 @@ class Worker:
     """Turns rows into records.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         settings: what is computed and kept.
     """
 
-    ranker: object
+    ranker: Scorer
     settings: Settings
 
     def results(

@@ -23,6 +23,7 @@ from backlight.explain.methods.interactions import MATRICES
 from backlight.explain.parts import Part, word_parts
 from backlight.formats.strict_json import parse_json
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _linked(row: Mapping) -> LinkedPair:
     return LinkedPair(row["question_text"], row["paragraph_text"][start:end].rstrip(), tuple(links))
 
 
-def attention(ranker, pair: Pair) -> np.ndarray:
+def attention(ranker: Scorer, pair: Pair) -> np.ndarray:
     """Return how much the words of query and document look at each other, averaged over layers, heads and both ways.
 
     Shapes: -> (query words, document words)
@@ -88,7 +89,7 @@ def same_word(pair: Pair) -> np.ndarray:
     return np.array([[float(one == other) for other in document] for one in query])
 
 
-def measure_links(ranker, linked: LinkedPair, number: int, methods: Sequence[str] = tuple(MATRICES)) -> dict:
+def measure_links(ranker: Scorer, linked: LinkedPair, number: int, methods: Sequence[str] = tuple(MATRICES)) -> dict:
     """Return how well each matrix finds the links of a pair, as plain data by the matrix's name.
 
     Args:

@@ -5,7 +5,7 @@ Source: Järvelin, Kekäläinen, Cumulated gain-based evaluation of IR technique
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -31,6 +31,7 @@ from backlight.explain.faithfulness.questions import Question
 from backlight.explain.faithfulness.removal import DocumentScores, scores_of
 from backlight.explain.methods.registry import Method
 from backlight.models.pairs import Pair
+from backlight.models.scorer import Scorer
 
 ALWAYS = ("random", "embedding-magnitude")  # what any explanation must beat is in every table
 
@@ -53,7 +54,7 @@ class Variant:
         values = ", ".join(str(value) for value in self.options.values())
         return f"{self.method.title}, {values}" if values else self.method.title
 
-    def __call__(self, ranker, pairs: Sequence[Pair]) -> list[Attribution]:
+    def __call__(self, ranker: Scorer, pairs: Sequence[Pair]) -> list[Attribution]:
         """Return the explanation of each pair."""
         return self.method.explain(ranker, pairs, **self.options)
 
@@ -129,7 +130,7 @@ def ndcg(scores: Sequence[float], labels: Sequence[float], cut: int = CUT) -> fl
 
 
 def measure_pair(
-    ranker,
+    ranker: Scorer,
     question: Question,
     variants: Sequence[Variant],
     *,
@@ -166,7 +167,7 @@ def measure_pair(
 
 
 def explanations(
-    ranker, pair: Pair, variants: Sequence[Variant]
+    ranker: Scorer, pair: Pair, variants: Sequence[Variant]
 ) -> tuple[dict[str, Attribution], dict[str, dict], dict[str, str]]:
     """Explain a pair by each variant.
 
@@ -187,7 +188,7 @@ def explanations(
     return explained, results, failed
 
 
-def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
+def _score_all(scores: DocumentScores, orders: Iterable[np.ndarray], shares: Sequence[float]) -> None:
     """Score all sets of words that the curves will ask for, as many at once as a pass takes."""
     numbers = counts(shares, len(scores))
     keeps = [made(order, numbers) for order in orders for made in (without_first, only_first)]
@@ -195,7 +196,7 @@ def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
         scores(np.concatenate(keeps))
 
 
-def _ranks(ranker, question: Question, full_score: float, results: Mapping[str, dict]) -> dict:
+def _ranks(ranker: Scorer, question: Question, full_score: float, results: Mapping[str, dict]) -> dict:
     """Return the document's place and its list's nDCG, and add those after deletion to each method."""
     rivals = scores_of(ranker, ranker.read([(question.text, rival) for rival in question.rivals]))
     labels = question.labels
@@ -212,7 +213,15 @@ def _ranks(ranker, question: Question, full_score: float, results: Mapping[str, 
     return {"rank": place, "ndcg": gain, "rivals": len(rivals)}
 
 
-def _add_details(ranker, pair: Pair, scores: DocumentScores, explained, values, orders, results) -> None:
+def _add_details(
+    ranker: Scorer,
+    pair: Pair,
+    scores: DocumentScores,
+    explained: Mapping[str, Attribution],
+    values: Mapping[str, np.ndarray],
+    orders: Mapping[str, np.ndarray],
+    results: Mapping[str, dict],
+) -> None:
     """Add curves to the last word, curves of dropped words, and for signed methods the order by size."""
     cut = DocumentScores(ranker, pair, "drop")
     _score_all(cut, orders.values(), SHARES)
@@ -227,7 +236,13 @@ def _add_details(ranker, pair: Pair, scores: DocumentScores, explained, values, 
             method["by_size"] = _list(deletion(scores, strongest_first(np.abs(values[label]))))
 
 
-def _add_bounds(ranker, pair: Pair, explained, values, results) -> list[float]:
+def _add_bounds(
+    ranker: Scorer,
+    pair: Pair,
+    explained: Mapping[str, Attribution],
+    values: Mapping[str, np.ndarray],
+    results: Mapping[str, dict],
+) -> list[float]:
     """Return the bounds of AOPC over runs of words, and add each method's AOPC and where it stands between them."""
     words = len(next(iter(values.values()))) if values else 1
     groups = runs_of_words(words)

@@ -9,7 +9,7 @@ BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024,
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from backlight.errors import InputError
 from backlight.formats.strict_json import parse_json
 
 DEPTH = 20  # candidates of a question
+RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,12 @@ def read_questions(place: Path, *, titles: Sequence[str] | None = None) -> list[
     return found
 
 
-def choose(listed: Sequence[Listed], ranker_scores, count: int, seed: int) -> list[Question]:
+def choose(listed: Sequence[Listed], ranker_scores: RankScores, count: int, seed: int) -> list[Question]:
     """Return `count` questions in a random order, each with the document that is explained.
 
     That is the most relevant candidate; where no label says which, the one that the model ranks first.
 
     Args:
-        ranker_scores: gives scores, (query, documents) -> (documents,).
         count: fewer, if there are fewer.
     """
     return [_explained(one, ranker_scores) for one in shuffled(listed, seed)[:count]]
@@ -84,7 +84,7 @@ def shuffled(values: Sequence, seed: int) -> list:
     return [values[place] for place in np.random.default_rng(seed).permutation(len(values)).tolist()]
 
 
-def _explained(one: Listed, ranker_scores) -> Question:
+def _explained(one: Listed, ranker_scores: RankScores) -> Question:
     """Return a question with one candidate chosen."""
     if len(one.candidates) == 1:
         return Question(one.query, one.candidates[0])

@@ -18,6 +18,7 @@ from backlight.explain.attribution import Attribution
 from backlight.explain.faithfulness.curves import importance
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.pairs import Pair
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import PairScorer
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -25,12 +26,12 @@ from backlight.tensor.tensor import Tensor
 LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")  # how the families name the weights of a layer
 
 
-def is_native(ranker) -> bool:
+def is_native(ranker: Scorer) -> bool:
     """Return whether a model runs on backlight's own engine, which alone lets its weights be changed."""
     return isinstance(ranker, PairScorer) and hasattr(ranker, "encoder")
 
 
-def changeable(ranker):
+def changeable(ranker: Scorer):
     """Return a copy of a model whose weights may be changed: the given one stays as it is.
 
     Raises:
@@ -44,7 +45,7 @@ def changeable(ranker):
     return replace(ranker, **parts)
 
 
-def weights_by_depth(ranker) -> list[tuple[str, dict[str, Tensor]]]:
+def weights_by_depth(ranker: Scorer) -> list[tuple[str, dict[str, Tensor]]]:
     """Return a model's weights in groups from the top down: "head", "layer 5", … "layer 0", "embeddings".
 
     The head holds what belongs to no layer and is no embedding: a last norm too. A bi-encoder may have none.
@@ -63,9 +64,10 @@ def weights_by_depth(ranker) -> list[tuple[str, dict[str, Tensor]]]:
 
 
 HALF, WHOLE = "upper half", "all layers"
+Explain = Callable[[Scorer, Sequence[Pair]], list[Attribution]]
 
 
-def randomised(ranker, *, seed: int = 0) -> dict[str, object]:
+def randomised(ranker: Scorer, *, seed: int = 0) -> dict[str, Scorer]:
     """Return copies of a model: with its head and the upper half of its layers random, and with all layers random.
 
     Each weight is drawn from the normal distribution of its own mean and spread; the embeddings stay.
@@ -77,7 +79,7 @@ def randomised(ranker, *, seed: int = 0) -> dict[str, object]:
     return {HALF: _reinitialised(ranker, (layers + 1) // 2, seed), WHOLE: _reinitialised(ranker, layers, seed)}
 
 
-def _reinitialised(ranker, layers: int, seed: int):
+def _reinitialised(ranker: Scorer, layers: int, seed: int):
     """Return a copy with the head and this many of the upper layers random."""
     made = changeable(ranker)
     rng = np.random.default_rng(seed)
@@ -91,12 +93,11 @@ def _reinitialised(ranker, layers: int, seed: int):
 
 
 def similarity(
-    explain: Callable, ranker, others: Mapping[str, object], pairs: Sequence[Pair]
+    explain: Explain, ranker: Scorer, others: Mapping[str, Scorer], pairs: Sequence[Pair]
 ) -> dict[str, list[float]]:
     """Return the rank correlation of the document's words by a model and by each of others, for each pair.
 
     Args:
-        explain: gives explanations, `explain(ranker, pairs) -> list[Attribution]`.
         others: the randomised models by name.
     """
     ours = explain(ranker, pairs)
@@ -125,11 +126,12 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return (ends - (sizes - 1) / 2)[own]
 
 
-def batch_difference(explain: Callable, ranker, pairs: Sequence[Pair], company: Sequence[Pair] = ()) -> list[float]:
+def batch_difference(
+    explain: Callable, ranker: Scorer, pairs: Sequence[Pair], company: Sequence[Pair] = ()
+) -> list[float]:
     """Return for each pair how far its values move in the company of the others, relative to its largest value.
 
     Args:
-        explain: gives explanations, `explain(ranker, pairs) -> list[Attribution]`.
         company: pairs that are explained with the others, and not looked at.
     """
     together = explain(ranker, [*pairs, *company])

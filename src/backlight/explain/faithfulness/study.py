@@ -15,6 +15,7 @@ from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
 from backlight.explain.methods.interactions import MATRICES
 from backlight.models.pairs import Pair
+from backlight.models.scorer import Scorer
 
 TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from
 CHECKED_PASSES = 150  # that a method may take to explain the pairs that it is checked on; one pair at least
@@ -37,7 +38,6 @@ class Study:
     """What is measured on a model.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         questions: in a random order: those that are measured, and more that a shortcut is learnt from.
         variants: the methods.
         plan: how much is measured.
@@ -47,7 +47,7 @@ class Study:
 
     def __init__(
         self,
-        ranker,
+        ranker: Scorer,
         questions: Sequence[Question],
         variants: Sequence[Variant],
         plan: Plan,
