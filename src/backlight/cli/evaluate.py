@@ -11,6 +11,7 @@ from pathlib import Path
 
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
 from backlight.cli.main import Parser, version
+from backlight.cli.outputs import as_json, write_file
 from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
@@ -32,11 +33,7 @@ PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the c
 
 
 def evaluate(argv: Sequence[str]) -> int:
-    """Run `backlight evaluate` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight evaluate` with these arguments."""
     given = _parser().parse_args(argv)
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
@@ -159,13 +156,9 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
     """Write the page, and print the tables in the requested format."""
     rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
-        try:
-            given.html.parent.mkdir(parents=True, exist_ok=True)
-            given.html.write_text(page(rows, links, description, version()), encoding="utf-8")
-        except OSError as problem:
-            raise InputError(f"cannot write {given.html}: {problem.strerror}") from problem
+        write_file(given.html, page(rows, links, description, version()).encode())
     if given.json:
-        print(as_json(rows, links, description))
+        print(as_json(_data(rows, links, description)))
     elif given.markdown:
         print(markdown(rows, links))
     else:
@@ -174,9 +167,8 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
         print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
 
 
-def as_json(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> str:
-    """Return the table as one JSON document (docs/faithfulness.md describes it)."""
+def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> dict:
+    """Return the tables as data (docs/faithfulness.md describes it)."""
     measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    found = {"backlight": version(), **description, "measures": measures, **tables}
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+    return {**description, "measures": measures, **tables}

@@ -58,6 +58,11 @@ class Comparison(Tabular):
     activated_b: float | None = None
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
 
+    @property
+    def sides(self) -> tuple[tuple[str, str, float, Attribution], ...]:
+        """Letter, name, raw score and explanation of each document."""
+        return ("A", self.name_a, self.score_a, self.a), ("B", self.name_b, self.score_b, self.b)
+
     def rows(self) -> list[dict]:
         """Return a row a word of the query and of both documents: what it contributes to the difference."""
         return word_rows({"query": self.query_words.words, "a": self.a.document.words, "b": self.b.document.words})

@@ -80,11 +80,7 @@ class PairBatch(Batch):
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "PairBatch":
-        """Lay pairs end to end, in this order.
-
-        Raises:
-            InputError: there is no pair.
-        """
+        """Lay pairs end to end, in this order. Raises InputError: there is no pair."""
         if not pairs:
             raise InputError("a batch must hold a pair at least, got none")
         return cls(
@@ -192,11 +188,7 @@ def longest_first(query: int, document: int, room: int) -> tuple[int, int]:
 
 
 class ApartReader:
-    """Reads query and document as two sequences, as bi-encoders do.
-
-    Args:
-        tokenizer: the model's.
-    """
+    """Reads query and document as two sequences, as bi-encoders do. `tokenizer`: the model's."""
 
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer, self.max_length = tokenizer, tokenizer.max_length

@@ -107,7 +107,7 @@ class PairScorer:
         return from_numpy(self.embed(batch) if inputs_embeds is None else inputs_embeds).detach().requires_grad_()
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
-        """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them."""
+        """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores."""
         leaf = from_numpy(self.embed(batch)).detach().requires_grad_(slopes)
         trace = Trace()
         scores = self.pair_scores(batch, leaf, trace)

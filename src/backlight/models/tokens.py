@@ -232,11 +232,7 @@ class Batch:
 
     @classmethod
     def of(cls, texts: Sequence[Tokens]) -> "Batch":
-        """Lay texts end to end, in this order.
-
-        Raises:
-            InputError: there is no text.
-        """
+        """Lay texts end to end, in this order. Raises InputError: there is no text."""
         if not texts:
             raise InputError("a batch must hold a text at least, got none")
         lengths = tuple(len(text) for text in texts)

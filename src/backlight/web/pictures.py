@@ -7,9 +7,10 @@ Each word carries its width, so that another font is fitted to it and no ground 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution
+from backlight.explain.attribution import Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
+from backlight.explain.notebook import account
 from backlight.report.text_width import FONT, text_element, width_of
 
 
@@ -194,7 +195,7 @@ def ranking_svg(ranking: Ranking) -> str:
     sheet.space(4)
     sheet.line(f"{ranking.model}, {ranking.score_name}, {len(ranking.documents)} documents")
     if explained:
-        _account(sheet, explained[0].attribution)
+        sheet.paragraph(account(explained[0].attribution))
         sheet.legend()
     for ranked in explained:
         _document(sheet, ranked)
@@ -223,12 +224,11 @@ def comparison_svg(found: Comparison) -> str:
     sheet.text(found.query_words, 24)
     sheet.space(4)
     sheet.line(f"{found.model}, {found.score_name}: A − B = {_number(found.difference, '+')}")
-    _account(sheet, found.a)
+    sheet.paragraph(account(found.a))
     sheet.legend("for B", "for A")
     half = (sheet.width - 3 * EDGE) / 2
     top, ends = sheet.y + 12, []
-    sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
-    for place, (letter, name, score, made) in enumerate(sides):
+    for place, (letter, name, score, made) in enumerate(found.sides):
         x = EDGE + place * (half + EDGE)
         sheet.y = top + 24
         heading = f"{letter}  {name.rpartition('/')[2]}"
@@ -251,15 +251,14 @@ def _swap(found: Comparison) -> str:
 
 def interactions_svg(found: Interactions) -> str:
     """Return a heat map of the document's words with the largest values, in the order of the text."""
-    sizes = [max((abs(row[column]) for row in found.values), default=0.0) for column in range(len(found.document))]
-    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:COLUMNS])
+    chosen, sizes = found.strongest_columns(COLUMNS)
     most = max(sizes, default=0.0) or 1.0
     label = max((width_of(word.text, 14) for word in found.query), default=0.0) + 12
     head = max((width_of(found.document[column].text, 13) for column in chosen), default=0.0) + 8
     sheet = Sheet(found.signed, max(480, 2 * EDGE + label + CELL * len(chosen)))
     sheet.line(f"{found.query_text}", 18, INK)
     sheet.line(f"{found.model}, score {_number(found.score)}; {len(chosen)} of {len(sizes)} columns")
-    _account(sheet, found)
+    sheet.paragraph(account(found))
     sheet.legend("together lower the score", "together raise it")
     sheet.space(head)
     for place, column in enumerate(chosen):
@@ -281,15 +280,6 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
         place = f'x="{left:.1f}" y="{sheet.y:.1f}" width="{size}" height="{size}" rx="3"'
         sheet.parts.append(f'<rect {place} fill="none" stroke="{RULE}"/>')
         sheet.parts += ground(share, left, sheet.y, size, size, signed)
-
-
-def _account(sheet: Sheet, found: Attribution | Interactions) -> None:
-    """Describe how values were made: the method, its baseline, its gap and its cost."""
-    parts = [f"{found.method}: {found.meaning}", f"baseline {found.baseline}" if found.baseline else "no baseline"]
-    if found.gap is not None:
-        parts.append(f"misses its sum by {abs(found.gap):.2g}")
-    parts.append(f"{found.passes:,.0f} passes")
-    sheet.paragraph("; ".join(parts))
 
 
 def _scores(score: float, activated: float) -> str:

@@ -74,11 +74,7 @@ class JsonLines(PairFile):
 
 
 def record_of(line: bytes) -> object:
-    """Return what a line of JSON says.
-
-    Raises:
-        Unusable: it is not UTF-8, or not JSON.
-    """
+    """Return what a line of JSON says. Raises Unusable: it is not UTF-8, or not JSON."""
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as problem:

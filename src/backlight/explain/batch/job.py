@@ -58,11 +58,7 @@ SAME_MODEL = 1e-4  # how far a probe's score may differ between machines, as a p
 
 
 def check_folder(folder: Path) -> None:
-    """Raise if a folder holds something that is no batch's.
-
-    Raises:
-        InputError: it does, or it is a file.
-    """
+    """Raise if a folder holds something that is no batch's. Raises InputError: it does, or it is a file."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"-o must be a folder, got the file {folder}")
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()

@@ -95,11 +95,7 @@ class Parts:
         write_records(self._folder / BAD_ROWS, groups(self.bad_rows()), BAD_COLUMNS)
 
     def tidy(self, count: int) -> Iterator[Repair]:
-        """Remove parts beyond the last, and name what else lies among the parts.
-
-        Args:
-            count: how many parts there are.
-        """
+        """Remove parts beyond the last, and name what else lies among the parts. `count`: how many parts there are."""
         own = {self._part, self._bad_part, lambda number: f"{DONE}/{_name(number)}.json"}
         expected = {file(number) for number in range(count) for file in own} | {f"{DONE}/{TEXTS_RECORD}.json"}
         for folder in (PARTS, BAD, DONE):

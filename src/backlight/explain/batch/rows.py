@@ -131,11 +131,7 @@ def _row(record: Mapping, line: int, columns: Columns) -> Row:
 
 
 def text_in(record: Mapping, name: str) -> str:
-    """Return a text of a record.
-
-    Raises:
-        Unusable: it is missing, empty, no text, or has bytes that are none.
-    """
+    """Return a text of a record. Raises Unusable: it is missing, empty, no text, or has bytes that are none."""
     value = record.get(name)
     if value is None:
         there = ", ".join(str(other) for other, value in record.items() if value is not None)

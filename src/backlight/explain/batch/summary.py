@@ -40,11 +40,7 @@ SPREAD = (
 
 
 class Tally:
-    """Scores, labels and words of the parts that were added.
-
-    Args:
-        file: the database; one that is there is replaced.
-    """
+    """Scores, labels and words of the parts that were added. `file`: the database; one that is there is replaced."""
 
     def __init__(self, file: Path):
         file.unlink(missing_ok=True)

@@ -23,11 +23,7 @@ FILE, RECORD = "texts.sqlite", "texts"
 
 
 class TextStore:
-    """Texts and judgements by id.
-
-    Args:
-        file: the database.
-    """
+    """Texts and judgements by id. `file`: the database."""
 
     def __init__(self, file: Path):
         self._database = sqlite3.connect(file)

@@ -43,11 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Worker:
-    """Turns rows into records.
-
-    Args:
-        settings: what is computed and kept.
-    """
+    """Turns rows into records."""
 
     ranker: Scorer
     settings: Settings

@@ -85,7 +85,10 @@ def attention(ranker: Scorer, pair: Pair) -> np.ndarray:
 
 def same_word(pair: Pair) -> np.ndarray:
     """Return 1 where a word of the query is the document's word: what needs no model; (query words, document words)."""
-    query, document = (_texts(pair, side) for side in (QUERY, DOCUMENT))
+    query, document = (
+        [pair.text(side)[word.start : word.end].casefold() for word in word_parts(pair, side)]
+        for side in (QUERY, DOCUMENT)
+    )
     return np.array([[float(one == other) for other in document] for one in query])
 
 
@@ -158,7 +161,3 @@ def precision(values: np.ndarray, truth: np.ndarray) -> float | None:
 
 def _within(word: Part, span: tuple[int, int]) -> bool:
     return word.start < span[1] and span[0] < word.end
-
-
-def _texts(pair: Pair, side: int) -> list[str]:
-    return [pair.text(side)[word.start : word.end].casefold() for word in word_parts(pair, side)]

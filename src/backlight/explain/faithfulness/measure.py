@@ -153,10 +153,7 @@ def measure_pair(
     _score_all(scores, orders.values(), TENTHS if close else SHARES)
     found = {"score": scores.whole, "words": len(scores), "tokens": len(pair), "failed": failed}
     for label, order in orders.items():
-        results[label]["mask"] = {
-            "deletion": _list(deletion(scores, order)),
-            "insertion": _list(insertion(scores, order)),
-        }
+        results[label]["mask"] = _curves(scores, order)
     if ranked and question.rivals:
         found |= _ranks(ranker, question, scores.whole, results)
     if close:
@@ -227,13 +224,9 @@ def _add_details(
     _score_all(cut, orders.values(), SHARES)
     for label, order in orders.items():
         method = results[label]
-        method["tenths"] = {
-            "deletion": _list(deletion(scores, order, TENTHS)),
-            "insertion": _list(insertion(scores, order, TENTHS)),
-        }
-        method["drop"] = {"deletion": _list(deletion(cut, order)), "insertion": _list(insertion(cut, order))}
+        method["tenths"], method["drop"] = _curves(scores, order, TENTHS), _curves(cut, order)
         if explained[label].signed:
-            method["by_size"] = _list(deletion(scores, strongest_first(np.abs(values[label]))))
+            method["by_size"] = deletion(scores, strongest_first(np.abs(values[label]))).tolist()
 
 
 def _add_bounds(
@@ -257,5 +250,9 @@ def _add_bounds(
     return [bounds.low, bounds.high]
 
 
-def _list(values: np.ndarray) -> list[float]:
-    return [float(value) for value in values]
+def _curves(scores: DocumentScores, order: np.ndarray, shares: Sequence[float] = SHARES) -> dict[str, list[float]]:
+    """Return the scores without the first words of an order, and with only these, as plain data."""
+    return {name: curve(scores, order, shares).tolist() for name, curve in CURVES.items()}
+
+
+CURVES = {"deletion": deletion, "insertion": insertion}

@@ -58,7 +58,7 @@ class Study:
         self.questions = tuple(questions[: plan.pairs])
         self.links = tuple(links[: plan.links])
         self._others = tuple(questions[plan.pairs :])
-        self._random: dict[str, object] = {}
+        self._random: dict[str, Scorer] = {}
         self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
 
     def run(self, progress: Callable[[float, float], None] = lambda done, total: None) -> None:
@@ -67,7 +67,7 @@ class Study:
         Args:
             progress: called with the work done so far and the work in all, in passes of one pair.
         """
-        first = self._first_pair()
+        first = Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)  # it shows what each method costs
         if first.key not in self.records:
             self.records.add(first.key, first.work())
         units = [first, *self._units()]
@@ -82,23 +82,12 @@ class Study:
         """Return how many passes a method took for the first pair; if it failed there, all it may take."""
         return self.records[pair_key(0)]["methods"].get(variant.label, {"passes": self.plan.budget})["passes"]
 
-    def pairs_of(self, variant: Variant) -> int:
-        """Return how many pairs a method explains."""
-        return self.plan.share_of(self.passes_of(variant), len(self.questions))
-
-    def _first_pair(self) -> Unit:
-        """Return the unit that all methods take part in: it shows what each costs."""
-        return Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)
-
     def _units(self) -> Iterator[Unit]:
-        numbers = {variant.label: self.pairs_of(variant) for variant in self.variants}
-        for number in range(1, len(self.questions)):
+        pairs = len(self.questions)
+        numbers = {variant.label: self.plan.share_of(self.passes_of(variant), pairs) for variant in self.variants}
+        for number in range(1, pairs):
             taking = [variant for variant in self.variants if number < numbers[variant.label]]
-            yield Unit(
-                pair_key(number),
-                partial(self._measure, number, taking),
-                self._weight(number, taking),
-            )
+            yield Unit(pair_key(number), partial(self._measure, number, taking), self._weight(number, taking))
         for number, linked in enumerate(self.links):
             names = [name for name in MATRICES if number < self.plan.slow_links or name not in SLOW]
             work = partial(measure_links, self.ranker, linked, number, names)
@@ -128,12 +117,12 @@ class Study:
         return measure_pair(self.ranker, self.questions[number], variants, **near)
 
     def _batch_invariance(self, variant: Variant) -> dict:
-        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), self._batch_company())}
+        company = self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
+        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), company)}
 
     def _randomised(self, variant: Variant) -> dict:
         self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
-        pairs = self._checked(variant)
-        return similarity(variant, self.ranker, self._random, pairs)
+        return similarity(variant, self.ranker, self._random, self._checked(variant))
 
     def _precision(self, variant: Variant) -> dict:
         taught = self._teach()
@@ -171,10 +160,6 @@ class Study:
 
     def _checked(self, variant: Variant) -> list[Pair]:
         return self.ranker.read([(one.text, one.document) for one in self.questions[: self._checks(variant)]])
-
-    def _batch_company(self) -> list[Pair]:
-        """Return the pair that is batched with those that are checked: the last one."""
-        return self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
 
     @staticmethod
     def _without_words(questions: Sequence[Question]) -> list[tuple[str, str]]:

@@ -67,52 +67,38 @@ def difference(values: Sequence[float], others: Sequence[float], units: Sequence
 FIFTH = SHARES.index(0.2)  # the share of words after which ranks are reported
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What is reported of a method on a pair.
-
-    Args:
-        name: its key in data; `COLUMNS` says what it means.
-        of: its value from a pair's record and the method's part of it; None where it was not measured.
-    """
-
-    name: str
-    of: Callable[[Mapping, Mapping], float | None]
+Value = Callable[[Mapping, Mapping], float | None]  # of a pair's record and a method's part of it; None: not measured
 
 
-def _curve(part: str, kind: str) -> Callable[[Mapping, Mapping], float | None]:
+def _curve(part: str, kind: str) -> Value:
     return lambda pair, own: lost(pair["score"], own[part][kind]) if part in own else None
 
 
-def _area(kind: str) -> Callable[[Mapping, Mapping], float | None]:
+def _area(kind: str) -> Value:
     return lambda pair, own: area(TENTHS, own["tenths"][kind]) if "tenths" in own else None
 
 
-MEASURES = (
-    Measure("comprehensiveness", _curve("mask", "deletion")),
-    Measure("sufficiency", _curve("mask", "insertion")),
-    Measure("comprehensiveness_dropped", _curve("drop", "deletion")),
-    Measure("sufficiency_dropped", _curve("drop", "insertion")),
-    Measure("comprehensiveness_by_size", lambda pair, own: _lost_by_size(pair, own)),
-    Measure("deletion_area", _area("deletion")),
-    Measure("insertion_area", _area("insertion")),
-    Measure("naopc", lambda pair, own: own.get("naopc")),
-    Measure("places_lost", lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None),
-    Measure("ndcg_lost", lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None),
-    Measure("gap", lambda pair, own: None if own["gap"] is None else abs(own["gap"])),
-    Measure("passes", lambda pair, own: own["passes"]),
-    Measure("seconds", lambda pair, own: own["seconds"]),
-)
+MEASURES: dict[str, Value] = {  # what is reported of a method on a pair; columns.py says what it means
+    "comprehensiveness": _curve("mask", "deletion"),
+    "sufficiency": _curve("mask", "insertion"),
+    "comprehensiveness_dropped": _curve("drop", "deletion"),
+    "sufficiency_dropped": _curve("drop", "insertion"),
+    "comprehensiveness_by_size": lambda pair, own: lost(pair["score"], own["by_size"]) if "by_size" in own else None,
+    "deletion_area": _area("deletion"),
+    "insertion_area": _area("insertion"),
+    "naopc": lambda pair, own: own.get("naopc"),
+    "places_lost": lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None,
+    "ndcg_lost": lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None,
+    "gap": lambda pair, own: None if own["gap"] is None else abs(own["gap"]),
+    "passes": lambda pair, own: own["passes"],
+    "seconds": lambda pair, own: own["seconds"],
+}
 CHECKS = {  # by the name of the measure: the check, and the part of its record
     "shortcut": ("shortcut", "precisions"),
     "half_random": ("randomised", HALF),
     "all_random": ("randomised", WHOLE),
     "company": ("company", "differences"),
 }
-
-
-def _lost_by_size(pair: Mapping, own: Mapping) -> float | None:
-    return lost(pair["score"], own["by_size"]) if "by_size" in own else None
 
 
 @dataclass(frozen=True)
@@ -134,16 +120,16 @@ def rows_of(study: Study) -> list[Row]:
     pairs = [study.records[key] for number in range(len(study.questions)) if (key := pair_key(number)) in study.records]
     queries: dict[str, int] = {}
     units = [queries.setdefault(one.text, len(queries)) for one in study.questions]
-    losses = {one.label: _by_pair(MEASURES[0], pairs, one.label) for one in study.variants}
+    losses = {one.label: _by_pair(MEASURES["comprehensiveness"], pairs, one.label) for one in study.variants}
     best = _best(losses)
     seed = study.plan.seed
     rows = []
     for variant in study.variants:
         own = [pair["methods"][variant.label] for pair in pairs if variant.label in pair["methods"]]
         means = {
-            measure.name: _mean(found, units, seed)
-            for measure in MEASURES
-            if (found := _by_pair(measure, pairs, variant.label))
+            name: mean_of(list(found.values()), [units[number] for number in found], seed=seed)
+            for name, value in MEASURES.items()
+            if (found := _by_pair(value, pairs, variant.label))
         }
         rows.append(
             Row(
@@ -157,20 +143,14 @@ def rows_of(study: Study) -> list[Row]:
                 curve=_mean_curve(pairs, variant.label),
             )
         )
-    return sorted(rows, key=lambda row: row.behind.value if row.behind else 0.0 if own_of(row) else np.inf)
+    explained = {row.label: 0.0 if "comprehensiveness" in row.means else np.inf for row in rows}
+    return sorted(rows, key=lambda row: row.behind.value if row.behind else explained[row.label])
 
 
-def own_of(row: Row) -> bool:
-    """Return whether a method explained a pair at all."""
-    return "comprehensiveness" in row.means
-
-
-def _by_pair(measure: Measure, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
+def _by_pair(value: Value, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
     """Return a measure of a method by the number of the pair."""
     found = {
-        number: measure.of(pair, pair["methods"][label])
-        for number, pair in enumerate(pairs)
-        if label in pair["methods"]
+        number: value(pair, pair["methods"][label]) for number, pair in enumerate(pairs) if label in pair["methods"]
     }
     return {number: value for number, value in found.items() if value is not None}
 
@@ -186,10 +166,6 @@ def _behind(best: Mapping[int, float], own: Mapping[int, float], units: Sequence
     if not both:
         return None
     return difference([best[n] for n in both], [own[n] for n in both], [units[n] for n in both], seed=seed)
-
-
-def _mean(found: Mapping[int, float], units: Sequence[int], seed: int) -> Mean:
-    return mean_of(list(found.values()), [units[number] for number in found], seed=seed)
 
 
 def _checks(study: Study, variant: Variant, seed: int) -> Iterable[tuple[str, Mean]]:

@@ -6,7 +6,7 @@ players in cooperative games, 1999 (the interaction of two players, which joint 
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,26 +73,29 @@ class Interactions(Tabular):
 
     def strongest(self, count: int | None = None) -> list[Link]:
         """Return the links of the largest value, whatever its sign, largest first; all by default."""
-        links = [
-            Link(word, other, value)
-            for word, row in zip(self.query, self.values)
-            for other, value in zip(self.document, row)
-        ]
-        return sorted(links, key=lambda link: -abs(link.value))[:count]
+        return sorted(self._links(), key=lambda link: -abs(link.value))[:count]
+
+    def strongest_columns(self, most: int) -> tuple[list[int], list[float]]:
+        """Return the columns with the largest values, in the order of the text, and the largest size in each column."""
+        sizes = [max((abs(row[column]) for row in self.values), default=0.0) for column in range(len(self.document))]
+        return sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:most]), sizes
 
     def rows(self) -> list[dict]:
         """Return a row a pair of words: both words, their first characters and the value."""
         return [
             {
-                "query": word.text,
-                "query_start": word.start,
-                "document": other.text,
-                "document_start": other.start,
-                "value": value,
+                "query": link.query.text,
+                "query_start": link.query.start,
+                "document": link.document.text,
+                "document_start": link.document.start,
+                "value": link.value,
             }
-            for word, row in zip(self.query, self.values)
-            for other, value in zip(self.document, row)
+            for link in self._links()
         ]
+
+    def _links(self) -> Iterator[Link]:
+        for word, row in zip(self.query, self.values):
+            yield from (Link(word, other, value) for other, value in zip(self.document, row))
 
     def __repr__(self) -> str:
         links = ", ".join(f"{link.query.text} × {link.document.text} {link.value:.3g}" for link in self.strongest(3))
