@@ -36,11 +36,11 @@ from backlight.explain.batch.checksums import (
     read_record,
     write_record,
 )
+from backlight.explain.batch.collection import FILE as TEXTS
+from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import Fingerprint, remove
-from backlight.explain.batch.opening import INCOMING, SPOOLED, Source
+from backlight.explain.batch.inputs import INCOMING, SPOOLED, Source
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.texts import FILE as TEXTS
-from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
 from backlight.models.pairs import PairBatch
 from backlight.models.scorer import Scorer
 

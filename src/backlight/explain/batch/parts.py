@@ -10,12 +10,12 @@ from pathlib import Path
 from backlight.adapters.parquet import read_records, write_parquet
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import DONE, Damaged, Records, Repair
+from backlight.explain.batch.collection import AT_ONCE
+from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import remove, replacing
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
-from backlight.explain.batch.rows import BadRow
+from backlight.explain.batch.rows import BadRow, chunks
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
-from backlight.explain.batch.texts import groups
 
 
 class Parts:
@@ -92,7 +92,7 @@ class Parts:
 
     def join_bad_rows(self) -> None:
         """Write the bad rows of all parts into one file."""
-        write_records(self._folder / BAD_ROWS, groups(self.bad_rows()), BAD_COLUMNS)
+        write_records(self._folder / BAD_ROWS, chunks(self.bad_rows(), AT_ONCE), BAD_COLUMNS)
 
     def tidy(self, count: int) -> Iterator[Repair]:
         """Remove parts beyond the last, and name what else lies among the parts. `count`: how many parts there are."""

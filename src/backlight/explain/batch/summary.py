@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from backlight.explain.batch.collection import AT_ONCE
 from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
+from backlight.explain.batch.rows import chunks
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.texts import groups
 
 SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -310,7 +311,7 @@ def summarise(
     Args:
         job: what job.json says.
         rows: how many rows the input has, bad ones counted.
-        ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/formats.py).
+        ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/inputs.py).
     """
     tally = Tally(folder / f".{SUMMARY}.sqlite")
     try:
@@ -332,7 +333,7 @@ def summarise(
         }
         parts.join_bad_rows()
         if settings.explains:
-            words = groups(word_records(tally, "%"))
+            words = chunks(word_records(tally, "%"), AT_ONCE)
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
         write_file(folder / SAMPLE, b"".join(lines))
         write_file(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())

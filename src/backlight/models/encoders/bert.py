@@ -7,7 +7,7 @@ Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,15 +15,16 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import Weights
 from backlight.models.encoders.encoder import (
     Encoder,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Shapes,
     Size,
     Trace,
     Weighted,
     check_activation,
     check_heads,
     check_positions,
-    config_from,
 )
 from backlight.models.tokens import Batch
 from backlight.ops.indexing.embedding import embedding
@@ -33,13 +34,12 @@ from backlight.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True)
-class BertConfig:
+class BertConfig(EncoderConfig):
     """The sizes of a BERT, as `config.json` names them; other families of its shape say what differs."""
 
     family: ClassVar[str] = "BERT"
-    prefix: ClassVar[str] = "bert."  # of the encoder's weights in a checkpoint with a head
+    prefix: ClassVar[str] = "bert."
     head: ClassVar[tuple[str, str, str]] = ("pooler.dense", "tanh", "classifier")  # a layer, its activation, a layer
-    names: ClassVar[Mapping[str, str]] = {}  # parts of BERT's names of weights, and what the family says instead
     first_position: ClassVar[int] = 0  # the row of the first token's position
 
     vocab_size: Size
@@ -67,23 +67,6 @@ class BertConfig:
         """How many tokens a text may have."""
         return self.max_position_embeddings - self.first_position
 
-    def name_of(self, weight: str) -> str:
-        """Return what the family's checkpoints call a weight of BERT's."""
-        for part, instead in self.names.items():
-            weight = weight.replace(part, instead)
-        return weight
-
-    @classmethod
-    def of(cls, settings: Mapping) -> "BertConfig":
-        """Return the sizes that a config.json says.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
-        config = config_from(cls, settings, cls.__match_args__[:5], cls.family)
-        config._check(settings)
-        return config
-
     def _check(self, settings: Mapping) -> None:
         check_activation(self.hidden_act)
         check_heads(self.hidden_size, self.num_attention_heads)
@@ -103,12 +86,14 @@ class BertShaped(Encoder):
     words = "embeddings.word_embeddings.weight"
     joined: ClassVar[tuple[str, str, str]]  # what checkpoints call query, key and value
 
-    def __init__(self, config, arrays: dict[str, np.ndarray]):
+    def _taken(self, config: EncoderConfig, weights: Weights) -> dict[str, np.ndarray]:
+        """Return what the encoder computes with: query, key and value are one."""
+        arrays = super()._taken(config, weights)
         for layer in _layers(config):
             for kind in ("weight", "bias"):
                 parts = [arrays.pop(f"{layer}.attention.self.{part}.{kind}") for part in self.joined]
                 arrays[f"{layer}.attention.self.qkv.{kind}"] = np.concatenate(parts)
-        super().__init__(config, arrays, config.hidden_act, config.layer_norm_eps)
+        return arrays
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights by the names that checkpoints give them: query, key and value are three."""
@@ -129,21 +114,25 @@ class BertShaped(Encoder):
 
 
 class Bert(BertShaped):
-    """BERT's encoder, or another of its shape, with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `bert.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """BERT's encoder, or another of its shape, with frozen weights (arguments as `Encoder`)."""
 
     joined = ("query", "key", "value")
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
-        taken = Weights(weights, config.family, (config.prefix,))
-        super().__init__(config, {n: taken.take(config.name_of(n), *shape) for n, shape in _shapes_of(config).items()})
+    @staticmethod
+    def shapes_of(config: BertConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, width = config.hidden_size, config.embedding_size
+        shapes = {
+            Bert.words: (config.vocab_size, width),
+            "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
+            "embeddings.LayerNorm.weight": (width,),
+            "embeddings.LayerNorm.bias": (width,),
+        }
+        if config.segments:
+            shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
+        if width != size:
+            shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
+        return shapes | layer_shapes(config, Bert.joined)
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
@@ -170,7 +159,7 @@ class Bert(BertShaped):
         hidden = self._normalised(words + places, "embeddings.LayerNorm")
         return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: None, trace: Trace | None) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> the same."""
         qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
         if trace is None:
@@ -179,12 +168,12 @@ class Bert(BertShaped):
         return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
 
 
-def _layers(config) -> list[str]:
+def _layers(config: EncoderConfig) -> list[str]:
     """Return the name of each layer, which its weights' names begin with."""
     return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
 
 
-def layer_shapes(config, products: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def layer_shapes(config: EncoderConfig, products: Sequence[str]) -> Shapes:
     """Return the name and shape of each weight of the layers, given the products that attention begins with."""
     size, inner = config.hidden_size, config.intermediate_size
     linears = {f"attention.self.{name}": (size, size) for name in products}
@@ -197,22 +186,6 @@ def layer_shapes(config, products: Sequence[str]) -> dict[str, tuple[int, ...]]:
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             shapes[f"{layer}.{name}.weight"] = shapes[f"{layer}.{name}.bias"] = (size,)
     return shapes
-
-
-def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, width = config.hidden_size, config.embedding_size
-    shapes = {
-        Bert.words: (config.vocab_size, width),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
-        "embeddings.LayerNorm.weight": (width,),
-        "embeddings.LayerNorm.bias": (width,),
-    }
-    if config.segments:
-        shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
-    if width != size:
-        shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
-    return shapes | layer_shapes(config, Bert.joined)
 
 
 _SEGMENTS = "embeddings.token_type_embeddings"
@@ -343,12 +316,8 @@ class DistilBertConfig(BertConfig):
         return 0
 
     @classmethod
-    def of(cls, settings: Mapping) -> "DistilBertConfig":
-        """Return the sizes that a config.json says, by DistilBERT's names of them.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, by DistilBERT's names of them."""
         said = {ours: settings[name] for ours, name in _SIZES.items() if name in settings}
         return super().of({**settings, **said, "layer_norm_eps": 1e-12})
 

@@ -14,25 +14,26 @@ He, Gao, Chen, DeBERTaV3, 2021, arXiv:2111.09543.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds
-from backlight.models.checkpoint import Weights
 from backlight.models.encoders.bert import BertShaped, layer_shapes
 from backlight.models.encoders.encoder import (
     ACTIVATIONS,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Rows,
+    Shapes,
     Size,
     Trace,
     check_activation,
     check_heads,
     check_positions,
-    config_from,
     picked,
 )
 from backlight.models.tokens import Batch
@@ -122,7 +123,7 @@ SizeOrNone = Annotated[int, Bounds(-(2**31), le=2**31 - 1)]  # 0 or less is none
 
 
 @dataclass(frozen=True)
-class DebertaConfig:
+class DebertaConfig(EncoderConfig):
     """The sizes of a DeBERTa, as `config.json` names them."""
 
     family: ClassVar[str] = "DeBERTa"
@@ -151,28 +152,19 @@ class DebertaConfig:
     pooler_hidden_act: str = "gelu"
 
     @classmethod
-    def of(cls, settings: Mapping) -> "DebertaConfig":
-        """Return the sizes that a config.json says.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, which may list the kinds of distances in one text."""
         kinds = settings.get("pos_att_type")
-        listed = kinds.lower().split("|") if isinstance(kinds, str) else kinds
-        config = config_from(cls, {**settings, "pos_att_type": listed}, cls.__match_args__[:5], cls.family)
-        config = replace(config, pos_att_type=tuple(kind.strip() for kind in config.pos_att_type))
-        config._check(settings)
-        return config
+        if isinstance(kinds, str):
+            kinds = kinds.lower().split("|")
+        if isinstance(kinds, list | tuple):
+            kinds = [kind.strip() if isinstance(kind, str) else kind for kind in kinds]
+        return super().of({**settings, "pos_att_type": kinds})
 
     @property
     def head(self) -> tuple[str, str, str]:
         """The settings of `BertHead`: a layer, its activation, a layer."""
         return "pooler.dense", self.pooler_hidden_act, "classifier"
-
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens the model reads."""
-        return self.max_position_embeddings
 
     @property
     def farthest(self) -> int:
@@ -218,20 +210,32 @@ class DebertaConfig:
 
 
 class Deberta(BertShaped):
-    """DeBERTa's encoder with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `deberta.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """DeBERTa's encoder with frozen weights (arguments as `Encoder`)."""
 
     joined = ("query_proj", "key_proj", "value_proj")
 
-    def __init__(self, config: DebertaConfig, weights: Mapping[str, np.ndarray]):
-        super().__init__(config, Weights(weights, config.family, (config.prefix,)).take_all(_shapes_of(config)))
+    @staticmethod
+    def shapes_of(config: DebertaConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, wide = config.hidden_size, config.embedding_size or config.hidden_size
+        shapes = {Deberta.words: (config.vocab_size, wide)}
+        if config.position_biased_input:
+            shapes["embeddings.position_embeddings.weight"] = (config.max_position_embeddings, wide)
+        if config.type_vocab_size > 0:
+            shapes["embeddings.token_type_embeddings.weight"] = (config.type_vocab_size, wide)
+        if wide != size:
+            shapes["embeddings.embed_proj.weight"] = (size, wide)
+        norms = ["embeddings.LayerNorm"]
+        if config.relative_attention:
+            shapes["encoder.rel_embeddings.weight"] = (2 * config.span, size)
+            norms += ["encoder.LayerNorm"] * config.normalises_distances
+        if config.conv_kernel_size > 0:
+            shapes["encoder.conv.conv.weight"] = (size, size // config.conv_groups, config.conv_kernel_size)
+            shapes["encoder.conv.conv.bias"] = (size,)
+            norms.append("encoder.conv.LayerNorm")
+        own = [_OWN[kind] for kind in config.pos_att_type if config.relative_attention and not config.share_att_key]
+        shapes |= {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
+        return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
         """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
@@ -259,7 +263,9 @@ class Deberta(BertShaped):
             found = self._normalised(found, "encoder.LayerNorm")
         return found, [part - low for part in rows]
 
-    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+    def _layer(
+        self, hidden: Tensor, number: int, batch: Batch, around: tuple | None, rows: Rows, trace: Trace | None
+    ) -> Tensor:
         """Run a layer for some rows, or all; the first one may have a convolution."""
         after = super()._layer(hidden, number, batch, around, rows, trace)
         if number > 0 or self.config.conv_kernel_size <= 0:
@@ -323,29 +329,6 @@ def _neighbours(batch: Batch, kernel: int) -> np.ndarray:
         at[positions + half] = start + np.arange(len(positions))
         found.append(at[positions[:, None] + np.arange(kernel)])
     return np.concatenate(found)
-
-
-def _shapes_of(config: DebertaConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, wide = config.hidden_size, config.embedding_size or config.hidden_size
-    shapes = {Deberta.words: (config.vocab_size, wide)}
-    if config.position_biased_input:
-        shapes["embeddings.position_embeddings.weight"] = (config.max_position_embeddings, wide)
-    if config.type_vocab_size > 0:
-        shapes["embeddings.token_type_embeddings.weight"] = (config.type_vocab_size, wide)
-    if wide != size:
-        shapes["embeddings.embed_proj.weight"] = (size, wide)
-    norms = ["embeddings.LayerNorm"]
-    if config.relative_attention:
-        shapes["encoder.rel_embeddings.weight"] = (2 * config.span, size)
-        norms += ["encoder.LayerNorm"] * config.normalises_distances
-    if config.conv_kernel_size > 0:
-        shapes["encoder.conv.conv.weight"] = (size, size // config.conv_groups, config.conv_kernel_size)
-        shapes["encoder.conv.conv.bias"] = (size,)
-        norms.append("encoder.conv.LayerNorm")
-    own = [_OWN[kind] for kind in config.pos_att_type if config.relative_attention and not config.share_att_key]
-    shapes |= {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
-    return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
 
 _OWN = {"c2p": "pos_key_proj", "p2c": "pos_query_proj"}  # what projects distances where the tokens' does not
