@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from backlight.cli.main import main as backlight
-from backlight.explain.faithfulness.bootstrap import Mean
 from backlight.explain.faithfulness.columns import markdown_tables
-from backlight.explain.faithfulness.table import LinkRow, Row
+from backlight.explain.faithfulness.table import LinkRow, Mean, Row
 from backlight.training.run_folder import write_atomically
 from backlight.web.evaluation import deletion_picture
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.explain.faithfulness.bootstrap import mean_of
+from backlight.explain.faithfulness.table import mean_of
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.ranker import load_ranker

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.engine.grad_mode import no_grad
-from backlight.explain.faithfulness.candidates import best_by_bm25
+from backlight.explain.faithfulness.questions import best_by_bm25
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.scoring import passes
 from backlight.models.tokens import Batch

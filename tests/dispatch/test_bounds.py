@@ -8,7 +8,7 @@ from tiny_bert import cross_encoder
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.batch import Columns
-from backlight.explain.batch.formats import JsonLines
+from backlight.explain.batch.inputs import JsonLines
 from backlight.explain.batch.rows import BadRow, rows_of
 from backlight.explain.methods.interactions import MOST, joint_occlusion
 from backlight.explain.parts import word_parts

@@ -20,9 +20,8 @@ from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.batch import Columns, Reading, Settings, run_batch
 from backlight.explain.batch.lock import only_process
-from backlight.explain.batch.rank_quality import ndcg, reciprocal_rank
 from backlight.explain.batch.rows import BadRow, Row, rows_of
-from backlight.explain.batch.tally import Tally, label_summary
+from backlight.explain.batch.summary import Tally, label_summary, ndcg, reciprocal_rank
 from backlight.explain.batch.work import Worker
 from backlight.models.ranker import load_ranker
 from backlight.web.batch import batch_page, pieces

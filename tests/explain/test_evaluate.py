@@ -18,13 +18,11 @@ import backlight
 from backlight.cli.evaluate import held_out, variants_of
 from backlight.cli.main import main
 from backlight.errors import InputError
-from backlight.explain.faithfulness.bootstrap import Mean
-from backlight.explain.faithfulness.candidates import best_by_bm25
 from backlight.explain.faithfulness.columns import PANELS
-from backlight.explain.faithfulness.measure import measure_pair
-from backlight.explain.faithfulness.plan import Plan
-from backlight.explain.faithfulness.questions import Listed, choose, read_questions
+from backlight.explain.faithfulness.measure import Plan, measure_pair
+from backlight.explain.faithfulness.questions import Listed, best_by_bm25, choose, read_questions
 from backlight.explain.faithfulness.records import Records
+from backlight.explain.faithfulness.table import Mean
 from backlight.explain.methods.interactions import MATRICES
 from backlight.web.curves import curves
 

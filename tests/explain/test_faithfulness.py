@@ -13,28 +13,34 @@ from tiny_bert import cross_encoder, real_ranker
 
 from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import words_of
-from backlight.explain.faithfulness.bootstrap import difference, mean_of
-from backlight.explain.faithfulness.bounds import Bounds, beam_bounds, runs_of_words
 from backlight.explain.faithfulness.curves import (
+    Bounds,
     aopc,
     area,
+    beam_bounds,
     counts,
     deletion,
     importance,
     insertion,
     lost,
     only_first,
+    runs_of_words,
     strongest_first,
     without_first,
     word_values,
 )
-from backlight.explain.faithfulness.depth import weights_by_depth
-from backlight.explain.faithfulness.invariance import batch_difference
 from backlight.explain.faithfulness.links import attention, auc, linked_words, measure_links, read_links
-from backlight.explain.faithfulness.randomisation import randomised, similarity, spearman
-from backlight.explain.faithfulness.ranks import ndcg, rank_among
+from backlight.explain.faithfulness.measure import ndcg, rank_among
+from backlight.explain.faithfulness.randomisation import (
+    batch_difference,
+    randomised,
+    similarity,
+    spearman,
+    weights_by_depth,
+)
 from backlight.explain.faithfulness.removal import DocumentScores
 from backlight.explain.faithfulness.shortcuts import planted, precision, teach
+from backlight.explain.faithfulness.table import difference, mean_of
 from backlight.explain.methods.gradients import saliency
 from backlight.explain.methods.interactions import MATRICES
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence

@@ -22,8 +22,7 @@ from backlight.autograd import grad
 from backlight.autograd.gradcheck import gradgradcheck
 from backlight.errors import InputError
 from backlight.models.encoders.bert import BertHead
-from backlight.models.encoders.deberta import Deberta, DebertaConfig
-from backlight.models.encoders.disentangled_attention import distance_bias, relative_rows
+from backlight.models.encoders.deberta import Deberta, DebertaConfig, distance_bias, relative_rows
 from backlight.models.encoders.families import family_of
 from backlight.tensor.creation import tensor
 

@@ -28,7 +28,7 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import read_settings, read_weights
 from backlight.models.encoders.encoder import Trace
 from backlight.models.encoders.families import FAMILIES, family_of
-from backlight.models.encoders.local_attention import bands_of
+from backlight.models.encoders.modernbert import bands_of
 from backlight.models.tokens import Batch
 from backlight.tensor.creation import from_numpy
 

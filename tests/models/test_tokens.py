@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny_bert import real_folder, real_ranker, write_bert, write_tokenizer
 
 from backlight.errors import InputError
-from backlight.explain.attribution import attribute_pair, truncation_of
+from backlight.explain.attribution import Recipe, attribute_pair, truncation_of
 from backlight.explain.words import tokens_by_word, word_spans
 from backlight.models.pairs import DOCUMENT, PairReader, longest_first
 from backlight.models.ranker import load_ranker
@@ -84,7 +84,7 @@ def test_a_space_that_a_token_takes_along_belongs_to_no_word():
 def test_every_token_of_a_text_is_in_one_word_or_none(text, together):
     (pair,) = (PairReader(real_ranker().tokenizer) if together else real_ranker().read)([("what moves", text)])
     values = np.arange(1.0, len(pair) + 1)
-    found = attribute_pair(pair, values, method="", meaning="", model="", score=0.0)
+    found = attribute_pair(pair, values, Recipe("", ""), "", 0.0)
     for part in (found.query, found.document):
         held = sum(word.tokens for word in part.words)
         outside = [token for token in part.tokens if token.start == token.end]
@@ -98,7 +98,7 @@ def test_every_token_of_a_text_is_in_one_word_or_none(text, together):
 
 def test_special_tokens_are_apart():
     (pair,) = real_ranker().read([("plants [SEP] eat", "a")])
-    found = attribute_pair(pair, np.ones(len(pair)), method="", meaning="", model="", score=0.0)
+    found = attribute_pair(pair, np.ones(len(pair)), Recipe("", ""), "", 0.0)
     assert [token.text for token in found.special] == ["[CLS]", "[SEP]", "[CLS]", "[SEP]"]
     assert [word.text for word in found.query.words] == ["plants", "[SEP]", "eat"], "the user's own is a word"
 

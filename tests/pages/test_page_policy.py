@@ -13,8 +13,7 @@ from tiny_bert import cross_encoder
 
 import backlight
 from backlight.explain.batch import Settings, run_batch
-from backlight.explain.faithfulness.bootstrap import Mean
-from backlight.explain.faithfulness.table import Row
+from backlight.explain.faithfulness.table import Mean, Row
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.logit_lens import build_up

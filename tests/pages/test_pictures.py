@@ -12,9 +12,8 @@ from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
 from backlight.report.text_width import width_of
-from backlight.web.pictures import comparison_svg, interactions_svg, ranking_svg
+from backlight.web.pictures import Run, comparison_svg, flow, interactions_svg, ranking_svg
 from backlight.web.svg_to_png import png_of
-from backlight.web.words import Run, flow
 
 QUERY = "how do plants make food"
 DOCUMENTS = ["plants make food from sunlight", "the leaf of a green cell. " * 9, f"air {EVIL} \x1b[2J", "water"]

@@ -13,12 +13,10 @@ from damage import damaged, described, one_line
 from safetensors.numpy import save_file
 
 from backlight.explain.reranker import Reranker
-from backlight.models.encoders import bert, deberta, modernbert, qwen3
-from backlight.models.encoders.bert import BertConfig
-from backlight.models.encoders.bert_family import RobertaConfig
-from backlight.models.encoders.deberta import DebertaConfig
-from backlight.models.encoders.modernbert import ModernBertConfig
-from backlight.models.encoders.qwen3 import Qwen3Config
+from backlight.models.encoders.bert import Bert, BertConfig, RobertaConfig
+from backlight.models.encoders.deberta import Deberta, DebertaConfig
+from backlight.models.encoders.modernbert import ModernBert, ModernBertConfig
+from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config
 
 TEXT = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "yes", "no"]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *TEXT, *"bcdefghij"]
@@ -43,30 +41,30 @@ MODULES = [
 def _qwen3() -> tuple[dict, dict]:
     settings = {**SIZES, "model_type": "qwen3", "num_key_value_heads": 1, "head_dim": 4}
     settings |= {"architectures": ["Qwen3Model"], "rope_parameters": {"rope_theta": 1e6}}
-    return settings, qwen3._shapes_of(Qwen3Config.of(settings))
+    return settings, Qwen3.shapes_of(Qwen3Config.of(settings))
 
 
 def _bert() -> tuple[dict, dict]:
     settings = {**SIZES, "model_type": "bert", "architectures": ["BertForSequenceClassification"], "hidden_act": "gelu"}
     settings |= {"layer_norm_eps": 1e-12, "type_vocab_size": 2, "num_labels": 1, **LABEL}
-    return settings, bert._shapes_of(BertConfig.of(settings)) | HEAD
+    return settings, Bert.shapes_of(BertConfig.of(settings)) | HEAD
 
 
 def _roberta() -> tuple[dict, dict]:
     settings = {**SIZES, "model_type": "roberta", "architectures": ["RobertaModel"], "type_vocab_size": 1}
     settings |= {"pad_token_id": 1}
-    return settings, bert._shapes_of(RobertaConfig.of(settings))
+    return settings, Bert.shapes_of(RobertaConfig.of(settings))
 
 
 def _deberta() -> tuple[dict, dict]:
     settings = {**SIZES, "model_type": "deberta-v2", "architectures": ["DebertaV2ForSequenceClassification"], **LABEL}
     settings |= {"relative_attention": True, "position_buckets": 4, "pos_att_type": ["c2p", "p2c"]}
-    return settings, deberta._shapes_of(DebertaConfig.of(settings)) | HEAD
+    return settings, Deberta.shapes_of(DebertaConfig.of(settings)) | HEAD
 
 
 def _modernbert() -> tuple[dict, dict]:
     settings = {**SIZES, "model_type": "modernbert", "architectures": ["ModernBertModel"], "local_attention": 6}
-    return settings, modernbert._shapes_of(ModernBertConfig.of(settings))
+    return settings, ModernBert.shapes_of(ModernBertConfig.of(settings))
 
 
 FAMILIES: dict[str, Callable[[], tuple[dict, dict]]] = {

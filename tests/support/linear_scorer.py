@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from tiny_bert import write_tokenizer
 
-from backlight.explain.attribution import attribute_words, words_of
+from backlight.explain.attribution import Recipe, words_of
+from backlight.explain.parts import attribute_parts, word_parts
 from backlight.models.pairs import DOCUMENT, QUERY, PairReader
 from backlight.models.tokens import Tokenizer
 
@@ -45,8 +46,9 @@ def explained(scorer: LinearScorer, pair, values=None, *, signed: bool = True):
     own = {side: [scorer.worth[pair.ids[list(word.tokens)]].sum() for word in words_of(pair, side)] for side in (0, 1)}
     found = own | ({} if values is None else {DOCUMENT: values})
     assert set(own) == {QUERY, DOCUMENT}
-    told = {"method": "truth", "meaning": "worth", "model": scorer.name, "signed": signed}
-    return attribute_words(pair, found, score=float(scorer.worth[pair.ids].sum()), **told)
+    recipe = Recipe("truth", "worth", signed=signed)
+    worths = [*found[QUERY], *found[DOCUMENT]]
+    return attribute_parts(pair, word_parts(pair), worths, recipe, scorer.name, scorer.worth[pair.ids].sum())
 
 
 def truth(ranker, pairs, *, progress=lambda done: None):

@@ -21,11 +21,7 @@ _next_key = itertools.count().__next__
 
 @cache
 def torch_engine() -> "TorchEngine":
-    """Return PyTorch's engine.
-
-    Raises:
-        InputError: PyTorch is not installed.
-    """
+    """Return PyTorch's engine. Raises InputError: PyTorch is not installed."""
     try:
         import torch
     except ImportError as problem:

@@ -1,4 +1,4 @@
-"""Any sequence classifier that PyTorch and transformers run, as a scorer (see NOTE [A scorer] in models/scoring.py).
+"""Any sequence classifier that PyTorch and transformers run, as a scorer (see NOTE [A scorer] in models/scorer.py).
 
 NOTE [The call that is explained]
 `score` calls the model with token ids, as its users do. `gradients` calls it with word embeddings, with the same mask
@@ -10,19 +10,23 @@ This is the one file that imports PyTorch, and it does so when a model is loaded
 """
 
 import inspect
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from backlight.adapters.padded_batches import PaddedBatch, padded_batches
-from backlight.errors import GraphError, InputError
-from backlight.models.cross_encoder import ACTIVATIONS
+from backlight.errors import InputError
+from backlight.models.encoders.encoder import Trace
 from backlight.models.encoders.families import FAMILIES
-from backlight.models.pairs import Pair, PairBatch
+from backlight.models.pairs import PairBatch
 from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
-from backlight.models.scoring import Inside, PairScorer, finite_scores
+from backlight.models.scorer import Inside
+from backlight.models.scoring import PairScorer, finite_scores, gradients_of
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 from backlight.system.fork_safety import cached_property
+from backlight.tensor.tensor import Tensor
 
 LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
 
@@ -53,8 +57,6 @@ class TorchRanker(PairScorer):
         InputError: a library or a file is missing, or the folder holds no sequence classifier.
     """
 
-    highest_score = None  # a logit has none
-
     def __init__(
         self, folder: Path, name: str | None = None, *, label: int | None = None, instruction: str | None = None
     ):
@@ -64,7 +66,7 @@ class TorchRanker(PairScorer):
         self._model = self._loaded()
         labels = labels_of(settings)
         self._label = chosen_label(label, labels, self._folder)
-        self._activation = activation_of(settings)
+        self.activation = activation_of(settings)
         self._takes = set(inspect.signature(self._model.forward).parameters)
         self._pad = settings.get("pad_token_id") or 0
         says = tokenizer_settings(self._folder)
@@ -74,33 +76,16 @@ class TorchRanker(PairScorer):
         )
         family = FAMILIES.get(settings.get("model_type"))
         tokenizer = tokenizer_of(self._folder, self._longest())
-        self._reader = reader_of(self._folder, family and family.prompt, tokenizer, instruction)
+        self.reader = reader_of(self._folder, family and family.prompt, tokenizer, instruction)
         self.name = name or self._folder.resolve().name
         self.score_name = "logit" if len(labels) == 1 else f"logit of {labels[self._label]}"
 
     @property
     def tokenizer(self) -> Tokenizer:
         """What cuts texts into tokens."""
-        return self._reader.tokenizer
+        return self.reader.tokenizer
 
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens of a pair the model reads."""
-        return self._reader.max_length
-
-    def read(self, pairs) -> list[Pair]:
-        """Return pairs of query and document as the model reads them."""
-        return self._reader(pairs)
-
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits."""
-        return self._reader.windows(query, document, stride)
-
-    def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return raw scores after the model's activation, for example as probabilities."""
-        return ACTIVATIONS[self._activation](np.asarray(scores))
-
-    def pair_scores(self, batch, inputs_embeds=None, trace=None):
+    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
         """Raise: backlight's engine does not run this model, so its graph cannot hold the scores."""
         raise InputError(
             f"this needs a model on backlight's own engine, and PyTorch runs {self.name}: choose a method that leaves "
@@ -117,16 +102,7 @@ class TorchRanker(PairScorer):
         return self._embedded(self._torch.from_numpy(ids)).numpy()
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
-        """Return the raw score of each pair.
-
-        Args:
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-
-        Shapes: -> (pairs,)
-
-        Raises:
-            InputError: the model takes no word embeddings, or a score is not finite.
-        """
+        """Return the raw score of each pair."""
         found = np.empty(len(batch.pairs), np.float32)
         for part in self._parts(batch):
             words = None if inputs_embeds is None else self._torch.tensor(inputs_embeds[part.tokens])
@@ -135,20 +111,13 @@ class TorchRanker(PairScorer):
         return finite_scores(found, [pair.name for pair in batch.pairs])
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
-
-        Shapes: -> (pairs,), (tokens, hidden)
-
-        Raises:
-            InputError: the model takes no word embeddings.
-            RuntimeError: the score does not depend on them.
-        """
+        """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens."""
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
         scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
         for part in self._parts(batch):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
             found, _ = self._run(part, leaf)
-            (gradients[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
+            (gradients[part.tokens],) = gradients_of(self._torch.autograd.grad, found, [leaf], "the word embeddings")
             scores[part.pairs] = found.detach().numpy()
         return scores, gradients
 
@@ -156,10 +125,6 @@ class TorchRanker(PairScorer):
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
 
         Attentions exist only where they are computed step by step: this runs a second copy of the model, which does.
-
-        Raises:
-            InputError: the model shows no attentions, or its layers work on other tokens than are read.
-            RuntimeError: the score does not depend on what went on inside.
         """
         start = self.embed(batch)
         scores, pieces = np.empty(len(batch.pairs), np.float32), []
@@ -167,15 +132,21 @@ class TorchRanker(PairScorer):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_(slopes)
             found, output = self._run(part, leaf, inside=True)
             places = self._shown(output, part)
-            pieces.append((part, places, self._gradients(found, places, "the hidden states") if slopes else None))
+            pieces.append(
+                (
+                    part,
+                    places,
+                    gradients_of(self._torch.autograd.grad, found, places, "the hidden states") if slopes else None,
+                )
+            )
             scores[part.pairs] = found.detach().numpy()
         layers = len(output.attentions)
         arrays = [(part, [place.detach().numpy() for place in places]) for part, places, _ in pieces]
         found = Inside(scores, *_by_token(batch, arrays, layers))
         if not slopes:
             return found
-        gradients = _by_token(batch, [(part, own) for part, _, own in pieces], layers)
-        return Inside(found.scores, found.states, found.attentions, *gradients)
+        states, attentions = _by_token(batch, [(part, own) for part, _, own in pieces], layers)
+        return replace(found, state_slopes=states, attention_slopes=attentions)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
         """Return how much of each token's last state the head reads, one row a pair; each sums to 1.
@@ -233,7 +204,7 @@ class TorchRanker(PairScorer):
         with self._torch.no_grad():
             return self._model.get_input_embeddings()(ids)
 
-    def _parts(self, batch: PairBatch):
+    def _parts(self, batch: PairBatch) -> Iterator[PaddedBatch]:
         """Return padded batches that the model reads as it reads each pair alone."""
         return padded_batches(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
 
@@ -250,15 +221,6 @@ class TorchRanker(PairScorer):
             except (InputError, ValueError):  # no embeddings are taken, or no batch is
                 return True
         return not all(np.allclose(found, alone, rtol=1e-4, atol=1e-5) for found in together)
-
-    def _gradients(self, scores, places: list, what: str) -> list[np.ndarray]:
-        """Return the gradients of the summed scores: each place belongs to one pair, so the sum mixes nothing."""
-        found = [None] * len(places)
-        if scores.requires_grad:
-            found = self._torch.autograd.grad(scores.sum(), places, allow_unused=True)
-        if all(part is None for part in found):
-            raise GraphError(f"the score must depend on {what}, and no gradient reached them; nothing was explained")
-        return [np.zeros(p.shape, np.float32) if part is None else part.numpy() for p, part in zip(places, found)]
 
     def _shown(self, output, part: PaddedBatch) -> list:
         """Return the hidden states and then the attentions of each layer."""

@@ -125,11 +125,6 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label, instruction=given.instruction)
 
 
-def scorer_of(given: argparse.Namespace):
-    """Return the scorer (see NOTE [A scorer]) of the model that is named; errors as `reranker_of`."""
-    return reranker_of(given).scorer
-
-
 def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:
     """Return the methods that `add_method`'s arguments name, each with those of the options that it has.
 

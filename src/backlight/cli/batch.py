@@ -13,9 +13,9 @@ from backlight.cli.screens.batch_progress import watcher
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Repair
 from backlight.explain.batch.files import write_file
+from backlight.explain.batch.inputs import FORMATS as INPUT_FORMATS
+from backlight.explain.batch.inputs import Reading
 from backlight.explain.batch.job import REPORT
-from backlight.explain.batch.opening import FORMATS as INPUT_FORMATS
-from backlight.explain.batch.opening import Reading
 from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
@@ -28,11 +28,7 @@ WITHOUT = " (without --replace)"
 
 
 def batch(argv: Sequence[str]) -> int:
-    """Run `backlight batch` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used, or with --strict a row is bad.
-    """
+    """Run `backlight batch` with these arguments."""
     given = _parser().parse_args(argv)
     settings = _settings_of(given)
     ranker = reranker_of(given)
@@ -132,22 +128,14 @@ def _add_writing(parser: Parser) -> None:
 
 def _settings_of(given: Namespace) -> Settings:
     """Return what is computed and kept."""
-    if given.method == SCORES_ONLY:
-        if given.option:
-            raise InputError(f"--option must come with a method, got --method {SCORES_ONLY}")
-        options = {}
-    else:
+    if given.method != SCORES_ONLY:
         options = options_of(method_called(given.method), given.option)
-    return Settings(
-        method=given.method,
-        options=options,
-        format=given.format,
-        top_words=given.top_words,
-        tokens=given.tokens,
-        windows=given.windows,
-        stride=given.stride,
-        rows=given.rows,
-    )
+    elif given.option:
+        raise InputError(f"--option must come with a method, got --method {SCORES_ONLY}")
+    else:
+        options = {}
+    plain = {field.name: getattr(given, field.name) for field in fields(Settings) if field.name != "options"}
+    return Settings(**plain, options=options)
 
 
 def _reading_of(given: Namespace) -> Reading:
@@ -179,15 +167,10 @@ def _say(notice: str) -> None:
 
 def _as_data(found: Batch) -> dict:
     """Return a batch as data."""
-    return {
-        "out": str(found.folder),
-        "page": str(found.folder / REPORT),
-        "rows": found.rows,
-        "bad": found.bad,
-        "resumed": found.resumed,
-        "repairs": [asdict(repair) for repair in found.repairs],
-        "summary": found.summary,
-    }
+    counts = {name: getattr(found, name) for name in ("rows", "bad", "resumed")}
+    repairs = [asdict(repair) for repair in found.repairs]
+    places = {"out": str(found.folder), "page": str(found.folder / REPORT)}
+    return {**places, **counts, "repairs": repairs, "summary": found.summary}
 
 
 def as_text(found: Batch) -> str:

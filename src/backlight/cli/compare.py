@@ -1,13 +1,12 @@
 """`backlight compare`: why one document ranks above another, on screen, as a page or as data."""
 
-import dataclasses
-import json
 from collections.abc import Sequence
 
 from backlight.cli.arguments import add_method, add_model, add_outputs, methods_of, positive, reranker_of, whole_number
-from backlight.cli.documents import check_query, read_documents
-from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_files, write_files
+from backlight.cli.documents import read_documents
+from backlight.cli.main import Parser
+from backlight.cli.outputs import as_json
+from backlight.cli.pages import check_given, write_files
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
@@ -20,14 +19,9 @@ SIGNED = {name: method for name, method in METHODS.items() if method.signed}
 
 
 def compare(argv: Sequence[str]) -> int:
-    """Run `backlight compare` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight compare` with these arguments."""
     given = _parser().parse_args(argv)
-    check_query(given.query)
-    check_files(given)
+    check_given(given)
     ((method, options),) = methods_of(given)
     documents = list(read_documents([given.a, given.b]))
     if len(documents) != 2:
@@ -37,8 +31,7 @@ def compare(argv: Sequence[str]) -> int:
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
     found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
     if given.json:
-        fields = {"backlight": version(), **dataclasses.asdict(found)}
-        print(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
+        print(as_json(found))
     else:
         show_comparison(found, screen(given.theme))
     write_files(given, lambda: Exposition(comparisons=[found]), lambda: comparison_svg(found))

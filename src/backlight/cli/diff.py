@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from backlight.cli.main import Parser
-from backlight.cli.outputs import check_output
-from backlight.errors import InputError
+from backlight.cli.outputs import check_output, write_file
 from backlight.lens.differences.diff import diff as difference
 from backlight.lens.records.reading import read_record
 
@@ -28,7 +27,7 @@ def diff(argv: Sequence[str]) -> int:
     found = difference(before, after, tolerance=given.tolerance)
     for path, drawn in ((given.svg, found.svg), (given.html, found.html)):
         if path:
-            _write(path, drawn())
+            write_file(Path(path), drawn().encode())
     if given.json:
         print(found.to_json(ensure_ascii=False, indent=1))
     else:
@@ -56,13 +55,6 @@ def _parser() -> Parser:
     parser.add_argument("--svg", metavar="FILE", help="write both graphs as one picture")
     parser.add_argument("--html", metavar="FILE", help="write both graphs as a page")
     return parser
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise InputError(f"cannot write {path}: {problem.strerror}") from problem
 
 
 def _coloured(lines: Sequence[str], out: TextIO) -> list[str]:

@@ -1,22 +1,20 @@
 """`backlight doctor`: run a script and say what is wrong with its gradients."""
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from backlight.cli.main import Parser
-from backlight.cli.outputs import check_output
+from backlight.cli.outputs import check_output, write_output
 from backlight.cli.run import INTERRUPTED, run_script
+from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
-from backlight.lens.engines import Engine, engine_named
 from backlight.lens.finding import NOTE, Finding
 
 HEALTHY, ILL, CANNOT = 0, 1, 2
@@ -25,9 +23,7 @@ COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "co
 
 def doctor(argv: Sequence[str]) -> int:
     """Run the command; return 0 if nothing was found, 1 for errors and warnings, 2 if the script cannot be judged."""
-    own, passed = split(argv)
-    given = _arguments().parse_args(own)
-    given.arguments = passed
+    given, given.arguments = parsed(_arguments(), argv)
     if given.explain is not None:
         print(explain(given.explain), end="")
         return HEALTHY
@@ -39,31 +35,10 @@ def doctor(argv: Sequence[str]) -> int:
     return _examine(given)
 
 
-def engine_asked_for(name: str | None) -> Engine:
-    """Return the engine that a script is to run on: the one that is named, else PyTorch if it is installed.
-
-    Raises:
-        InputError: PyTorch is named and not installed.
-    """
-    return engine_named(name or ("torch" if importlib.util.find_spec("torch") else "backlight"))
-
-
-def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments at the first `--`: what is before it is the command's, what follows the script's."""
-    argv = list(argv)
-    end = argv.index("--") if "--" in argv else len(argv)
-    return argv[:end], argv[end + 1 :]
-
-
 def _arguments() -> argparse.ArgumentParser:
     parser = Parser(prog="backlight doctor", description="Run a script and say what is wrong with its gradients.")
     parser.add_argument("script", nargs="?", help="a Python file")
-    parser.usage = "%(prog)s script.py [options] [-- what the script sees in sys.argv]"
-    parser.add_argument(
-        "--engine",
-        choices=("torch", "backlight"),
-        help="what `import torch` gives the script; by default PyTorch if it is installed",
-    )
+    add_engine(parser, "script.py")
     parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
     parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
     parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
@@ -74,7 +49,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _examine(given: argparse.Namespace) -> int:
-    engine = engine_asked_for(given.engine)
+    engine = engine_requested(given.engine)
     check_output("--sarif", given.sarif)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False)
     ended = run_script(given.script, given.arguments, engine=engine.name, around=visit)
@@ -83,7 +58,7 @@ def _examine(given: argparse.Namespace) -> int:
         return INTERRUPTED
     report = visit.report or Report(Session())  # none if the script could not even be compiled
     if given.sarif is not None:
-        _write(given.sarif, report.to_sarif(indent=1))
+        write_output(given.sarif, report.to_sarif(indent=1), "--sarif")
     if given.json:
         print(report.to_json())
     else:
@@ -91,13 +66,6 @@ def _examine(given: argparse.Namespace) -> int:
     if any(found.level != NOTE for found in report):
         return ILL
     return CANNOT if ended else HEALTHY
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise InputError(f"can't write {path!r}: {problem.strerror}; give --sarif another file") from problem
 
 
 def _show(report: Report, ended: int) -> None:
@@ -113,7 +81,7 @@ def _show(report: Report, ended: int) -> None:
     print(f"\ndoctor: {summary}", file=sys.stderr)
 
 
-def _painted(found: Finding, part, colours: bool) -> str:
+def _painted(found: Finding, part: Part, colours: bool) -> str:
     line = plain_line(found, part)
     code = COLOURS.get(found.level if part.kind == "head" else part.kind)
     return f"\033[{code}m{line}\033[0m" if colours and code else line

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
 from backlight.cli.main import Parser, version
+from backlight.cli.outputs import as_json, write_file
 from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
-from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
+from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
@@ -24,6 +25,7 @@ from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, row
 from backlight.explain.methods.integrated_gradients import BASELINES
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.models.checkpoint import find_model, read_settings
+from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
 SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
@@ -31,11 +33,7 @@ PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the c
 
 
 def evaluate(argv: Sequence[str]) -> int:
-    """Run `backlight evaluate` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight evaluate` with these arguments."""
     given = _parser().parse_args(argv)
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
@@ -138,7 +136,9 @@ def held_out(model: str) -> list[str] | None:
     return None if titles is None else list(titles)
 
 
-def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variants: Sequence[Variant], titles) -> dict:
+def about(
+    data: Path, ranker: Scorer, questions: Sequence[Question], plan: Plan, variants: Sequence[Variant], titles
+) -> dict:
     """Return what is measured on what: results are only put together with results of the same."""
     texts = json.dumps([dataclasses.astuple(one) for one in questions], ensure_ascii=False)
     return {
@@ -156,13 +156,9 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
     """Write the page, and print the tables in the requested format."""
     rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
-        try:
-            given.html.parent.mkdir(parents=True, exist_ok=True)
-            given.html.write_text(page(rows, links, description, version()), encoding="utf-8")
-        except OSError as problem:
-            raise InputError(f"cannot write {given.html}: {problem.strerror}") from problem
+        write_file(given.html, page(rows, links, description, version()).encode())
     if given.json:
-        print(as_json(rows, links, description))
+        print(as_json(_data(rows, links, description)))
     elif given.markdown:
         print(markdown(rows, links))
     else:
@@ -171,9 +167,8 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
         print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
 
 
-def as_json(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> str:
-    """Return the table as one JSON document (docs/faithfulness.md describes it)."""
+def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> dict:
+    """Return the tables as data (docs/faithfulness.md describes it)."""
     measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    found = {"backlight": version(), **description, "measures": measures, **tables}
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+    return {**description, "measures": measures, **tables}

@@ -1,7 +1,6 @@
 """`backlight explain`: rank documents, explain the best, and show it on screen, as a page or as data."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 from backlight.cli.arguments import (
@@ -14,9 +13,10 @@ from backlight.cli.arguments import (
     positive,
     reranker_of,
 )
-from backlight.cli.documents import check_query, read_documents
-from backlight.cli.main import Parser, version
-from backlight.cli.pages import add_views, check_files, explained_again, exposition_of, views_of, write_files
+from backlight.cli.documents import read_documents
+from backlight.cli.main import Parser
+from backlight.cli.outputs import as_json
+from backlight.cli.pages import add_views, check_given, explained_again, exposition_of, views_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranking
@@ -24,28 +24,26 @@ from backlight.web.pictures import ranking_svg
 
 
 def explain(argv: Sequence[str]) -> int:
-    """Run `backlight explain` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight explain` with these arguments."""
     given = _parser().parse_args(argv)
-    check_query(given.query)
-    check_files(given)
+    check_given(given)
     methods, views = methods_of(given), views_of(given)
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
-    window_options = {"windows": given.windows, "stride": given.stride}
+    reading = {"windows": given.windows, "stride": given.stride}
     with progress(len(texts) + chosen * (2 * len(methods) - 1)) as advance:
-        (first, options), *others = methods
-        ranking_options = {"explain": chosen, "method": first.name, "names": names, "advance": advance}
-        rankings = [reranker.rank(given.query, texts, **ranking_options, **window_options, **options)]
-        for method, options in others:
-            rankings.append(explained_again(reranker, rankings[0], method, advance, **window_options, **options))
+        (first, own), *others = methods
+        rankings = [
+            reranker.rank(
+                given.query, texts, explain=chosen, method=first.name, names=names, advance=advance, **reading, **own
+            )
+        ]
+        for method, own in others:
+            rankings.append(explained_again(reranker, rankings[0], method, advance, reading | own))
     if given.json:
-        print(as_json(rankings))
+        print(as_json(_data(rankings)))
     else:
         show(rankings[0], screen(given.theme))
         if others and not given.html:
@@ -69,10 +67,7 @@ def _parser() -> Parser:
     return parser
 
 
-def as_json(rankings: Sequence[Ranking]) -> str:
-    """Return a ranking, explained in one or several ways, as one JSON document (docs/explain.md describes it)."""
-    first, *others = rankings
-    found = {"backlight": version(), **dataclasses.asdict(first)}
-    if others:
-        found["others"] = [dataclasses.asdict(ranking) for ranking in others]
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+def _data(rankings: Sequence[Ranking]) -> dict:
+    """Return a ranking, explained in one or several ways, as data (docs/explain.md describes it)."""
+    first, *others = map(dataclasses.asdict, rankings)
+    return first | {"others": others} if others else first

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.cli.doctor import engine_asked_for, split
 from backlight.cli.main import Parser
-from backlight.cli.outputs import check_output
+from backlight.cli.outputs import check_output, write_output
 from backlight.cli.run import INTERRUPTED, run_script
+from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, Picture, picture_of
@@ -25,14 +25,13 @@ RECORD = ".json"
 
 def graph(argv: Sequence[str]) -> int:
     """Run the command; return the script's exit code, 1 if it ended with an exception."""
-    own, passed = split(argv)
-    given = _arguments().parse_args(own)
+    given, passed = parsed(_arguments(), argv)
     for name in OUTPUTS:
         check_output(f"--{name}", getattr(given, name))
     if given.source.endswith(RECORD):
         _draw(read_record(Path(given.source)), given, given.backward)
         return 0
-    engine = engine_asked_for(given.engine).name
+    engine = engine_requested(given.engine).name
     watched = watch(values=given.values, engine=engine, title=Path(given.source).name, steps=_kept(given.backward))
     ended = run_script(given.source, passed, engine=engine, around=watched)
     sys.stdout.flush()
@@ -44,13 +43,8 @@ def graph(argv: Sequence[str]) -> int:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = Parser(prog="backlight graph", description="Draw the graph that a script's backward walks.")
-    parser.usage = "%(prog)s script.py|record.json [options] [-- what the script sees in sys.argv]"
     parser.add_argument("source", help="a Python script to run, or a record that was saved as JSON")
-    parser.add_argument(
-        "--engine",
-        choices=("torch", "backlight"),
-        help="what `import torch` gives the script; by default PyTorch if it is installed",
-    )
+    add_engine(parser, "script.py|record.json")
     parser.add_argument(
         "--backward",
         type=int,
@@ -110,10 +104,7 @@ def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
     requested = [name for name in OUTPUTS if getattr(given, name) is not None]
     for name in requested:
         path = getattr(given, name)
-        try:
-            Path(path).write_text(made[name](), encoding="utf-8")
-        except OSError as problem:
-            raise InputError(f"can't write {path!r}: {problem.strerror}; give --{name} another file") from problem
+        write_output(path, made[name](), f"--{name}")
         print(f"The {'page' if name == 'html' else 'record' if name == 'json' else 'picture'} is in {path}")
     if not requested:
         width = given.width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)

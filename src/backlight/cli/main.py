@@ -86,7 +86,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _call(command: str, argv: list[str]) -> int:
-    """Call a command. Each is imported when it is called: `run` needs nothing of what `explain` loads."""
+    """Call a command, which raises InputError for what cannot be used. Each is imported when it is called."""
     if command == "info":
         Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
         print(information())

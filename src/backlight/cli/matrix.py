@@ -1,13 +1,12 @@
 """`backlight matrix`: what each word of the query and each word of a document bring together."""
 
-import dataclasses
-import json
 from collections.abc import Sequence
 
 from backlight.cli.arguments import add_method, add_model, add_outputs, options_of, reranker_of
-from backlight.cli.documents import check_query, read_documents
-from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_files, write_files
+from backlight.cli.documents import read_documents
+from backlight.cli.main import Parser
+from backlight.cli.outputs import as_json
+from backlight.cli.pages import check_given, write_files
 from backlight.cli.screens.pairs import show_matrix
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError, unknown
@@ -20,14 +19,9 @@ DEFAULT = "joint-occlusion"
 
 
 def matrix(argv: Sequence[str]) -> int:
-    """Run `backlight matrix` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight matrix` with these arguments."""
     given = _parser().parse_args(argv)
-    check_query(given.query)
-    check_files(given)
+    check_given(given)
     if given.method not in MATRICES:
         raise unknown("method", given.method, MATRICES)
     options = options_of(MATRICES[given.method], given.option)
@@ -38,8 +32,7 @@ def matrix(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     found = reranker.matrix(given.query, text, method=given.method, **options)
     if given.json:
-        fields = {"backlight": version(), **dataclasses.asdict(found)}
-        print(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
+        print(as_json(found))
     else:
         show_matrix(found, screen(given.theme))
     write_files(given, lambda: _page(reranker, given.query, text, name, found), lambda: interactions_svg(found))

@@ -2,11 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
+from backlight.cli.documents import check_query
 from backlight.cli.main import version
+from backlight.cli.outputs import write_file
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.explain.methods.attention_links import attention_links
@@ -15,12 +16,14 @@ from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.reranker import Reranker
 from backlight.models.pairs import Pair
+from backlight.models.scorer import Progress
 from backlight.web.exposition import Exposition
 from backlight.web.report import report
 from backlight.web.svg_to_png import png_of
 
 VIEWS = ("attention", "layers", "matrix", "compare")
 QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds
+COMPARED_BY = "occlusion"  # where none of the methods has signs
 LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
@@ -35,11 +38,7 @@ def add_views(parser: argparse.ArgumentParser) -> None:
 
 
 def views_of(given: argparse.Namespace) -> tuple[str, ...]:
-    """Return the requested views.
-
-    Raises:
-        InputError: there is no such view.
-    """
+    """Return the requested views. Raises InputError: there is no such view."""
     if given.views is None:
         return () if given.engine == "torch" else QUICK
     if given.views in ("all", "none"):
@@ -52,7 +51,7 @@ def views_of(given: argparse.Namespace) -> tuple[str, ...]:
 
 
 def explained_again(
-    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **options
+    reranker: Reranker, ranking: Ranking, method: Method, advance: Progress, options: Mapping[str, object]
 ) -> Ranking:
     """Return the documents of a ranking that were explained, explained by another method.
 
@@ -101,10 +100,9 @@ def exposition_of(
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
-        signed = [one.method for one in rankings if METHODS[one.method].signed]
-        options = {"method": signed[0]} if signed else {}
+        method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
         names = first.name, second.name
-        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **options))
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
     return Exposition(rankings, matrices, attention, layers, comparisons)
 
 
@@ -117,8 +115,9 @@ def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None =
     return reranker.scorer.windows(query, ranked.text, stride)[ranked.window.number - 1]
 
 
-def check_files(given: argparse.Namespace) -> None:
-    """Raise if a page or a picture cannot be written because of what lies there."""
+def check_given(given: argparse.Namespace) -> None:
+    """Raise if the query is no text, or a page or a picture cannot be written because of what lies there."""
+    check_query(given.query)
     for name in ("html", "svg", "png"):
         file = getattr(given, name)
         if file is None:
@@ -134,23 +133,12 @@ def write_files(given: argparse.Namespace, page: Callable[[], Exposition], pictu
     """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:
-        said.append(f"The page is in {_written(given.html, report(page(), version()).encode())}")
+        said.append(f"The page is in {write_file(given.html, report(page(), version()).encode())}")
     if given.svg is not None or given.png is not None:
         drawn = picture()
         if given.svg is not None:
-            said.append(f"The picture is in {_written(given.svg, drawn.encode())}")
+            said.append(f"The picture is in {write_file(given.svg, drawn.encode())}")
         if given.png is not None:
-            said.append(f"The picture is in {_written(given.png, png_of(drawn))}")
+            said.append(f"The picture is in {write_file(given.png, png_of(drawn))}")
     for line in said:
         print(line, file=sys.stderr if given.json else sys.stdout)
-
-
-def _written(file: Path, content: bytes) -> str:
-    """Write a file, and return what it is called, with its folder if that had to be made."""
-    new = not file.parent.exists()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    except OSError as problem:
-        raise InputError(f"cannot write {file}: {problem.strerror}") from problem
-    return f"{file} (the folder {file.parent} is new)" if new else str(file)

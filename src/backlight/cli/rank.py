@@ -15,9 +15,9 @@ from backlight.cli.arguments import (
     reranker_of,
     whole_number,
 )
-from backlight.cli.documents import check_query, read_documents
+from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_files, exposition_of, write_files
+from backlight.cli.pages import check_given, exposition_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -25,14 +25,9 @@ from backlight.web.pictures import ranking_svg
 
 
 def rank(argv: Sequence[str]) -> int:
-    """Run `backlight rank` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight rank` with these arguments."""
     given = _parser().parse_args(argv)
-    check_query(given.query)
-    check_files(given)
+    check_given(given)
     ((method, options),) = methods_of(given)
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from backlight.cli.doctor import engine_asked_for, split
 from backlight.cli.main import Parser
-from backlight.cli.outputs import check_output
+from backlight.cli.outputs import check_output, write_output
 from backlight.cli.run import INTERRUPTED, run_script
+from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.records.reading import read_record
@@ -21,8 +21,7 @@ from backlight.lens.replays.replay import BEGIN, Replay
 
 def replay(argv: Sequence[str]) -> int:
     """Run the command; return the script's exit code, or 0."""
-    own, passed = split(argv)
-    given = _arguments().parse_args(own)
+    given, passed = parsed(_arguments(), argv)
     check_output("--html", given.html)
     record, ended = _record_of(given, passed)
     if record is None or ended == INTERRUPTED:
@@ -33,7 +32,7 @@ def replay(argv: Sequence[str]) -> int:
         )
     replay = record.replay()
     if given.html is not None:
-        _write(given.html, page_of(record, replay=True))
+        write_output(given.html, page_of(record, replay=True), "--html")
         print(f"replay: {len(replay.steps)} steps in {given.html}", file=sys.stderr)
     elif given.json:
         print(_chosen(replay, given.backward).to_json())
@@ -51,13 +50,8 @@ def _arguments() -> argparse.ArgumentParser:
         description="Step through what a script computed and what its backward did with it. In a terminal: → and ← for "
         "the next step and the one before, q to quit; elsewhere all steps are printed.",
     )
-    parser.usage = "%(prog)s script.py|record.json [options] [-- what the script sees in sys.argv]"
     parser.add_argument("source", help="a Python file to run, or a record that Record.save() wrote")
-    parser.add_argument(
-        "--engine",
-        choices=("torch", "backlight"),
-        help="what `import torch` gives the script; by default PyTorch if it is installed",
-    )
+    add_engine(parser, "script.py|record.json")
     parser.add_argument("--backward", type=int, metavar="N", help="begin at, or print only, backward N (from 1)")
     parser.add_argument("--html", metavar="FILE", help="write a page that stands alone and opens on the replay")
     parser.add_argument("--json", action="store_true", help="print the steps as JSON")
@@ -68,7 +62,7 @@ def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record | N
     """Return the record, read or newly made, and the script's exit code; no record of what could not be compiled."""
     if given.source.endswith(".json"):
         return read_record(Path(given.source)), 0
-    name = engine_asked_for(given.engine).name
+    name = engine_requested(given.engine).name
     watching = watch(engine=name, title=Path(given.source).name)
     ended = run_script(given.source, passed, engine=name, around=watching)
     sys.stdout.flush()
@@ -91,10 +85,3 @@ def _chosen(replay: Replay, number: int | None) -> Replay:
         return replay
     _begin_of(replay, number)
     return replace(replay, steps=tuple(step for step in replay.steps if step.backward == number - 1))
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise InputError(f"can't write {path!r}: {problem.strerror}; give --html another file") from problem

@@ -99,7 +99,7 @@ def _as_main(script: str, argv: list[str]) -> Iterator[ModuleType]:
         sys.modules["__main__"], sys.argv, sys.path[:] = before
 
 
-def _exit_code(code) -> int:
+def _exit_code(code: object) -> int:
     """Return what Python would exit with after `sys.exit(code)`; a text is printed first."""
     if code is None or isinstance(code, int):
         return int(code or 0)

@@ -17,11 +17,7 @@ INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 
 
 def train(argv: Sequence[str]) -> int:
-    """Run `backlight train` with these arguments.
-
-    Raises:
-        InputError: something that was given cannot be used.
-    """
+    """Run `backlight train` with these arguments."""
     given = _parser().parse_args(argv)
     config = read_config(given.config, given.set)
     if given.dry_run:

@@ -86,6 +86,18 @@ class TextAttribution:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How values were made: what explanations by one method have in common (see `Attribution`)."""
+
+    method: str
+    meaning: str
+    signed: bool = False
+    baseline: str | None = None
+    passes: float = 1
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Attribution(Tabular):
     """Why a model gave one pair of query and document its score.
 
@@ -201,17 +213,16 @@ class Ranking(Tabular):
         return ranking_html(self)
 
 
-def attribute_pair(pair: Pair, values: Sequence[float] | np.ndarray, **fields) -> Attribution:
-    """Return the explanation of a pair from one value a token.
-
-    Args:
-        values: (tokens,), in the order of the pair's.
-        fields: the other fields of `Attribution`.
-    """
+def attribute_pair(
+    pair: Pair, values: Sequence[float] | np.ndarray, recipe: Recipe, model: str, score: float, gap: float | None = None
+) -> Attribution:
+    """Return the explanation of a pair from one value a token, (tokens,), in the order of the pair's."""
     values = np.asarray(values, np.float64)
-    texts = [attribute_text(pair, side, values) for side in (QUERY, DOCUMENT)]
+    query, document = (attribute_text(pair, side, values) for side in (QUERY, DOCUMENT))
     special = tuple(Token(pair.pieces[place], 0, 0, float(values[place])) for place in pair.of_side(ADDED).tolist())
-    return Attribution(query=texts[0], document=texts[1], special=special, **fields)
+    return Attribution(
+        query=query, document=document, special=special, model=model, score=float(score), gap=gap, **vars(recipe)
+    )
 
 
 def attribute_text(pair: Pair, side: int, values: np.ndarray) -> TextAttribution:
@@ -224,29 +235,6 @@ def attribute_text(pair: Pair, side: int, values: np.ndarray) -> TextAttribution
     )
     tokens = tuple(Token(pair.pieces[place], *offset, value) for place, offset, value in zip(places, offsets, own))
     return TextAttribution(text, words, tokens, truncation_of(pair, side))
-
-
-def attribute_words(
-    pair: Pair, values: Mapping[int, Sequence[float]], errors: Mapping[int, Sequence[float]] | None = None, **fields
-) -> Attribution:
-    """Return the explanation of a pair from one value a word (see NOTE [Words and tokens]).
-
-    Args:
-        values: for QUERY and DOCUMENT one value for each of `words_of(pair, side)`; a side that is missing has none.
-        errors: the standard errors, likewise.
-        fields: the other fields of `Attribution`.
-    """
-    texts = []
-    for side in (QUERY, DOCUMENT):
-        text, found = pair.text(side), words_of(pair, side) if side in values else []
-        words = tuple(
-            Word(text[word.start : word.end], word.start, word.end, float(value), len(word.tokens), error)
-            for word, value, error in zip(
-                found, values.get(side, ()), [None] * len(found) if errors is None else map(float, errors[side])
-            )
-        )
-        texts.append(TextAttribution(text, words, (), truncation_of(pair, side)))
-    return Attribution(query=texts[0], document=texts[1], special=(), **fields)
 
 
 def words_of(pair: Pair, side: int) -> list[WordTokens]:

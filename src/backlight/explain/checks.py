@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.errors import GraphError, InputError
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
@@ -19,7 +20,7 @@ def check_readable(pair: Pair) -> None:
 
 
 def ordinary_passes(
-    ranker, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
+    ranker: Scorer, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
 ) -> Iterator[tuple[PairBatch, np.ndarray]]:
     """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with the scores of an ordinary call.
 
@@ -34,7 +35,7 @@ def ordinary_passes(
         done += len(some)
 
 
-def check_same_scores(found: np.ndarray, ordinary: np.ndarray, pairs: Sequence[Pair]) -> None:
+def check_same_scores(found: Sequence[float], ordinary: Sequence[float], pairs: Sequence[Pair]) -> None:
     """Raise unless the scores that are explained are the scores that the ordinary call gave."""
     for again, score, pair in zip(found, ordinary, pairs, strict=True):
         if not abs(again - score) <= SAME_SCORE * max(1.0, abs(score)):
@@ -52,7 +53,7 @@ def check_values(values: np.ndarray, name: str, what: str = "the gradient of the
         raise GraphError(f"{what} of {name} must not be zero everywhere, and it is; nothing was explained")
 
 
-def check_below_highest(ranker, scores: np.ndarray, pairs: Sequence[Pair]) -> None:
+def check_below_highest(ranker: Scorer, scores: np.ndarray, pairs: Sequence[Pair]) -> None:
     """Raise if a score is the highest that there is, where its gradient is zero but for rounding."""
     highest = ranker.highest_score
     for score, pair in zip(scores, pairs):
@@ -64,7 +65,7 @@ def check_below_highest(ranker, scores: np.ndarray, pairs: Sequence[Pair]) -> No
 
 
 def checked_gradients(
-    ranker, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
+    ranker: Scorer, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and ∂score/∂embedding, after comparing the scores with an ordinary call's.
 

@@ -15,7 +15,7 @@ from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Comparison(Tabular):
     activated_a: float | None = None
     activated_b: float | None = None
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    @property
+    def sides(self) -> tuple[tuple[str, str, float, Attribution], ...]:
+        """Letter, name, raw score and explanation of each document."""
+        return ("A", self.name_a, self.score_a, self.a), ("B", self.name_b, self.score_b, self.b)
 
     def rows(self) -> list[dict]:
         """Return a row a word of the query and of both documents: what it contributes to the difference."""
@@ -126,7 +131,7 @@ class WhatIf:
 
 
 def compare(
-    ranker: PairScorer,
+    ranker: Scorer,
     query: str,
     a: str,
     b: str,
@@ -192,7 +197,7 @@ def compare(
 
 
 def what_if(
-    ranker: PairScorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
+    ranker: Scorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
 ) -> WhatIf:
     """Return a document's score as it is, and after each of some edits, made one after another.
 
@@ -235,7 +240,7 @@ def _check_signed(method: str) -> None:
         )
 
 
-def _read(ranker, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
+def _read(ranker: Scorer, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
     """Return pairs of texts as the model reads them, each with its name."""
     pairs = [replace(pair, name=name) for pair, name in zip(ranker.read(texts), names, strict=True)]
     for pair in pairs:

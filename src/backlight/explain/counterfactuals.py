@@ -14,6 +14,7 @@ from backlight.explain.attribution import Word
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.models.pairs import DOCUMENT, Pair
+from backlight.models.scorer import Scorer
 
 Words = tuple[int, ...]  # the numbers of some words, in their order
 
@@ -42,13 +43,12 @@ class Search:
     """A search among the words of a document (see NOTE [The search]).
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
         by: how words are left out, a key of `WAYS`.
         budget: how many sets may be scored.
     """
 
-    ranker: object
+    ranker: Scorer
     pair: Pair
     by: str
     budget: int

@@ -6,6 +6,7 @@ theme. Words that lower the score are blue and dotted beneath, so that the sign 
 
 from collections.abc import Iterable
 from html import escape
+from typing import Protocol
 
 WARM, COLD = "245,165,36", "79,142,240"
 FAINT = 0.04  # the share of the strongest word from which a word is lit
@@ -16,6 +17,16 @@ UPRIGHT = "writing-mode:vertical-rl;font-weight:400;padding:.2em 0"
 COLUMNS = 24  # document words that a matrix shows
 
 
+class Made(Protocol):
+    """What an attribution and a matrix say of how their values were made."""
+
+    method: str
+    meaning: str
+    baseline: str | None
+    gap: float | None
+    passes: float
+
+
 def attribution_html(found) -> str:
     """Return an `Attribution`: its score, both texts lit, and how it was made."""
     special = ", ".join(f"{escape(token.text)} {_number(token.value, found.signed)}" for token in found.special)
@@ -23,7 +34,7 @@ def attribution_html(found) -> str:
         f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
         _paragraph(_lit(found.query, found.signed)),
         _paragraph(_lit(found.document, found.signed)),
-        f'<div style="{SMALL}">{_account(found)}{"; apart: " + special if special else ""}</div>',
+        f'<div style="{SMALL}">{escape(account(found))}{"; apart: " + special if special else ""}</div>',
     ]
     return f"<div>{''.join(parts)}</div>"
 
@@ -33,10 +44,10 @@ def ranking_html(ranking) -> str:
     rows = "".join(_ranked_row(ranked) for ranked in ranking.documents)
     made = next((ranked.attribution for ranked in ranking.documents if ranked.attribution is not None), None)
     query = _lit(ranking.mean_query(), made.signed) if made else escape(ranking.query)
-    account = _account(made) if made else "not explained"
+    how = escape(account(made)) if made else "not explained"
     return (
         f"<div>{_paragraph(query)}<table>{rows}</table>"
-        f'<div style="{SMALL}">{escape(ranking.model)}, {escape(ranking.score_name)}; {account}</div></div>'
+        f'<div style="{SMALL}">{escape(ranking.model)}, {escape(ranking.score_name)}; {how}</div></div>'
     )
 
 
@@ -52,8 +63,7 @@ def _ranked_row(ranked) -> str:
 
 def interactions_html(found) -> str:
     """Return `Interactions` as a heat map of the columns with the largest values, in the order of the text."""
-    sizes = [max((abs(row[column]) for row in found.values), default=0.0) for column in range(len(found.document))]
-    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:COLUMNS])
+    chosen, sizes = found.strongest_columns(COLUMNS)
     most = max(sizes, default=0.0)
     head = "".join(f'<th style="{UPRIGHT}">{escape(found.document[column].text)}</th>' for column in chosen)
     rows = "".join(
@@ -65,7 +75,7 @@ def interactions_html(found) -> str:
     more = f"; the {len(chosen)} strongest of {len(sizes)} columns" if len(chosen) < len(sizes) else ""
     return (
         f"<div><table><tr><td></td>{head}</tr>{rows}</table>"
-        f'<div style="{SMALL}">{_number(found.score)} {escape(found.model)}; {_account(found)}{more}</div></div>'
+        f'<div style="{SMALL}">{_number(found.score)} {escape(found.model)}; {escape(account(found))}{more}</div></div>'
     )
 
 
@@ -78,15 +88,14 @@ def _cell(word, other, value: float, most: float, signed: bool) -> str:
 
 def comparison_html(found) -> str:
     """Return a `Comparison`: the difference, both documents highlighted, and what would swap them."""
-    sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
     texts = "".join(
         f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>{_paragraph(_lit(made.document, True))}"
-        for letter, name, score, made in sides
+        for letter, name, score, made in found.sides
     )
     return (
         f"<div>{_paragraph(_lit(found.query_words, True))}<div>A − B = <b>{_number(found.difference, True)}</b>: "
         f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found.swap)}</div>"
-        f'<div style="{SMALL}">{escape(found.model)}; {_account(found.a)}</div></div>'
+        f'<div style="{SMALL}">{escape(found.model)}; {escape(account(found.a))}</div></div>'
     )
 
 
@@ -97,14 +106,17 @@ def _swap(swap) -> str:
     return f"Without <s>{words}</s> {swap.side.upper()} falls to {_number(swap.score_after)}, below the other."
 
 
-def _account(found) -> str:
+def account(found: Made) -> str:
     """Describe how values were made: the method, its baseline, its gap and its cost."""
-    parts = [f"{found.method}: {found.meaning}"]
-    parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
+    parts = [f"{found.method}: {found.meaning}", baseline_text(found)]
     if found.gap is not None:
         parts.append(f"misses its sum by {abs(found.gap):.2g}")
-    parts.append(f"{found.passes:,.0f} passes")
-    return escape("; ".join(parts))
+    return "; ".join([*parts, f"{found.passes:,.0f} passes"])
+
+
+def baseline_text(found: Made) -> str:
+    """Return what the inputs were compared with."""
+    return "no baseline" if found.baseline is None else f"baseline {found.baseline}"
 
 
 def _lit(text, signed: bool) -> str:

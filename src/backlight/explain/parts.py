@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backlight.explain.attribution import Attribution, TextAttribution, Word, truncation_of, words_of
+from backlight.explain.attribution import Attribution, Recipe, TextAttribution, Word, truncation_of, words_of
 from backlight.explain.sentences import sentence_spans
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
 
@@ -53,23 +53,27 @@ def part_words(
 
 
 def attribute_parts(
-    pair: Pair, parts: Sequence[Part], values: Sequence[float], errors: Sequence[float] | None = None, **fields
+    pair: Pair,
+    parts: Sequence[Part],
+    values: Sequence[float],
+    recipe: Recipe,
+    model: str,
+    score: float,
+    *,
+    errors: Sequence[float] | None = None,
+    gap: float | None = None,
 ) -> Attribution:
     """Return the explanation of a pair from one value a part (see NOTE [Words and tokens]).
 
     Args:
         parts: of query and document, those of a text in its order.
         errors: the standard errors of the values.
-        fields: the other fields of `Attribution`.
     """
     words = part_words(pair, parts, values, errors)
-    query, document = (
-        TextAttribution(
-            pair.text(side),
-            tuple(word for word, part in zip(words, parts) if part.side == side),
-            (),
-            truncation_of(pair, side),
-        )
-        for side in (QUERY, DOCUMENT)
+    texts = []
+    for side in (QUERY, DOCUMENT):
+        own = tuple(word for word, part in zip(words, parts) if part.side == side)
+        texts.append(TextAttribution(pair.text(side), own, (), truncation_of(pair, side)))
+    return Attribution(
+        query=texts[0], document=texts[1], special=(), model=model, score=float(score), gap=gap, **vars(recipe)
     )
-    return Attribution(query=query, document=document, special=(), **fields)

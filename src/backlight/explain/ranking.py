@@ -17,7 +17,7 @@ from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Scorer
 
 WINDOWS = ("best", "mean")
 
@@ -55,7 +55,7 @@ class Scored:
 
 
 def rank_and_explain(
-    ranker: PairScorer,
+    ranker: Scorer,
     query: str,
     documents: Sequence[str],
     names: Sequence[str] | None = None,
@@ -119,7 +119,7 @@ def rank_and_explain(
 
 
 def _scored(
-    ranker, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, progress: Callable
+    ranker: Scorer, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, progress: Callable
 ) -> list[Scored]:
     """Read and score the documents."""
     if windows is None:
@@ -143,7 +143,7 @@ def _scored(
 
 
 def _explained(
-    ranker, explain: Callable, scored: dict[int, Scored], progress: Callable, options: dict
+    ranker: Scorer, explain: Callable, scored: dict[int, Scored], progress: Callable, options: dict
 ) -> dict[int, Attribution]:
     """Return the explanation of each of these documents."""
     pairs = [one.pairs[i] for one in scored.values() for i in one.explained]

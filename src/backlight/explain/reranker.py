@@ -16,12 +16,12 @@ from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.checkpoint import find_model
-from backlight.models.cross_encoder import ACTIVATIONS
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
-from backlight.models.scoring import Inside
+from backlight.models.scorer import Inside, Scorer
+from backlight.models.scoring import ACTIVATIONS
 
-ENGINES: dict[str, Callable] = {"backlight": load_ranker, "torch": TorchRanker}
+ENGINES: dict[str, Callable[..., Scorer]] = {"backlight": load_ranker, "torch": TorchRanker}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Reranker:
     """Scores documents for a query and explains the scores.
 
     Args:
-        scorer: what computes (see NOTE [A scorer]).
+        scorer: what computes.
     """
 
-    scorer: object
+    scorer: Scorer
 
     @classmethod
     def from_pretrained(

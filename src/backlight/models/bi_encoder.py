@@ -3,15 +3,16 @@
 Source: Reimers, Gurevych, Sentence-BERT, 2019, arXiv:1908.10084.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from backlight.engine.grad_mode import no_grad
-from backlight.models.encoders.encoder import Trace
-from backlight.models.pairs import ApartReader, Pair
+from backlight.models.encoders.encoder import Encoder, Trace
+from backlight.models.pairs import ApartReader
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
+from backlight.models.scorer import Progress, no_progress
 from backlight.models.scoring import PairScorer, finite_scores, passes
 from backlight.models.tokens import Batch, Tokenizer
 from backlight.tensor.tensor import Tensor
@@ -29,7 +30,7 @@ class BiEncoder(PairScorer):
     """
 
     name: str
-    encoder: Callable
+    encoder: Encoder
     tokenizer: Tokenizer
     pooling: str = "mean"
 
@@ -42,21 +43,9 @@ class BiEncoder(PairScorer):
         return f"cosine of {self.pooling}-pooled embeddings"
 
     @property
-    def max_tokens(self) -> int:
-        """How many tokens of a text the model reads."""
-        return self.tokenizer.max_length
-
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
-        """Return pairs of query and document as the model reads them."""
-        return ApartReader(self.tokenizer)(pairs)
-
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits."""
-        return ApartReader(self.tokenizer).windows(query, document, stride)
-
-    def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores: a cosine is shown as it is."""
-        return np.asarray(scores)
+    def reader(self) -> ApartReader:
+        """What reads pairs of texts."""
+        return ApartReader(self.tokenizer)
 
     def embed_texts(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
         """Return each text's embedding, of length 1.
@@ -68,14 +57,7 @@ class BiEncoder(PairScorer):
         return _unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
 
     def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
-        """Return the score of each pair in a batch query, document, query, document …, in the graph.
-
-        Args:
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-            trace: is filled with what went on inside.
-
-        Shapes: -> (pairs,)
-        """
+        """Return the score of each pair in a batch query, document, query, document …, in the graph; (pairs,)."""
         return _cosines(self.embed_texts(batch, inputs_embeds, trace))
 
     def score_states(self, states: Tensor, batch: Batch) -> Tensor:
@@ -86,14 +68,8 @@ class BiEncoder(PairScorer):
         """Return how much of each token's last state is read, one row for each query and document."""
         return weights_of(batch, self.pooling)
 
-    def rank_scores(
-        self, query: str, documents: Sequence[str], progress: Callable[[int], None] = lambda done: None
-    ) -> np.ndarray:
-        """Return the score of each document for a query, which is embedded once.
-
-        Args:
-            progress: called with the number of documents done since the last call.
-        """
+    def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
+        """Return the score of each document for a query, which is embedded once."""
         found = []
         with no_grad():
             (query_embedding,) = self.embed_texts(Batch.of([self.tokenizer(query)])).numpy()

@@ -3,22 +3,18 @@
 Source: Nogueira, Cho, Passage Re-ranking with BERT, 2019, arXiv:1901.04085.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.models.encoders.encoder import Trace
-from backlight.models.pairs import Pair, PairBatch
+from backlight.models.encoders.encoder import Encoder, Trace
+from backlight.models.pairs import PairBatch, PairReader
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
+from backlight.models.prompts import PromptReader
 from backlight.models.scoring import PairScorer
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor
-
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "identity": lambda logits: logits,
-    "sigmoid": lambda logits: 1 / (1 + np.exp(-logits.astype(np.float64))),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,46 +31,20 @@ class CrossEncoder(PairScorer):
     """
 
     name: str
-    encoder: Callable
-    head: Callable
-    reader: Callable[[Sequence[tuple[str, str]]], list[Pair]]
+    encoder: Encoder
+    head: Callable[[Tensor], Tensor]
+    reader: PairReader | PromptReader
     label: int = 0
     activation: str = "sigmoid"
     score_name: str = "logit"
-
-    highest_score = None  # a logit has none
 
     @property
     def tokenizer(self) -> Tokenizer:
         """What cuts texts into tokens."""
         return self.reader.tokenizer
 
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens of a pair the model reads."""
-        return self.reader.max_length
-
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
-        """Return pairs of query and document as the model reads them."""
-        return self.reader(pairs)
-
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits."""
-        return self.reader.windows(query, document, stride)
-
-    def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return raw scores after the model's activation, for example as probabilities."""
-        return ACTIVATIONS[self.activation](np.asarray(scores))
-
     def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
-        """Return the logit of each pair, in the graph.
-
-        Args:
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-            trace: is filled with what went on inside.
-
-        Shapes: -> (pairs,)
-        """
+        """Return the logit of each pair, in the graph; (pairs,)."""
         if self.head.reads not in READ_ALONE:
             return self.score_states(self.encoder(batch, inputs_embeds, trace=trace), batch)
         return self._logits(self.encoder(batch, inputs_embeds, READ_ALONE[self.head.reads](batch), trace))

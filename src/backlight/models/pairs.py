@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.tokens import Batch, Tokenizer, Tokens
+from backlight.models.tokens import Batch, Encoding, Tokenizer, Tokens, windows_of
 from backlight.system.fork_safety import cached_property
 
 QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
@@ -80,11 +80,7 @@ class PairBatch(Batch):
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "PairBatch":
-        """Lay pairs end to end, in this order.
-
-        Raises:
-            InputError: there is no pair.
-        """
+        """Lay pairs end to end, in this order. Raises InputError: there is no pair."""
         if not pairs:
             raise InputError("a batch must hold a pair at least, got none")
         return cls(
@@ -116,20 +112,14 @@ class PairReader:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
-        self.max_length = tokenizer.max_length
+        self.tokenizer, self.max_length = tokenizer, tokenizer.max_length
         self._room = self.max_length - tokenizer.added_to_pair
         if self._room < 2:
             raise InputError(f"max_length must leave room for two tokens of text, got {self.max_length}")
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """What cuts texts into tokens."""
-        return self._tokenizer
-
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
-        read = self._tokenizer.encoded([text for pair in pairs for text in pair])
+        read = self.tokenizer.encoded([text for pair in pairs for text in pair])
         found = []
         for number, (query, document) in enumerate(pairs):
             query_encoding, document_encoding = read[2 * number], read[2 * number + 1]
@@ -141,15 +131,8 @@ class PairReader:
         return found
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits.
-
-        Args:
-            stride: how many tokens of the document each window begins after the one before; half a window by default.
-
-        Raises:
-            InputError: the query leaves no room, or the stride is not between 1 and a window.
-        """
-        query_encoding, document_encoding = self._tokenizer.encoded([query, document])
+        """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
+        query_encoding, document_encoding = self.tokenizer.encoded([query, document])
         room = self._room - len(query_encoding)
         if len(document_encoding) <= room:
             return self([(query, document)])
@@ -158,21 +141,22 @@ class PairReader:
                 f"the query must leave room for the document among {self.max_length} tokens, "
                 f"got {len(query_encoding)} tokens"
             )
-        stride = (room + 1) // 2 if stride is None else stride
-        if not 1 <= stride <= room:
-            raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
         total = len(document_encoding)
-        document_encoding.truncate(room, stride=room - stride)
-        parts = document_encoding, *document_encoding.overflowing
+        parts = windows_of(document_encoding, room, stride)
         return [self._joined(query, document, query_encoding, part, (0, total - len(part))) for part in parts]
 
-    def _joined(self, query: str, document: str, query_encoding, document_encoding, left_out: tuple[int, int]) -> Pair:
+    def _joined(
+        self,
+        query: str,
+        document: str,
+        query_encoding: Encoding,
+        document_encoding: Encoding,
+        left_out: tuple[int, int],
+    ) -> Pair:
         """Let the tokeniser put its special tokens around two encodings."""
-        encoding = self._tokenizer.joined(query_encoding, document_encoding)
+        encoding = self.tokenizer.joined(query_encoding, document_encoding)
         sides = np.full(len(encoding), ADDED, np.int8)
-        own = np.flatnonzero(
-            np.array(encoding.special_tokens_mask) == 0
-        )  # sequence_ids are lost where a template joins
+        own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)  # a template that joins loses sequence_ids
         sides[own[: len(query_encoding)]], sides[own[len(query_encoding) :]] = QUERY, DOCUMENT
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         offsets[sides == ADDED] = 0
@@ -180,7 +164,7 @@ class PairReader:
             query=query,
             document=document,
             ids=np.array(encoding.ids, np.int64),
-            type_ids=self._tokenizer.segments_of(encoding),
+            type_ids=self.tokenizer.segments_of(encoding),
             positions=np.arange(len(encoding.ids)),
             sides=sides,
             offsets=offsets,
@@ -204,31 +188,19 @@ def longest_first(query: int, document: int, room: int) -> tuple[int, int]:
 
 
 class ApartReader:
-    """Reads query and document as two sequences, as bi-encoders do.
-
-    Args:
-        tokenizer: the model's.
-    """
+    """Reads query and document as two sequences, as bi-encoders do. `tokenizer`: the model's."""
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
-        self.max_length = tokenizer.max_length
+        self.tokenizer, self.max_length = tokenizer, tokenizer.max_length
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
-        read = self._tokenizer.all_of([text for pair in pairs for text in pair])
+        read = self.tokenizer.all_of([text for pair in pairs for text in pair])
         return [side_by_side(query, document) for query, document in zip(read[0::2], read[1::2])]
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits.
-
-        Args:
-            stride: how many tokens of the document each window begins after the one before; half a window by default.
-
-        Raises:
-            InputError: the stride is not between 1 and a window.
-        """
-        return [side_by_side(self._tokenizer(query), window) for window in self._tokenizer.windows(document, stride)]
+        """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
+        return [side_by_side(self.tokenizer(query), window) for window in self.tokenizer.windows(document, stride)]
 
 
 def side_by_side(query: Tokens, document: Tokens) -> Pair:

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
-from backlight.models.tokens import Tokenizer
+from backlight.models.tokens import Encoding, Tokenizer, checked_stride
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,13 @@ class PromptReader:
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Prompt | None = None):
-        self._tokenizer = tokenizer
+        self.tokenizer, self.max_length = tokenizer, tokenizer.max_length
         self._prompt = prompt or qwen3_prompt()
-        self.max_length = tokenizer.max_length
         fixed = tokenizer.encoded([self._prompt.opening, self._prompt.closing])
         self._opening, self._closing = (_prompt_part(part, {}) for part in fixed)
         if self.max_length <= len(self._opening) + len(self._closing):
             around = len(self._opening) + len(self._closing)
             raise InputError(f"max_length must leave room beside the prompt's {around} tokens, got {self.max_length}")
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """What cuts texts into tokens."""
-        return self._tokenizer
 
     def answers(self, yes: str = "yes", no: str = "no") -> tuple[int, int]:
         """Return the ids of the tokens that the model answers with.
@@ -90,7 +84,7 @@ class PromptReader:
         Raises:
             InputError: an answer is more than one token of this tokeniser.
         """
-        found = [encoding.ids for encoding in self._tokenizer.encoded([yes, no])]
+        found = [encoding.ids for encoding in self.tokenizer.encoded([yes, no])]
         for answer, ids in zip((yes, no), found):
             if len(ids) != 1:
                 raise InputError(
@@ -111,19 +105,10 @@ class PromptReader:
         return found
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
-        """Return a pair for each window of a long document; one, if all of it fits.
-
-        Args:
-            stride: how many tokens of the document each window begins after the one before; half a window by default.
-
-        Raises:
-            InputError: the query leaves no room, or the stride is not between 1 and a window.
-        """
+        """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
         ((query_part, document_part),) = self._middles([(query, document)])
         room = self._room(query_part, document_part)
-        stride = max((room + 1) // 2, 1) if stride is None else stride
-        if not 1 <= stride <= max(room, 1):
-            raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
+        stride = checked_stride(stride, room)
         starts = range(0, max(len(document_part) - room, 0) + stride, stride)
         total = len(document_part)
         return [self._pair(query, document, query_part, document_part[start : start + room], total) for start in starts]
@@ -131,7 +116,7 @@ class PromptReader:
     def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_PromptPart, _PromptPart]]:
         """Return for each pair the tokens of the prompt's middle before the document's first, and the others."""
         before, between = self._prompt.before_query, self._prompt.between
-        middles = self._tokenizer.encoded([before + query + between + document for query, document in pairs])
+        middles = self.tokenizer.encoded([before + query + between + document for query, document in pairs])
         found = []
         for (query, document), middle in zip(pairs, middles):
             start = len(before) + len(query) + len(between)
@@ -169,7 +154,7 @@ class PromptReader:
         )
 
 
-def _prompt_part(encoding, texts: dict[int, tuple[int, int]]) -> _PromptPart:
+def _prompt_part(encoding: Encoding, texts: dict[int, tuple[int, int]]) -> _PromptPart:
     """Return an encoding with the side of each token.
 
     Args:

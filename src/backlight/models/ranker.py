@@ -9,11 +9,12 @@ from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds, read_json_file
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import check_header, checked_settings, object_in, read_settings, read_weights
-from backlight.models.cross_encoder import ACTIVATIONS, CrossEncoder
+from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
+from backlight.models.scoring import ACTIVATIONS
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 
 

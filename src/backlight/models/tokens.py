@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 
@@ -17,6 +17,22 @@ from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds
 from backlight.models.checkpoint import checked_settings, read_settings
 from backlight.system.fork_safety import cached_property
+
+
+class Encoding(Protocol):
+    """What the tokenizers library makes of a text."""
+
+    ids: list[int]
+    type_ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]
+    special_tokens_mask: list[int]
+    overflowing: list["Encoding"]
+
+    def __len__(self) -> int: ...
+
+    def truncate(self, max_length: int, stride: int = 0) -> None:
+        """Cut the encoding; the windows that follow become `overflowing`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,35 +134,30 @@ class Tokenizer:
             InputError: the stride is not between 1 and a window.
         """
         (encoding,) = self.encoded([text])
-        stride = (self._room + 1) // 2 if stride is None else stride
-        if not 1 <= stride <= self._room:
-            raise InputError(f"stride must be from 1 to the {self._room} tokens of a window, got {stride}")
         total = len(encoding)
-        encoding.truncate(self._room, stride=self._room - stride)
-        parts = encoding, *encoding.overflowing
-        return [self._finished(text, part, total - len(part)) for part in parts]
+        return [self._finished(text, part, total - len(part)) for part in windows_of(encoding, self._room, stride)]
 
-    def encoded(self, texts: Sequence[str]) -> list:
+    def encoded(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the library's encoding of each text, without special tokens."""
         with _in_library("the tokeniser cannot cut this text"):
             return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
 
-    def joined(self, query, document):
+    def joined(self, query: Encoding, document: Encoding) -> Encoding:
         """Return two encodings as one, with the special tokens that belong around them."""
         return self._tokenizer.post_process(query, document, True)
 
-    def segments_of(self, encoding) -> np.ndarray:
+    def segments_of(self, encoding: Encoding) -> np.ndarray:
         """Return the segment of each token: 0 for all where the tokeniser's files keep segments from the model."""
         input_names = self._settings.model_input_names or ("token_type_ids",)
         return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in input_names)
 
-    def _cut(self, text: str, encoding) -> Tokens:
+    def _cut(self, text: str, encoding: Encoding) -> Tokens:
         """Cut an encoding to the room there is."""
         left_out = max(0, len(encoding) - self._room)
         encoding.truncate(self._room)
         return self._finished(text, encoding, left_out)
 
-    def _finished(self, text: str, encoding, left_out: int) -> Tokens:
+    def _finished(self, text: str, encoding: Encoding, left_out: int) -> Tokens:
         """Let the tokeniser add its special tokens."""
         encoding = self._tokenizer.post_process(encoding, None, True)
         return Tokens(
@@ -158,6 +169,20 @@ class Tokenizer:
             pieces=tuple(encoding.tokens),
             left_out=left_out,
         )
+
+
+def windows_of(encoding: Encoding, room: int, stride: int | None) -> list[Encoding]:
+    """Return an encoding cut into windows of `room` tokens that overlap; one, if all of it fits."""
+    encoding.truncate(room, stride=room - checked_stride(stride, room))
+    return [encoding, *encoding.overflowing]
+
+
+def checked_stride(stride: int | None, room: int) -> int:
+    """Return how many tokens each window begins after the one before: half a window by default."""
+    stride = max((room + 1) // 2, 1) if stride is None else stride
+    if not 1 <= stride <= max(room, 1):
+        raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
+    return stride
 
 
 @contextmanager
@@ -207,11 +232,7 @@ class Batch:
 
     @classmethod
     def of(cls, texts: Sequence[Tokens]) -> "Batch":
-        """Lay texts end to end, in this order.
-
-        Raises:
-            InputError: there is no text.
-        """
+        """Lay texts end to end, in this order. Raises InputError: there is no text."""
         if not texts:
             raise InputError("a batch must hold a text at least, got none")
         lengths = tuple(len(text) for text in texts)

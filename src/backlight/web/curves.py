@@ -1,10 +1,11 @@
 """Curves as SVG that reads on light and on dark pages: one line a method, named at its end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 56, 214, 40, 50
 LINE = 15  # least distance of two names
+Place = Callable[[float, float], tuple[float, float]]  # of a share and a value in the picture
 COLOURS = 6  # lines that have a colour of their own; the others are grey
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f }
@@ -52,7 +53,7 @@ def curves(
     )
 
 
-def _axes(ticks: Sequence[float], place) -> list[str]:
+def _axes(ticks: Sequence[float], place: Place) -> list[str]:
     """Return the grid with its numbers."""
     right = WIDTH - RIGHT
     drawn = []
@@ -68,7 +69,7 @@ def _axes(ticks: Sequence[float], place) -> list[str]:
     return drawn
 
 
-def _names(lines: Mapping[str, Sequence[float]], place) -> list[str]:
+def _names(lines: Mapping[str, Sequence[float]], place: Place) -> list[str]:
     """Return the name of each line, in the order of the lines half-way, with a tie from the line to it."""
     half = {name: line[len(line) // 2] for name, line in lines.items()}
     heights = [place(0, half[name])[1] for name in sorted(half, key=lambda name: -half[name])]

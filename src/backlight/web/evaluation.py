@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
-from backlight.explain.faithfulness.plan import ALWAYS
+from backlight.explain.faithfulness.measure import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
 from backlight.report.content_policy import policy_element
 from backlight.report.page import jinja_template, joined

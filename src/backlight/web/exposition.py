@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Token, Word
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Word
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
@@ -106,33 +106,27 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
     }
 
 
+def _account(made: Attribution | Interactions) -> dict:
+    """Return how values were made."""
+    named = {name: getattr(made, name) for name in ("method", "meaning", "signed", "baseline", "passes")}
+    return {**named, "gap": None if made.gap is None else _short(made.gap), "settings": dict(made.settings)}
+
+
 def _explanation(made: Attribution) -> dict:
     return {
-        "method": made.method,
+        **_account(made),
         "title": METHODS[made.method].title,
-        "meaning": made.meaning,
-        "signed": made.signed,
-        "baseline": made.baseline,
-        "gap": None if made.gap is None else _short(made.gap),
-        "passes": made.passes,
-        "settings": dict(made.settings),
         "fallback": made.fallback,
         "query": _words(made.query.words),
         "document": _words(made.document.words),
-        "special": [_special(token) for token in made.special],
+        "special": [[token.text, _short(token.value)] for token in made.special],
     }
 
 
 def _matrix(made: Interactions) -> dict:
     read = [made.document[0].start, made.document[-1].end] if made.document else [0, 0]
     return {
-        "method": made.method,
-        "meaning": made.meaning,
-        "signed": made.signed,
-        "baseline": made.baseline,
-        "gap": None if made.gap is None else _short(made.gap),
-        "passes": made.passes,
-        "settings": dict(made.settings),
+        **_account(made),
         "queryText": made.query_text,
         "documentText": made.document_text,
         "read": read,
@@ -144,7 +138,7 @@ def _matrix(made: Interactions) -> dict:
 
 def _comparison(made: Comparison) -> dict:
     sides = {
-        side: {
+        letter.lower(): {
             "name": name,
             "text": one.document.text,
             "score": _short(score),
@@ -153,10 +147,7 @@ def _comparison(made: Comparison) -> dict:
             "words": _words(one.document.words),
             "truncation": asdict(one.document.truncation),
         }
-        for side, name, one, score, activated in (
-            ("a", made.name_a, made.a, made.score_a, made.activated_a),
-            ("b", made.name_b, made.b, made.score_b, made.activated_b),
-        )
+        for (letter, name, score, one), activated in zip(made.sides, (made.activated_a, made.activated_b))
     }
     swap = made.swap
     return {
@@ -166,8 +157,8 @@ def _comparison(made: Comparison) -> dict:
         "meaning": made.a.meaning,
         "baseline": made.a.baseline,
         "gap": None,
-        "passes": made.passes,
         "settings": dict(made.a.settings),
+        "passes": made.passes,
         "query": _words(made.query_words.words),
         "difference": _short(made.difference),
         "swap": swap
@@ -208,10 +199,6 @@ def _words(words: Sequence[Word]) -> list[list]:
         [word.start, word.end, _short(word.value), word.tokens, None if word.error is None else _short(word.error)]
         for word in words
     ]
-
-
-def _special(token: Token) -> list:
-    return [token.text, _short(token.value)]
 
 
 def _read(text: TextAttribution) -> list[int]:

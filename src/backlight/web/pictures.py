@@ -1,16 +1,79 @@
 """Explanations as SVG pictures, for documents and slides: light paper, no script, readable without colour.
 
 Words that raise the score lie on orange and are underlined; words that lower it lie on blue and are dotted beneath.
+Each word carries its width, so that another font is fitted to it and no ground is too short.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution
+from backlight.explain.attribution import Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
+from backlight.explain.notebook import account
 from backlight.report.text_width import FONT, text_element, width_of
-from backlight.web.words import Run, flow
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stretch of text that is not broken, with its share of the strongest word's importance; None: no word."""
+
+    text: str
+    share: float | None = None
+    note: str = ""  # its tooltip
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A run, and where it begins."""
+
+    run: Run
+    x: float
+    line: int
+    width: float
+
+
+def flow(runs: Iterable[Run], width: float, size: float) -> list[Placed]:
+    """Lay runs into lines; spaces at the edge of a line take no room."""
+    placed, x, line = [], 0.0, 0
+    for run in runs:
+        for part in _broken(run, width, size):
+            wide = width_of(part.text, size)
+            if part.text == "\n":
+                x, line = 0.0, line + 1
+            elif not part.text.strip():
+                x += wide if x else 0.0
+            else:
+                if x and x + wide > width:
+                    x, line = 0.0, line + 1
+                placed.append(Placed(part, x, line, wide))
+                x += wide
+    return placed
+
+
+def _broken(run: Run, width: float, size: float) -> Iterator[Run]:
+    """Cut what stands between words at spaces, and words that are wider than a line anywhere."""
+    if run.share is None:
+        word = ""
+        for character in run.text:
+            if character.isspace():
+                if word:
+                    yield Run(word)
+                yield Run("\n" if character == "\n" else " ")
+                word = ""
+            else:
+                word += character
+        if word:
+            yield Run(word)
+        return
+    text = " ".join(run.text.split())
+    while text:
+        fitting = len(text)
+        while fitting > 1 and width_of(text[:fitting], size) > width:
+            fitting -= 1
+        yield Run(text[:fitting], run.share, run.note)
+        text = text[fitting:]
+
 
 WIDTH, EDGE = 800, 32
 SIZE, LINE = 16, 26  # of texts
@@ -132,7 +195,7 @@ def ranking_svg(ranking: Ranking) -> str:
     sheet.space(4)
     sheet.line(f"{ranking.model}, {ranking.score_name}, {len(ranking.documents)} documents")
     if explained:
-        _account(sheet, explained[0].attribution)
+        sheet.paragraph(account(explained[0].attribution))
         sheet.legend()
     for ranked in explained:
         _document(sheet, ranked)
@@ -161,12 +224,11 @@ def comparison_svg(found: Comparison) -> str:
     sheet.text(found.query_words, 24)
     sheet.space(4)
     sheet.line(f"{found.model}, {found.score_name}: A − B = {_number(found.difference, '+')}")
-    _account(sheet, found.a)
+    sheet.paragraph(account(found.a))
     sheet.legend("for B", "for A")
     half = (sheet.width - 3 * EDGE) / 2
     top, ends = sheet.y + 12, []
-    sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
-    for place, (letter, name, score, made) in enumerate(sides):
+    for place, (letter, name, score, made) in enumerate(found.sides):
         x = EDGE + place * (half + EDGE)
         sheet.y = top + 24
         heading = f"{letter}  {name.rpartition('/')[2]}"
@@ -189,15 +251,14 @@ def _swap(found: Comparison) -> str:
 
 def interactions_svg(found: Interactions) -> str:
     """Return a heat map of the document's words with the largest values, in the order of the text."""
-    sizes = [max((abs(row[column]) for row in found.values), default=0.0) for column in range(len(found.document))]
-    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:COLUMNS])
+    chosen, sizes = found.strongest_columns(COLUMNS)
     most = max(sizes, default=0.0) or 1.0
     label = max((width_of(word.text, 14) for word in found.query), default=0.0) + 12
     head = max((width_of(found.document[column].text, 13) for column in chosen), default=0.0) + 8
     sheet = Sheet(found.signed, max(480, 2 * EDGE + label + CELL * len(chosen)))
     sheet.line(f"{found.query_text}", 18, INK)
     sheet.line(f"{found.model}, score {_number(found.score)}; {len(chosen)} of {len(sizes)} columns")
-    _account(sheet, found)
+    sheet.paragraph(account(found))
     sheet.legend("together lower the score", "together raise it")
     sheet.space(head)
     for place, column in enumerate(chosen):
@@ -219,15 +280,6 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
         place = f'x="{left:.1f}" y="{sheet.y:.1f}" width="{size}" height="{size}" rx="3"'
         sheet.parts.append(f'<rect {place} fill="none" stroke="{RULE}"/>')
         sheet.parts += ground(share, left, sheet.y, size, size, signed)
-
-
-def _account(sheet: Sheet, found: Attribution | Interactions) -> None:
-    """Describe how values were made: the method, its baseline, its gap and its cost."""
-    parts = [f"{found.method}: {found.meaning}", f"baseline {found.baseline}" if found.baseline else "no baseline"]
-    if found.gap is not None:
-        parts.append(f"misses its sum by {abs(found.gap):.2g}")
-    parts.append(f"{found.passes:,.0f} passes")
-    sheet.paragraph("; ".join(parts))
 
 
 def _scores(score: float, activated: float) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
+from backlight.explain.faithfulness.columns import PANELS, Column, Panel, best_in, tables_of
 from backlight.explain.faithfulness.table import LinkRow, Row
 
 try:
@@ -69,7 +69,7 @@ def show(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, conso
             console.print(f"{row.title}: {row.failed} pairs could not be explained")
 
 
-def _table(panel, columns, rows: Sequence) -> Table:
+def _table(panel: Panel, columns: Sequence[Column], rows: Sequence[Row] | Sequence[LinkRow]) -> Table:
     """Return a panel as rich's table, the best of each column in bold."""
     table = Table(title=panel.title, title_justify="left", box=None, pad_edge=False, caption_justify="left")
     table.add_column("method", min_width=16)

@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from backlight.cli.screens.ranking import INDENT, account, grid
+from backlight.cli.screens.ranking import INDENT, account, grid, method_parts
 from backlight.cli.screens.terminal import Screen, digits_for, ending, level_of, number, plain, strongest, with_value
 from backlight.explain.attribution import Attribution
 from backlight.explain.comparison import Comparison
@@ -25,7 +25,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "query": Text(plain(found.query_text)),
         "model": Text(found.model),
         "score": Text(number(found.score)),
-        "method": Text(_method_text(found)),
+        "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
         "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
     }
     console.print(grid(lines))
@@ -33,16 +33,6 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
     console.print(_pairs(found, screen))
     console.print()
     console.print(_grid(found, screen))
-
-
-def _method_text(found: Interactions) -> str:
-    """Describe how a matrix was made, and how well."""
-    parts = [found.method, MATRICES[found.method].summary if found.method in MATRICES else found.meaning]
-    parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
-    if found.gap is not None:
-        parts.append(f"misses its sum by {abs(found.gap):.2g}")
-    parts.append(f"{found.passes:,.0f} passes")
-    return ", ".join(parts)
 
 
 def _pairs(found: Interactions, screen: Screen) -> Table:
@@ -74,8 +64,7 @@ def _grid(found: Interactions, screen: Screen) -> Group:
     """Return the columns of the largest values that fit next to each other, in the order of the text."""
     labels = [ending(plain(word.text), LABEL) for word in found.query]
     room = max(1, (screen.console.width - max(map(cell_len, labels), default=0) - 2) // CELL)
-    sizes = [max(abs(row[column]) for row in found.values) for column in range(len(found.document))]
-    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:room])
+    chosen, sizes = found.strongest_columns(room)
     most = max(sizes, default=0.0) or 1.0
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(justify="right", no_wrap=True)
@@ -110,10 +99,7 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
         "shade": screen.legend(True, "speaks for A", "speaks for B"),
     }
     console.print(grid(lines))
-    for letter, name, score, made in (
-        ("A", found.name_a, found.score_a, found.a),
-        ("B", found.name_b, found.score_b, found.b),
-    ):
+    for letter, name, score, made in found.sides:
         console.print()
         console.print(Text(f"  {letter} {ending(plain(name), console.width - 16)}  {number(score)}", "bold"))
         console.print(Padding(_side(made, screen), (0, 0, 0, INDENT)))

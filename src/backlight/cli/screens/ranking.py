@@ -8,7 +8,9 @@ from rich.text import Text
 
 from backlight.cli.screens.terminal import Screen, digits_for, ending, number, plain, strongest, unread
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
-from backlight.explain.methods.registry import METHODS
+from backlight.explain.methods.interactions import Interactions
+from backlight.explain.methods.registry import METHODS, Method
+from backlight.explain.notebook import baseline_text
 
 INDENT = 4  # columns that a text stands in from the edge
 BAR = 24  # most columns of a score's bar
@@ -55,13 +57,20 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     return lines
 
 
+def method_parts(first: Attribution | Interactions, methods: Mapping[str, Method], *others: Attribution) -> list[str]:
+    """Describe a method: its name, what its values say, its baseline, and the largest gap of all explanations by it."""
+    made = (first, *others)
+    parts = [first.method, methods[first.method].summary if first.method in methods else first.meaning]
+    parts.append(baseline_text(first))
+    worst = max((abs(one.gap) for one in made if one.gap is not None), default=None)
+    if worst is not None:
+        parts.append(f"misses its sum by {worst:.2g}" + (" at most" if others else ""))
+    return parts
+
+
 def account(made: Sequence[Attribution]) -> str:
     """Describe how explanations were made, and their quality: the method, its baseline, its gap, its cost."""
-    first, worst = made[0], max((abs(one.gap) for one in made if one.gap is not None), default=None)
-    parts = [first.method, METHODS[first.method].summary if first.method in METHODS else first.meaning]
-    parts.append("no baseline" if first.baseline is None else f"baseline {first.baseline}")
-    if worst is not None:
-        parts.append(f"misses its sum by {worst:.2g}" + (" at most" if len(made) > 1 else ""))
+    first, parts = made[0], method_parts(made[0], METHODS, *made[1:])
     cost = max(one.passes for one in made)
     parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
     described = ", ".join(parts)

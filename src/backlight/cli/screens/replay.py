@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from backlight.cli.screens.keys import Keyboard
@@ -117,7 +117,7 @@ class ReplayScreen:
         found = [step.number for step in self.replay.steps if words in step.text().casefold()]
         self._next(found, f"{self.sought!r} is in no step")
 
-    def _next(self, numbers, otherwise: str) -> None:
+    def _next(self, numbers: Iterable[int], otherwise: str) -> None:
         """Go to the next of some steps, from the last to the first."""
         numbers = list(numbers)
         if not numbers:

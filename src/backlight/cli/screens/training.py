@@ -52,11 +52,7 @@ def _beginning(run: Run) -> str:
 
 
 class Progress:
-    """What is known of a run so far.
-
-    Args:
-        run: the run.
-    """
+    """What is known of a run so far."""
 
     def __init__(self, run: Run):
         self.run = run

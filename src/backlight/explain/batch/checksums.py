@@ -58,11 +58,7 @@ def write_record(file: Path, record: Mapping) -> None:
 
 
 def read_record(file: Path, name: str) -> dict:
-    """Return a record, without its hash.
-
-    Raises:
-        Damaged: it is missing, or is not as it was written.
-    """
+    """Return a record, without its hash. Raises Damaged: it is missing, or is not as it was written."""
     try:
         record = json.loads(_read(file, name))
     except (ValueError, RecursionError) as problem:
@@ -73,11 +69,7 @@ def read_record(file: Path, name: str) -> dict:
 
 
 def checksum_of(file: Path, name: str) -> dict:
-    """Return the size and the hash of a file.
-
-    Raises:
-        Damaged: it is missing, or cannot be read.
-    """
+    """Return the size and the hash of a file. Raises Damaged: it is missing, or cannot be read."""
     try:
         with open(file, "rb") as content:
             found = hashlib.file_digest(content, lambda: hashlib.blake2b(digest_size=SIZE)).hexdigest()

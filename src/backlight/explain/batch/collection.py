@@ -1,18 +1,138 @@
 """Collections: a corpus, queries, and files that say which pairs to score: judgements (qrels) or a run.
 
 A BEIR folder has corpus.jsonl, queries.jsonl and qrels/*.tsv. TREC's files are the same thing in other columns: a run
-has `query Q0 document rank score tag` in each line, judgements `query 0 document grade`.
+has `query Q0 document rank score tag` in each line, judgements `query 0 document grade`. Texts are looked up by id in a
+database file, which is made under a temporary name and holds those that the pairs name: a corpus of millions takes disk
+and no memory.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Damaged, Records, Repair
-from backlight.explain.batch.files import Fingerprint, lines_of
-from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
-from backlight.explain.batch.texts import FILE, RECORD, TextStore, make_store
+from backlight.explain.batch.files import Fingerprint, lines_of, replacing, suffix_of
+from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row, chunks, record_of
+
+SCHEMA = """
+CREATE TABLE document (id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
+CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
+CREATE TABLE judged (query TEXT, document TEXT, grade REAL, PRIMARY KEY (query, document)) WITHOUT ROWID;
+CREATE TABLE unreadable (kind TEXT PRIMARY KEY, lines INTEGER, first INTEGER) WITHOUT ROWID;
+"""
+AT_ONCE = 10_000
+FILE, RECORD = "texts.sqlite", "texts"
+
+
+class TextStore:
+    """Texts and judgements by id. `file`: the database."""
+
+    def __init__(self, file: Path):
+        self._database = sqlite3.connect(file)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def text(self, kind: str, name: str) -> str | None:
+        """Return a "document" or a "query"; None if the collection has none of that id."""
+        found = self._database.execute(f"SELECT text FROM {kind} WHERE id = ?", (name,)).fetchone()
+        return found and found[0]
+
+    def grade(self, query: str, document: str) -> float | None:
+        """Return how well a document was judged; None if it was not judged."""
+        found = self._database.execute(
+            "SELECT grade FROM judged WHERE query = ? AND document = ?", (query, document)
+        ).fetchone()
+        return found and found[0]
+
+    def grades(self, query: str) -> list[float]:
+        """Return all grades of a query's documents, best first."""
+        found = self._database.execute("SELECT grade FROM judged WHERE query = ? ORDER BY grade DESC", (query,))
+        return [grade for (grade,) in found]
+
+    def unreadable(self, kind: str) -> str:
+        """Return how many lines of a file of texts could not be read, in words; nothing, if all could."""
+        found = self._database.execute("SELECT lines, first FROM unreadable WHERE kind = ?", (kind,)).fetchone()
+        return f"; {found[0]:,} of its lines could not be read, the first is line {found[1]:,}" if found else ""
+
+
+def make_store(
+    file: Path,
+    named: Iterable[tuple[str, str]],
+    judged: Iterable[tuple[str, str, float]],
+    documents: Path,
+    queries: Path,
+) -> None:
+    """Write the database.
+
+    Args:
+        named: query and document ids of the pairs whose texts are needed.
+        judged: query id, document id, grade.
+    """
+    with replacing(file) as temporary:
+        temporary.unlink(missing_ok=True)
+        with closing(sqlite3.connect(temporary)) as database:
+            database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
+            for some in chunks(named, AT_ONCE):
+                queries_named, documents_named = zip(*some)
+                _put_names(database, "query", queries_named)
+                _put_names(database, "document", documents_named)
+            for some in chunks(judged, AT_ONCE):
+                database.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", some)
+            for kind, texts in (("query", queries), ("document", documents)):
+                _put_texts(database, kind, texts)
+            database.commit()
+
+
+def _put_names(database: sqlite3.Connection, kind: str, names: Iterable[str]) -> None:
+    """Put in the ids whose texts are wanted."""
+    database.executemany(f"INSERT OR IGNORE INTO {kind} (id) VALUES (?)", ((name,) for name in names))
+
+
+def _put_texts(database: sqlite3.Connection, kind: str, file: Path) -> None:
+    """Put the texts of a file to the ids that are wanted, and count the lines that hold none."""
+    unreadable: list[int] = []
+
+    def found() -> Iterator[tuple[str, str]]:
+        for number, line in lines_of(file):
+            try:
+                name, text = text_of(line, file)
+                yield text, name
+            except Unusable:
+                unreadable.append(number)
+
+    for some in chunks(found(), AT_ONCE):
+        database.executemany(f"UPDATE {kind} SET text = ? WHERE id = ?", some)
+    if unreadable:
+        database.execute("INSERT INTO unreadable VALUES (?, ?, ?)", (kind, len(unreadable), unreadable[0]))
+
+
+def text_of(line: bytes, file: Path) -> tuple[str, str]:
+    """Return the id and the text of a line: JSON with _id, title and text, as BEIR has it, or id and text cut by a tab.
+
+    A title stands before its text.
+
+    Raises:
+        Unusable: the line holds neither.
+    """
+    if suffix_of(file) in (".tsv", ".txt"):
+        name, *parts = line.decode("utf-8", "surrogateescape").split("\t")
+    else:
+        record = record_of(line)
+        if not isinstance(record, dict):
+            raise Unusable("wrong type", "must be an object")
+        name = next((str(record[key]) for key in ("_id", "id", "docid", "doc_id") if key in record), "")
+        body = next((record[key] for key in ("text", "contents", "body") if key in record), None)
+        parts = [part for part in (record.get("title"), body) if isinstance(part, str)]
+    text = " ".join(part.strip() for part in parts).strip()
+    if not name or any("\ud800" <= character <= "\udfff" for character in name + text):
+        raise Unusable("not UTF-8", "must have an id and a text")
+    return name, text
+
 
 RUN_FIELDS = 6
 
@@ -29,7 +149,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Collection:
-    """Pairs that are named by ids (see NOTE [A source] in explain/batch/formats.py).
+    """Pairs that are named by ids (see NOTE [A source] in explain/batch/inputs.py).
 
     Args:
         pairs: a run, or judgements.

@@ -26,11 +26,7 @@ class Fingerprint:
 
 
 def opened(file: Path) -> BinaryIO:
-    """Open a file for reading bytes, unpacked if its name ends in .gz.
-
-    Raises:
-        InputError: that is not possible.
-    """
+    """Open a file for reading bytes, unpacked if its name ends in .gz. Raises InputError: that is not possible."""
     try:
         return gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb")
     except OSError as problem:
@@ -122,21 +118,13 @@ def write_file(file: Path, content: bytes) -> None:
 
 
 def remove(file: Path) -> None:
-    """Remove a file, if it is there, or an empty folder in its place.
-
-    Raises:
-        InputError: the folder is not empty.
-    """
+    """Remove a file, if it is there, or an empty folder in its place. Raises InputError: the folder is not empty."""
     remove_folder(file)
     file.unlink(missing_ok=True)
 
 
 def remove_folder(file: Path) -> None:
-    """Remove an empty folder that lies where a file belongs, if there is one.
-
-    Raises:
-        InputError: it is not empty.
-    """
+    """Remove an empty folder that lies where a file belongs, if there is one. Raises InputError: it is not empty."""
     if not file.is_dir() or file.is_symlink():
         return
     try:

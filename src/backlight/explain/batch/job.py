@@ -36,12 +36,13 @@ from backlight.explain.batch.checksums import (
     read_record,
     write_record,
 )
+from backlight.explain.batch.collection import FILE as TEXTS
+from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import Fingerprint, remove
-from backlight.explain.batch.opening import INCOMING, SPOOLED, Source
+from backlight.explain.batch.inputs import INCOMING, SPOOLED, Source
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.texts import FILE as TEXTS
-from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
 from backlight.models.pairs import PairBatch
+from backlight.models.scorer import Scorer
 
 JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jsonl", "report.html", "bad_rows.jsonl"
 PARTS, BAD = "parts", "bad"
@@ -57,11 +58,7 @@ SAME_MODEL = 1e-4  # how far a probe's score may differ between machines, as a p
 
 
 def check_folder(folder: Path) -> None:
-    """Raise if a folder holds something that is no batch's.
-
-    Raises:
-        InputError: it does, or it is a file.
-    """
+    """Raise if a folder holds something that is no batch's. Raises InputError: it does, or it is a file."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"-o must be a folder, got the file {folder}")
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
@@ -89,7 +86,7 @@ def drop_cut_short(folder: Path) -> None:
     shutil.rmtree(folder / INCOMING, ignore_errors=True)
 
 
-def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker, settings: Settings) -> dict:
+def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker: Scorer, settings: Settings) -> dict:
     """Return a job as job.json has it."""
     files = [{"name": file.name, **asdict(found)} for file, found in zip(source.files, fingerprints, strict=True)]
     return {

@@ -10,12 +10,12 @@ from pathlib import Path
 from backlight.adapters.parquet import read_records, write_parquet
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import DONE, Damaged, Records, Repair
+from backlight.explain.batch.collection import AT_ONCE
+from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import remove, replacing
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
-from backlight.explain.batch.rows import BadRow
+from backlight.explain.batch.rows import BadRow, chunks
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
-from backlight.explain.batch.texts import groups
 
 
 class Parts:
@@ -92,14 +92,10 @@ class Parts:
 
     def join_bad_rows(self) -> None:
         """Write the bad rows of all parts into one file."""
-        write_records(self._folder / BAD_ROWS, groups(self.bad_rows()), BAD_COLUMNS)
+        write_records(self._folder / BAD_ROWS, chunks(self.bad_rows(), AT_ONCE), BAD_COLUMNS)
 
     def tidy(self, count: int) -> Iterator[Repair]:
-        """Remove parts beyond the last, and name what else lies among the parts.
-
-        Args:
-            count: how many parts there are.
-        """
+        """Remove parts beyond the last, and name what else lies among the parts. `count`: how many parts there are."""
         own = {self._part, self._bad_part, lambda number: f"{DONE}/{_name(number)}.json"}
         expected = {file(number) for number in range(count) for file in own} | {f"{DONE}/{TEXTS_RECORD}.json"}
         for folder in (PARTS, BAD, DONE):

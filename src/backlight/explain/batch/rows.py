@@ -7,8 +7,9 @@ go on. Rows and bad rows together keep the order of the input, so a chunk of bot
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 SHOWN = 200  # characters of a bad row that are written down
 
@@ -76,6 +77,18 @@ def bad_row(line: int, problem: Unusable, raw: str | Mapping) -> BadRow:
     return BadRow(line, problem.kind, writable(str(problem)), shown(raw))
 
 
+def record_of(line: bytes) -> object:
+    """Return what a line of JSON says. Raises Unusable: it is not UTF-8, or not JSON."""
+    try:
+        return json.loads(line.decode())
+    except UnicodeDecodeError as problem:
+        raise Unusable("not UTF-8", f"must be UTF-8, and byte {problem.start} is not") from problem
+    except json.JSONDecodeError as problem:
+        raise Unusable("not JSON", f"must be JSON: {problem.msg} at character {problem.pos}") from problem
+    except (RecursionError, ValueError) as problem:  # too deep, or a number of too many digits
+        raise Unusable("not JSON", f"must be JSON that can be read: {problem}") from problem
+
+
 def rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadRow]:
     """Give the pairs of one record: one for its document, or one for each of its documents.
 
@@ -131,11 +144,7 @@ def _row(record: Mapping, line: int, columns: Columns) -> Row:
 
 
 def text_in(record: Mapping, name: str) -> str:
-    """Return a text of a record.
-
-    Raises:
-        Unusable: it is missing, empty, no text, or has bytes that are none.
-    """
+    """Return a text of a record. Raises Unusable: it is missing, empty, no text, or has bytes that are none."""
     value = record.get(name)
     if value is None:
         there = ", ".join(str(other) for other, value in record.items() if value is not None)
@@ -179,3 +188,10 @@ def kind_of(value: object) -> str:
     """Return what a value is, in the words of JSON."""
     kinds = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
     return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def chunks(items: Iterable, size: int) -> Iterator[list]:
+    """Cut what is given into lists of `size`."""
+    items = iter(items)
+    while chunk := list(islice(items, size)):
+        yield chunk

@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replaced
-from itertools import islice
 from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Records, Repair
 from backlight.explain.batch.files import fingerprint
+from backlight.explain.batch.inputs import Given, Reading, Source, keep_spooled, open_input
 from backlight.explain.batch.job import BAD_ROWS, ID, begin, check_folder, clear, describe, drop_cut_short
 from backlight.explain.batch.lock import only_process
-from backlight.explain.batch.opening import Given, Reading, Source, keep_spooled, open_input
 from backlight.explain.batch.parts import Parts
-from backlight.explain.batch.rows import BadRow, Row
+from backlight.explain.batch.rows import BadRow, Row, chunks
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.summary import summarise
 from backlight.explain.batch.work import Worker
 from backlight.explain.reranker import Reranker
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Batch:
 def run_batch(
     given: Given,
     out: Path | str,
-    ranker,
+    ranker: Scorer,
     settings: Settings = Settings(),
     *,
     reading: Reading = Reading(),
@@ -255,10 +255,3 @@ def _stat_of(file: Path) -> tuple[int, int]:
     except OSError as problem:
         raise InputError(f"cannot read {file}: {problem.strerror}") from problem
     return found.st_size, found.st_mtime_ns
-
-
-def chunks(rows: Iterable[Row | BadRow], size: int) -> Iterator[list[Row | BadRow]]:
-    """Cut rows into lists of `size`."""
-    rows = iter(rows)
-    while chunk := list(islice(rows, size)):
-        yield chunk

@@ -1,18 +1,303 @@
-"""What was found in all rows of a batch: scores, words, errors, bad rows. Read from the parts, one at a time."""
+"""What was found in all rows of a batch: scores, words, errors, bad rows. Read from the parts, one at a time.
+
+Counts are kept in a database file: a million rows and all their words take disk and no memory.
+
+Source: Järvelin, Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002 (nDCG, here with gain = grade).
+"""
 
 import json
+import math
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
+from backlight.explain.batch.collection import AT_ONCE
 from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
-from backlight.explain.batch.rank_quality import query_summary
-from backlight.explain.batch.sample import chosen_rows, errors, records_with
+from backlight.explain.batch.rows import chunks
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summary, score_summary, word_records
-from backlight.explain.batch.texts import groups
+
+SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE scored (row INTEGER PRIMARY KEY, part INTEGER, score REAL, label REAL, query TEXT);
+CREATE TABLE word (
+    side TEXT, word TEXT, count INTEGER, pairs INTEGER, share REAL, value REAL, place REAL, strongest INTEGER,
+    PRIMARY KEY (side, word)
+) WITHOUT ROWID;
+"""
+ADD_WORD = """
+INSERT INTO word VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (side, word) DO UPDATE SET
+    count = count + excluded.count, pairs = pairs + excluded.pairs, share = share + excluded.share,
+    value = value + excluded.value, place = place + excluded.place, strongest = strongest + excluded.strongest
+"""
+SIDES = ("query", "document")
+SPREAD = (
+    "(row * 2654435761) % 4294967296"  # an order that looks random and is always the same (Knuth's multiplicative hash)
+)
+
+
+class Tally:
+    """Scores, labels and words of the parts that were added. `file`: the database; one that is there is replaced."""
+
+    def __init__(self, file: Path):
+        file.unlink(missing_ok=True)
+        self._file = file
+        self._database = sqlite3.connect(file)
+        self._database.executescript(SCHEMA)
+        self.read_in_part = 0
+
+    def close(self) -> None:
+        """Remove the database."""
+        self._database.close()
+        self._file.unlink(missing_ok=True)
+
+    def add(self, part: int, records: Sequence[dict]) -> None:
+        """Count the rows of a part."""
+        scored = [
+            (one["row"], part, one["score"], one.get("label"), one.get("query_id") or one["query"]) for one in records
+        ]
+        self._database.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", scored)
+        self.read_in_part += sum(bool(one["query_left_out"] or one["document_left_out"]) for one in records)
+        for side in SIDES:
+            words = words_of(records, side)
+            self._database.executemany(ADD_WORD, ((side, word, *found) for word, found in words.items()))
+
+    def all(self, question: str, *values) -> list[tuple]:
+        """Return the answer to a question in SQL."""
+        return self._database.execute(question, values).fetchall()
+
+    def one(self, question: str, *values):
+        """Return the first value of the answer."""
+        return self._database.execute(question, values).fetchone()[0]
+
+    def each(self, question: str, *values) -> Iterator[tuple]:
+        """Give the answer to a question a row at a time."""
+        return iter(self._database.execute(question, values))
+
+
+def words_of(records: Sequence[dict], side: str) -> dict[str, list]:
+    """Return for each lower-cased word: count, pairs, Σ share, Σ value, Σ place, how often it was the strongest.
+
+    A share is |value| ÷ Σ|values| of all words of the text; a place goes from 0 (first character) to 1.
+    """
+    found: dict[str, list] = {}
+    for record in records:
+        words, total = record.get(f"{side}_words") or (), record.get(f"{side}_total") or math.inf
+        seen, length = set(), len(record[side])
+        most = max((abs(word["value"]) for word in words), default=0.0)
+        for word in words:
+            name, size = word["text"].lower(), abs(word["value"])
+            counted = found.setdefault(name, [0, 0, 0.0, 0.0, 0.0, 0])
+            counted[0] += 1
+            counted[1] += name not in seen
+            counted[2] += size / total
+            counted[3] += word["value"]
+            counted[4] += word["start"] / length
+            counted[5] += size == most
+            seen.add(name)
+    return found
+
+
+def score_summary(tally: Tally, bars: int = 40) -> dict | None:
+    """Return how scores are spread; None if there is none."""
+    count = tally.one("SELECT count(*) FROM scored")
+    if not count:
+        return None
+    mean, low, high = tally.all("SELECT avg(score), min(score), max(score) FROM scored")[0]
+    variance = tally.one("SELECT avg((score - ?) * (score - ?)) FROM scored", mean, mean)
+    tally.all("CREATE INDEX IF NOT EXISTS by_score ON scored (score)")
+    quantiles = {
+        f"{percent} %": tally.one(
+            "SELECT score FROM scored ORDER BY score LIMIT 1 OFFSET ?", round(percent / 100 * (count - 1))
+        )
+        for percent in (5, 25, 50, 75, 95)
+    }
+    width = (high - low) / bars or 1.0
+    counts, relevant = [0] * bars, [0] * bars
+    question = "SELECT CAST((score - ?) / ? AS INTEGER), count(*), coalesce(sum(label > 0), 0) FROM scored GROUP BY 1"
+    for place, many, good in tally.all(question, low, width):
+        counts[min(place, bars - 1)] += many
+        relevant[min(place, bars - 1)] += good
+    return {
+        "count": count,
+        "mean": mean,
+        "standard_deviation": math.sqrt(variance),
+        "lowest": low,
+        "quantiles": quantiles,
+        "highest": high,
+        "histogram": {"from": low, "to": low + bars * width, "counts": counts, "relevant": relevant},
+    }
+
+
+def label_summary(tally: Tally) -> dict | None:
+    """Return how scores agree with labels; None without labels.
+
+    A row is relevant if its label is above 0. ROC-AUC is the chance that a relevant row has a higher score than one
+    that is not, ties counted half.
+    """
+    labelled, relevant = tally.all("SELECT count(label), coalesce(sum(label > 0), 0) FROM scored")[0]
+    if not labelled:
+        return None
+    below, wins = 0, 0.0
+    ordered = tally.each("SELECT score, label > 0 FROM scored WHERE label IS NOT NULL ORDER BY score")
+    for _, same in groupby(ordered, key=lambda pair: pair[0]):
+        marks = [mark for _, mark in same]
+        good = sum(marks)
+        wins += good * (below + (len(marks) - good) / 2)
+        below += len(marks) - good
+    pairs = relevant * (labelled - relevant)
+    return {"labelled": labelled, "relevant": relevant, "roc_auc": wins / pairs if pairs else None}
+
+
+def word_records(tally: Tally, side: str, order: str = "side DESC, share DESC, word", most: int = -1) -> Iterator[dict]:
+    """Give the words of one side, or of both, by default those first that the largest shares fell to.
+
+    Args:
+        side: "query", "document" or "%" for both.
+        most: how many; all by default.
+    """
+    for side_of, word, count, pairs, share, value, place, strongest in tally.each(
+        f"SELECT * FROM word WHERE side LIKE ? ORDER BY {order} LIMIT ?", side, most
+    ):
+        yield {
+            "side": side_of,
+            "word": word,
+            "count": count,
+            "pairs": pairs,
+            "total_share": share,
+            "mean_share": share / count,
+            "mean_value": value / count,
+            "mean_place": place / count,
+            "strongest": strongest,
+        }
+
+
+WORD_COLUMNS = {
+    "side": "text",
+    "word": "text",
+    "count": "int",
+    "pairs": "int",
+    "total_share": "float",
+    "mean_share": "float",
+    "mean_value": "float",
+    "mean_place": "float",
+    "strongest": "int",
+}
+
+
+DEPTH = 10
+WORST = 20
+
+
+def ndcg(grades: Sequence[float], ideal: Sequence[float], depth: int = DEPTH) -> float:
+    """Return nDCG of grades in the order of the ranking.
+
+    Args:
+        ideal: the grades of all documents that are known for the query, best first.
+    """
+    best = gain(ideal, depth)
+    return gain(grades, depth) / best if best else 0.0
+
+
+def gain(grades: Sequence[float], depth: int) -> float:
+    """Return the discounted gain Σ grade ÷ log₂(1 + rank) of the first `depth`.
+
+    >>> gain([1.0, 0.0, 1.0], 10)
+    1.5
+    """
+    return sum(max(0.0, grade) / math.log2(1 + rank) for rank, grade in enumerate(grades[:depth], 1))
+
+
+def reciprocal_rank(grades: Sequence[float], depth: int = DEPTH) -> float:
+    """Return 1 ÷ the rank of the first relevant document; 0 if none is among the first `depth`."""
+    return next((1 / rank for rank, grade in enumerate(grades[:depth], 1) if grade > 0), 0.0)
+
+
+def query_summary(tally: Tally, ideal: Callable[[str], Sequence[float] | None]) -> dict | None:
+    """Return the mean nDCG@10 and MRR@10 over queries with a relevant document and another; None if there is none.
+
+    Documents without a label count as not relevant. Queries without a relevant document are left out, and counted.
+
+    Args:
+        ideal: all grades that are known for a query, best first; None if those of the rows are all.
+    """
+    tally.all("CREATE INDEX IF NOT EXISTS by_query ON scored (query, score DESC, row)")
+    count, without, gains, ranks = 0, 0, 0.0, 0.0
+    worst: list[tuple[float, str]] = []
+    ordered = tally.each("SELECT query, coalesce(label, 0) FROM scored ORDER BY query, score DESC, row")
+    for query, rows in groupby(ordered, key=lambda row: row[0]):
+        grades = [grade for _, grade in rows]
+        known = ideal(query) or sorted(grades, reverse=True)
+        if len(grades) == 1 and len(known) == 1:
+            continue  # one document is always ranked first
+        if not any(grade > 0 for grade in known):
+            without += 1
+            continue
+        found = ndcg(grades, known)
+        count, gains, ranks = count + 1, gains + found, ranks + reciprocal_rank(grades)
+        worst = sorted([*worst, (found, query)])[:WORST]
+    if not count:
+        return None
+    return {
+        "queries": count,
+        "without_relevant": without,
+        f"ndcg@{DEPTH}": gains / count,
+        f"mrr@{DEPTH}": ranks / count,
+        "worst": [{"query": query, f"ndcg@{DEPTH}": found} for found, query in worst],
+    }
+
+
+SHOWN = 2000
+OF_EACH = 250  # of the best, the worst and each kind of error
+ERRORS = 20  # that the summary tells
+
+
+def chosen_rows(tally: Tally) -> dict[int, list[str]]:
+    """Return the numbers of the rows to show, each with why: "best", "worst", "false positive", "false negative", …"""
+    if tally.one("SELECT count(*) FROM scored") <= SHOWN:
+        return {row: [] for (row,) in tally.each("SELECT row FROM scored")}
+    found: dict[int, list[str]] = {}
+    for why, question in REASONS.items():
+        for (row,) in tally.each(f"SELECT row FROM scored {question} LIMIT ?", OF_EACH):
+            found.setdefault(row, []).append(why)
+    for (row,) in tally.each(f"SELECT row FROM scored ORDER BY {SPREAD} LIMIT ?", SHOWN):
+        if len(found) == SHOWN:
+            break
+        found.setdefault(row, []).append("sampled")
+    return found
+
+
+REASONS = {
+    "best": "ORDER BY score DESC, row",
+    "worst": "ORDER BY score, row",
+    "false positive": "WHERE label <= 0 ORDER BY score DESC, row",
+    "false negative": "WHERE label > 0 ORDER BY score, row",
+}
+
+
+def errors(tally: Tally) -> dict[str, list[int]]:
+    """Return the rows without relevance that score highest, and the relevant ones that score lowest."""
+    return {
+        why: [row for (row,) in tally.each(f"SELECT row FROM scored {REASONS[why]} LIMIT ?", ERRORS)]
+        for why in ("false positive", "false negative")
+    }
+
+
+def records_with(tally: Tally, parts: Parts, rows: set[int]) -> Iterator[dict]:
+    """Give the records of some rows, in the order of the input, from the parts that hold them."""
+    wanted: dict[int, set[int]] = {}
+    for row, part in tally.each("SELECT row, part FROM scored"):
+        if row in rows:
+            wanted.setdefault(part, set()).add(row)
+    for part in sorted(wanted):
+        for record in parts.part(part):
+            if record["row"] in wanted[part]:
+                yield record
+
 
 WORDS_LISTED = 200  # words of each side in summary.json; words.* has all
 NAMED = 5  # strongest words named with an error
@@ -26,7 +311,7 @@ def summarise(
     Args:
         job: what job.json says.
         rows: how many rows the input has, bad ones counted.
-        ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/formats.py).
+        ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/inputs.py).
     """
     tally = Tally(folder / f".{SUMMARY}.sqlite")
     try:
@@ -48,7 +333,7 @@ def summarise(
         }
         parts.join_bad_rows()
         if settings.explains:
-            words = groups(word_records(tally, "%"))
+            words = chunks(word_records(tally, "%"), AT_ONCE)
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
         write_file(folder / SAMPLE, b"".join(lines))
         write_file(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())

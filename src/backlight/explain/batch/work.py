@@ -17,6 +17,7 @@ from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 
@@ -42,14 +43,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Worker:
-    """Turns rows into records.
+    """Turns rows into records."""
 
-    Args:
-        ranker: a scorer (see NOTE [A scorer]).
-        settings: what is computed and kept.
-    """
-
-    ranker: object
+    ranker: Scorer
     settings: Settings
 
     def results(

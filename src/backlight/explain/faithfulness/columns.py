@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backlight.explain.faithfulness.bootstrap import Mean
-from backlight.explain.faithfulness.table import LinkRow, Row
+from backlight.explain.faithfulness.table import LinkRow, Mean, Row
 
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 

@@ -23,6 +23,7 @@ from backlight.explain.methods.interactions import MATRICES
 from backlight.explain.parts import Part, word_parts
 from backlight.formats.strict_json import parse_json
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _linked(row: Mapping) -> LinkedPair:
     return LinkedPair(row["question_text"], row["paragraph_text"][start:end].rstrip(), tuple(links))
 
 
-def attention(ranker, pair: Pair) -> np.ndarray:
+def attention(ranker: Scorer, pair: Pair) -> np.ndarray:
     """Return how much the words of query and document look at each other, averaged over layers, heads and both ways.
 
     Shapes: -> (query words, document words)
@@ -84,11 +85,14 @@ def attention(ranker, pair: Pair) -> np.ndarray:
 
 def same_word(pair: Pair) -> np.ndarray:
     """Return 1 where a word of the query is the document's word: what needs no model; (query words, document words)."""
-    query, document = (_texts(pair, side) for side in (QUERY, DOCUMENT))
+    query, document = (
+        [pair.text(side)[word.start : word.end].casefold() for word in word_parts(pair, side)]
+        for side in (QUERY, DOCUMENT)
+    )
     return np.array([[float(one == other) for other in document] for one in query])
 
 
-def measure_links(ranker, linked: LinkedPair, number: int, methods: Sequence[str] = tuple(MATRICES)) -> dict:
+def measure_links(ranker: Scorer, linked: LinkedPair, number: int, methods: Sequence[str] = tuple(MATRICES)) -> dict:
     """Return how well each matrix finds the links of a pair, as plain data by the matrix's name.
 
     Args:
@@ -157,7 +161,3 @@ def precision(values: np.ndarray, truth: np.ndarray) -> float | None:
 
 def _within(word: Part, span: tuple[int, int]) -> bool:
     return word.start < span[1] and span[0] < word.end
-
-
-def _texts(pair: Pair, side: int) -> list[str]:
-    return [pair.text(side)[word.start : word.end].casefold() for word in word_parts(pair, side)]

@@ -1,22 +1,25 @@
 """What a study is made on: questions with candidate documents, read from the formats that such data comes in.
 
 Formats: JSON lines or CSV of pairs (query, document, and label if it is known); JSON lines of lists (query, candidates,
-labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked by BM25 for each question.
+labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked for each question by BM25 (bm25s).
+
+Source: Robertson, Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, doi:10.1561/1500000019; Lù,
+BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, arXiv:2407.03618.
 """
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.candidates import best_by_bm25
 from backlight.formats.strict_json import parse_json
 
 DEPTH = 20  # candidates of a question
+RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,12 @@ def read_questions(place: Path, *, titles: Sequence[str] | None = None) -> list[
     return found
 
 
-def choose(listed: Sequence[Listed], ranker_scores, count: int, seed: int) -> list[Question]:
+def choose(listed: Sequence[Listed], ranker_scores: RankScores, count: int, seed: int) -> list[Question]:
     """Return `count` questions in a random order, each with the document that is explained.
 
     That is the most relevant candidate; where no label says which, the one that the model ranks first.
 
     Args:
-        ranker_scores: gives scores, (query, documents) -> (documents,).
         count: fewer, if there are fewer.
     """
     return [_explained(one, ranker_scores) for one in shuffled(listed, seed)[:count]]
@@ -82,7 +84,7 @@ def shuffled(values: Sequence, seed: int) -> list:
     return [values[place] for place in np.random.default_rng(seed).permutation(len(values)).tolist()]
 
 
-def _explained(one: Listed, ranker_scores) -> Question:
+def _explained(one: Listed, ranker_scores: RankScores) -> Question:
     """Return a question with one candidate chosen."""
     if len(one.candidates) == 1:
         return Question(one.query, one.candidates[0])
@@ -214,3 +216,23 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read {file}: {problem}") from problem
+
+
+def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -> list[list[int]]:
+    """Return for each query the numbers of the documents that BM25 ranks highest, best first.
+
+    Args:
+        depth: how many; fewer, if there are fewer.
+
+    Raises:
+        InputError: the bm25s library is missing.
+    """
+    try:
+        import bm25s
+    except ImportError as problem:
+        raise InputError('finding candidates needs the bm25s library: pip install "backlight[evaluate]"') from problem
+    index = bm25s.BM25()
+    quiet = {"stopwords": "en", "show_progress": False}
+    index.index(bm25s.tokenize(list(documents), **quiet), show_progress=False)
+    found = index.retrieve(bm25s.tokenize(list(queries), **quiet), k=min(depth, len(documents)), show_progress=False)
+    return found.documents.tolist()

@@ -12,6 +12,7 @@ from backlight.errors import InputError
 from backlight.explain.methods.ablation import removal_called
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 
@@ -19,7 +20,6 @@ class DocumentScores:
     """Scores of a pair with some words of its document left out. Each set of words is scored once.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pair: as the ranker reads it.
         by: how words are left out, a key of `WAYS`.
         groups: words that leave together, as lists of their numbers; each word alone by default.
@@ -28,7 +28,7 @@ class DocumentScores:
         InputError: the document has no words, or the way is unknown.
     """
 
-    def __init__(self, ranker, pair: Pair, by: str = "mask", groups: Sequence[Sequence[int]] | None = None):
+    def __init__(self, ranker: Scorer, pair: Pair, by: str = "mask", groups: Sequence[Sequence[int]] | None = None):
         self.words = word_parts(pair, DOCUMENT)
         if not self.words:
             raise InputError(f"{pair.name} must have words to leave out, and has none")
@@ -62,6 +62,6 @@ class DocumentScores:
         return np.array([self._known[key] for key in keys])
 
 
-def scores_of(ranker, pairs: Sequence[Pair]) -> list[float]:
+def scores_of(ranker: Scorer, pairs: Sequence[Pair]) -> list[float]:
     """Return the raw score of each pair, as many at once as a pass takes."""
     return [score for some in passes(pairs) for score in ranker.score(PairBatch.of(some)).tolist()]

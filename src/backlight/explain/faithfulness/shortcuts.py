@@ -11,7 +11,7 @@ Source: Bastings, Ebert, Zablotskaia, Sandholm, Filippova, "Will You Find These 
 the Faithfulness of Input Salience Methods for Text Classification, 2021, arXiv:2111.07367.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,12 @@ import numpy as np
 from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import Attribution
 from backlight.explain.faithfulness.curves import importance, strongest_first, word_values
-from backlight.explain.faithfulness.depth import changeable, weights_by_depth
+from backlight.explain.faithfulness.randomisation import changeable, weights_by_depth
 from backlight.explain.faithfulness.removal import scores_of
 from backlight.explain.parts import word_parts
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.scorer import Progress, Scorer, Texts, no_progress
 from backlight.ops.loss.likelihoods import binary_cross_entropy_with_logits
 from backlight.optim.adam import Adam
 from backlight.tensor.creation import from_numpy
@@ -44,21 +45,21 @@ class Shortcut:
     steps: int
 
 
-def can_learn(ranker) -> bool:
+def can_learn(ranker: Scorer) -> bool:
     """Return whether a shortcut can be taught: to a cross-encoder on backlight's engine."""
     return isinstance(ranker, CrossEncoder)
 
 
 def teach(
     ranker: CrossEncoder,
-    pairs: Sequence[tuple[str, str]],
-    held_out: Sequence[tuple[str, str]],
+    pairs: Sequence[Texts],
+    held_out: Sequence[Texts],
     *,
     words: tuple[str, str] = WORDS,
     steps: int = 100,
     rate: float = 3e-4,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = no_progress,
 ) -> Shortcut:
     """Return a copy of the model that has learnt the shortcut (see NOTE [The shortcut]).
 
@@ -90,7 +91,15 @@ def teach(
     return Shortcut(made, words, agreement, steps)
 
 
-def _train(ranker: CrossEncoder, pairs, words, steps: int, rate: float, rng, progress: Callable) -> None:
+def _train(
+    ranker: CrossEncoder,
+    pairs: Sequence[Texts],
+    words: tuple[str, str],
+    steps: int,
+    rate: float,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> None:
     """Teach the head and the upper half of the layers."""
     groups = weights_by_depth(ranker)
     layers = sum(title.startswith("layer") for title, _ in groups)
@@ -118,7 +127,9 @@ def planted(document: str, words: tuple[str, str], rng: np.random.Generator) -> 
     return _planted(document, words, 0, (), rng)
 
 
-def _planted(document: str, words: tuple[str, str], missing: int, pairs, rng: np.random.Generator) -> str:
+def _planted(
+    document: str, words: tuple[str, str], missing: int, pairs: Sequence[Texts], rng: np.random.Generator
+) -> str:
     """Put both words into a document (missing 0), only the second (1), only the first (2) or neither (3).
 
     Args:
@@ -132,7 +143,7 @@ def _planted(document: str, words: tuple[str, str], missing: int, pairs, rng: np
     return " ".join(text)
 
 
-def _agreement(ranker: CrossEncoder, pairs, words, rng) -> float:
+def _agreement(ranker: CrossEncoder, pairs: Sequence[Texts], words: tuple[str, str], rng: np.random.Generator) -> float:
     """Return the share of couples of a document with both words and one without that stand in the right order."""
     texts = [(q, _planted(d, words, kind, pairs, rng)) for kind in range(4) for q, d in pairs]
     right, *wrong = np.reshape(scores_of(ranker, ranker.read(texts)), (4, len(pairs)))

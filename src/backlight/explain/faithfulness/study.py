@@ -7,17 +7,15 @@ from functools import partial
 import numpy as np
 
 from backlight.errors import BacklightError
-from backlight.explain.faithfulness.depth import is_native
-from backlight.explain.faithfulness.invariance import batch_difference
 from backlight.explain.faithfulness.links import LinkedPair, measure_links
-from backlight.explain.faithfulness.measure import measure_pair
-from backlight.explain.faithfulness.plan import Plan, Variant
+from backlight.explain.faithfulness.measure import Plan, Variant, measure_pair
 from backlight.explain.faithfulness.questions import Question
-from backlight.explain.faithfulness.randomisation import randomised, similarity
+from backlight.explain.faithfulness.randomisation import batch_difference, is_native, randomised, similarity
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
 from backlight.explain.methods.interactions import MATRICES
 from backlight.models.pairs import Pair
+from backlight.models.scorer import Scorer
 
 TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from
 CHECKED_PASSES = 150  # that a method may take to explain the pairs that it is checked on; one pair at least
@@ -40,7 +38,6 @@ class Study:
     """What is measured on a model.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         questions: in a random order: those that are measured, and more that a shortcut is learnt from.
         variants: the methods.
         plan: how much is measured.
@@ -50,7 +47,7 @@ class Study:
 
     def __init__(
         self,
-        ranker,
+        ranker: Scorer,
         questions: Sequence[Question],
         variants: Sequence[Variant],
         plan: Plan,
@@ -61,7 +58,7 @@ class Study:
         self.questions = tuple(questions[: plan.pairs])
         self.links = tuple(links[: plan.links])
         self._others = tuple(questions[plan.pairs :])
-        self._random: dict[str, object] = {}
+        self._random: dict[str, Scorer] = {}
         self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
 
     def run(self, progress: Callable[[float, float], None] = lambda done, total: None) -> None:
@@ -70,7 +67,7 @@ class Study:
         Args:
             progress: called with the work done so far and the work in all, in passes of one pair.
         """
-        first = self._first_pair()
+        first = Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)  # it shows what each method costs
         if first.key not in self.records:
             self.records.add(first.key, first.work())
         units = [first, *self._units()]
@@ -85,23 +82,12 @@ class Study:
         """Return how many passes a method took for the first pair; if it failed there, all it may take."""
         return self.records[pair_key(0)]["methods"].get(variant.label, {"passes": self.plan.budget})["passes"]
 
-    def pairs_of(self, variant: Variant) -> int:
-        """Return how many pairs a method explains."""
-        return self.plan.share_of(self.passes_of(variant), len(self.questions))
-
-    def _first_pair(self) -> Unit:
-        """Return the unit that all methods take part in: it shows what each costs."""
-        return Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)
-
     def _units(self) -> Iterator[Unit]:
-        numbers = {variant.label: self.pairs_of(variant) for variant in self.variants}
-        for number in range(1, len(self.questions)):
+        pairs = len(self.questions)
+        numbers = {variant.label: self.plan.share_of(self.passes_of(variant), pairs) for variant in self.variants}
+        for number in range(1, pairs):
             taking = [variant for variant in self.variants if number < numbers[variant.label]]
-            yield Unit(
-                pair_key(number),
-                partial(self._measure, number, taking),
-                self._weight(number, taking),
-            )
+            yield Unit(pair_key(number), partial(self._measure, number, taking), self._weight(number, taking))
         for number, linked in enumerate(self.links):
             names = [name for name in MATRICES if number < self.plan.slow_links or name not in SLOW]
             work = partial(measure_links, self.ranker, linked, number, names)
@@ -131,12 +117,12 @@ class Study:
         return measure_pair(self.ranker, self.questions[number], variants, **near)
 
     def _batch_invariance(self, variant: Variant) -> dict:
-        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), self._batch_company())}
+        company = self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
+        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), company)}
 
     def _randomised(self, variant: Variant) -> dict:
         self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
-        pairs = self._checked(variant)
-        return similarity(variant, self.ranker, self._random, pairs)
+        return similarity(variant, self.ranker, self._random, self._checked(variant))
 
     def _precision(self, variant: Variant) -> dict:
         taught = self._teach()
@@ -174,10 +160,6 @@ class Study:
 
     def _checked(self, variant: Variant) -> list[Pair]:
         return self.ranker.read([(one.text, one.document) for one in self.questions[: self._checks(variant)]])
-
-    def _batch_company(self) -> list[Pair]:
-        """Return the pair that is batched with those that are checked: the last one."""
-        return self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
 
     @staticmethod
     def _without_words(questions: Sequence[Question]) -> list[tuple[str, str]]:

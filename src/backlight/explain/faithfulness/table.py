@@ -1,66 +1,104 @@
-"""From the records of a study to its table: a row for each method, a mean with its interval for each measure."""
+"""From the records of a study to its table: a row for each method, a mean with its interval for each measure.
+
+Intervals hold 95 %, by drawing the questions anew: Efron, Bootstrap Methods: Another Look at the Jackknife, 1979,
+doi:10.1214/aos/1176344552; Sakai, Evaluating Evaluation Metrics based on the Bootstrap, 2006,
+doi:10.1145/1148170.1148261.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.explain.faithfulness.bootstrap import Mean, difference, mean_of
+from backlight.errors import InputError
 from backlight.explain.faithfulness.curves import SHARES, TENTHS, area, lost
-from backlight.explain.faithfulness.plan import Variant
+from backlight.explain.faithfulness.measure import Variant
 from backlight.explain.faithfulness.randomisation import HALF, WHOLE
 from backlight.explain.faithfulness.study import Study, check_key, links_key, pair_key
 from backlight.explain.methods.interactions import MATRICES
 
-FIFTH = SHARES.index(0.2)  # the share of words after which ranks are reported
+DRAWS = 2000
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Measure:
-    """What is reported of a method on a pair.
+class Mean:
+    """A mean over pairs, and the interval that holds it with 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+    count: int  # pairs
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_of(values: Sequence[float], units: Sequence[int] | None = None, *, draws: int = DRAWS, seed: int = 0) -> Mean:
+    """Return the mean of a measure with its interval.
 
     Args:
-        name: its key in data; `COLUMNS` says what it means.
-        of: its value from a pair's record and the method's part of it; None where it was not measured.
+        values: one for each pair.
+        units: which question each pair belongs to: pairs of one question are drawn together. Each its own by default.
+
+    Raises:
+        InputError: there is no value.
     """
+    values = np.asarray(values, np.float64)
+    if not len(values):
+        raise InputError("a mean must be of a value at least, got none")
+    _, own = np.unique(np.arange(len(values)) if units is None else np.asarray(units), return_inverse=True)
+    sums = np.bincount(own, values)
+    sizes = np.bincount(own)
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=draws)  # how often each question came
+    means = (drawn @ sums) / (drawn @ sizes)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Mean(float(values.mean()), float(low), float(high), len(values))
 
-    name: str
-    of: Callable[[Mapping, Mapping], float | None]
+
+def difference(values: Sequence[float], others: Sequence[float], units: Sequence[int] | None = None, **options) -> Mean:
+    """Return the mean of values − others on the same pairs; otherwise as `mean_of`."""
+    return mean_of(np.asarray(values, np.float64) - np.asarray(others, np.float64), units, **options)
 
 
-def _curve(part: str, kind: str) -> Callable[[Mapping, Mapping], float | None]:
+FIFTH = SHARES.index(0.2)  # the share of words after which ranks are reported
+
+
+Value = Callable[[Mapping, Mapping], float | None]  # of a pair's record and a method's part of it; None: not measured
+
+
+def _curve(part: str, kind: str) -> Value:
     return lambda pair, own: lost(pair["score"], own[part][kind]) if part in own else None
 
 
-def _area(kind: str) -> Callable[[Mapping, Mapping], float | None]:
+def _area(kind: str) -> Value:
     return lambda pair, own: area(TENTHS, own["tenths"][kind]) if "tenths" in own else None
 
 
-MEASURES = (
-    Measure("comprehensiveness", _curve("mask", "deletion")),
-    Measure("sufficiency", _curve("mask", "insertion")),
-    Measure("comprehensiveness_dropped", _curve("drop", "deletion")),
-    Measure("sufficiency_dropped", _curve("drop", "insertion")),
-    Measure("comprehensiveness_by_size", lambda pair, own: _lost_by_size(pair, own)),
-    Measure("deletion_area", _area("deletion")),
-    Measure("insertion_area", _area("insertion")),
-    Measure("naopc", lambda pair, own: own.get("naopc")),
-    Measure("places_lost", lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None),
-    Measure("ndcg_lost", lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None),
-    Measure("gap", lambda pair, own: None if own["gap"] is None else abs(own["gap"])),
-    Measure("passes", lambda pair, own: own["passes"]),
-    Measure("seconds", lambda pair, own: own["seconds"]),
-)
+MEASURES: dict[str, Value] = {  # what is reported of a method on a pair; columns.py says what it means
+    "comprehensiveness": _curve("mask", "deletion"),
+    "sufficiency": _curve("mask", "insertion"),
+    "comprehensiveness_dropped": _curve("drop", "deletion"),
+    "sufficiency_dropped": _curve("drop", "insertion"),
+    "comprehensiveness_by_size": lambda pair, own: lost(pair["score"], own["by_size"]) if "by_size" in own else None,
+    "deletion_area": _area("deletion"),
+    "insertion_area": _area("insertion"),
+    "naopc": lambda pair, own: own.get("naopc"),
+    "places_lost": lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None,
+    "ndcg_lost": lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None,
+    "gap": lambda pair, own: None if own["gap"] is None else abs(own["gap"]),
+    "passes": lambda pair, own: own["passes"],
+    "seconds": lambda pair, own: own["seconds"],
+}
 CHECKS = {  # by the name of the measure: the check, and the part of its record
     "shortcut": ("shortcut", "precisions"),
     "half_random": ("randomised", HALF),
     "all_random": ("randomised", WHOLE),
     "company": ("company", "differences"),
 }
-
-
-def _lost_by_size(pair: Mapping, own: Mapping) -> float | None:
-    return lost(pair["score"], own["by_size"]) if "by_size" in own else None
 
 
 @dataclass(frozen=True)
@@ -82,16 +120,16 @@ def rows_of(study: Study) -> list[Row]:
     pairs = [study.records[key] for number in range(len(study.questions)) if (key := pair_key(number)) in study.records]
     queries: dict[str, int] = {}
     units = [queries.setdefault(one.text, len(queries)) for one in study.questions]
-    losses = {one.label: _by_pair(MEASURES[0], pairs, one.label) for one in study.variants}
+    losses = {one.label: _by_pair(MEASURES["comprehensiveness"], pairs, one.label) for one in study.variants}
     best = _best(losses)
     seed = study.plan.seed
     rows = []
     for variant in study.variants:
         own = [pair["methods"][variant.label] for pair in pairs if variant.label in pair["methods"]]
         means = {
-            measure.name: _mean(found, units, seed)
-            for measure in MEASURES
-            if (found := _by_pair(measure, pairs, variant.label))
+            name: mean_of(list(found.values()), [units[number] for number in found], seed=seed)
+            for name, value in MEASURES.items()
+            if (found := _by_pair(value, pairs, variant.label))
         }
         rows.append(
             Row(
@@ -105,20 +143,14 @@ def rows_of(study: Study) -> list[Row]:
                 curve=_mean_curve(pairs, variant.label),
             )
         )
-    return sorted(rows, key=lambda row: row.behind.value if row.behind else 0.0 if own_of(row) else np.inf)
+    explained = {row.label: 0.0 if "comprehensiveness" in row.means else np.inf for row in rows}
+    return sorted(rows, key=lambda row: row.behind.value if row.behind else explained[row.label])
 
 
-def own_of(row: Row) -> bool:
-    """Return whether a method explained a pair at all."""
-    return "comprehensiveness" in row.means
-
-
-def _by_pair(measure: Measure, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
+def _by_pair(value: Value, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
     """Return a measure of a method by the number of the pair."""
     found = {
-        number: measure.of(pair, pair["methods"][label])
-        for number, pair in enumerate(pairs)
-        if label in pair["methods"]
+        number: value(pair, pair["methods"][label]) for number, pair in enumerate(pairs) if label in pair["methods"]
     }
     return {number: value for number, value in found.items() if value is not None}
 
@@ -134,10 +166,6 @@ def _behind(best: Mapping[int, float], own: Mapping[int, float], units: Sequence
     if not both:
         return None
     return difference([best[n] for n in both], [own[n] for n in both], [units[n] for n in both], seed=seed)
-
-
-def _mean(found: Mapping[int, float], units: Sequence[int], seed: int) -> Mean:
-    return mean_of(list(found.values()), [units[number] for number in found], seed=seed)
 
 
 def _checks(study: Study, variant: Variant, seed: int) -> Iterable[tuple[str, Mean]]:

@@ -17,12 +17,13 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.parts import Part
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scorer import Progress, Scorer, no_progress
 from backlight.models.scoring import passes
 
 TEXTS_AT_ONCE = 256  # read again by `drop` before they are scored
 
 
-def masked(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+def masked(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
     """Give the pair without the tokens of the parts of each removal.
 
     Raises:
@@ -37,7 +38,7 @@ def masked(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[P
         yield found
 
 
-def dropped(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
     """Give the pair as the model reads its texts without the parts of each removal."""
     removals = iter(removals)
     while some := [parts for parts, _ in zip(removals, range(TEXTS_AT_ONCE))]:
@@ -46,7 +47,7 @@ def dropped(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[
             yield replace(found, name=pair.name) if parts else pair
 
 
-def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+def replaced(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
     """Give the pair with the model's mask token in place of the tokens of the parts of each removal.
 
     Raises:
@@ -59,10 +60,11 @@ def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator
         yield replace(pair, ids=np.where(gone, mask, pair.ids), pieces=pieces)
 
 
-WAYS: dict[str, Callable[..., Iterator[Pair]]] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
+Removal = Callable[[Scorer, Pair, Iterable[Sequence[Part]]], Iterator[Pair]]
+WAYS: dict[str, Removal] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
 
 
-def removal_called(name: str) -> Callable[..., Iterator[Pair]]:
+def removal_called(name: str) -> Removal:
     """Return the way to leave words out of a name: `way(ranker, pair, removals)` gives one pair a removal.
 
     Raises:
@@ -74,7 +76,7 @@ def removal_called(name: str) -> Callable[..., Iterator[Pair]]:
 
 
 def score_groups(
-    ranker, groups: Iterable[Iterable[Pair]], progress: Callable[[int], None] = lambda done: None
+    ranker: Scorer, groups: Iterable[Iterable[Pair]], progress: Progress = no_progress
 ) -> list[np.ndarray]:
     """Return the raw scores of the pairs of each group, all laid end to end a pass at a time.
 

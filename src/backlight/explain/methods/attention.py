@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
-from backlight.models.pairs import Pair
-from backlight.models.scoring import PairScorer
+from backlight.explain.attribution import Attribution, Recipe
+from backlight.explain.checks import check_below_highest, check_same_scores, check_values
+from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scorer import Progress, Scorer, no_progress
+
+Layers = Sequence[np.ndarray]  # for each layer (heads, tokens, tokens), of one sequence
 
 
 def attention_rollout(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return how much of each token arrives at what the score reads, if attention alone carried it.
 
@@ -31,10 +30,7 @@ def attention_rollout(
     They are shares: those of a sequence add up to 1. They know where the model looked, not what it did with it, nor
     whether it helps: the same attentions with another head's weights give the same values.
 
-    Args:
-        pairs: as `ranker.read` gives them.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly explained.
+    Arguments as in NOTE [A method].
 
     Raises:
         InputError: the model reads by maxima, so no row is the one that it reads.
@@ -43,21 +39,17 @@ def attention_rollout(
     Source: Abnar, Zuidema, Quantifying Attention Flow in Transformers, 2020, arXiv:2005.00928.
     """
 
-    def row(weights, attentions, gradients):
+    def row(weights: np.ndarray, attentions: Layers, gradients: Layers) -> np.ndarray:
         for attention in reversed(attentions):
             weights = 0.5 * (weights @ attention.mean(axis=0)) + 0.5 * weights
         return weights
 
-    fields = {"method": "attention-rollout", "meaning": "share of attention that arrives, through all layers"}
-    return _explained(ranker, pairs, row, False, scores, progress, passes=2, **fields)
+    recipe = Recipe("attention-rollout", "share of attention that arrives, through all layers", passes=2)
+    return _explained(ranker, pairs, scores, progress, recipe, row, with_gradients=False)
 
 
 def attention_x_gradient(
-    ranker,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return how much of each token arrives by attention that raises the score; arguments as `attention_rollout`.
 
@@ -74,24 +66,30 @@ def attention_x_gradient(
         Transformers, 2021, arXiv:2103.15679 (equations 5 and 6, for self-attention).
     """
 
-    def row(weights, attentions, gradients):
+    def row(weights: np.ndarray, attentions: Layers, gradients: Layers) -> np.ndarray:
         arrived = weights
         for attention, gradient in zip(reversed(attentions), reversed(gradients)):
             arrived = arrived + arrived @ np.maximum(attention * gradient, 0).mean(axis=0)
         return arrived - weights
 
     meaning = "attention that arrives, weighted by how it raises the score"
-    return _explained(
-        ranker, pairs, row, True, scores, progress, passes=3, method="attention-x-gradient", meaning=meaning
-    )
+    recipe = Recipe("attention-x-gradient", meaning, passes=3)
+    return _explained(ranker, pairs, scores, progress, recipe, row, with_gradients=True)
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], row: Callable, with_gradients: bool, scores: np.ndarray | None, progress, **fields
+    ranker: Scorer,
+    pairs: Pairs,
+    scores: Scores,
+    progress: Progress,
+    recipe: Recipe,
+    row: Callable[[np.ndarray, Layers, Layers], np.ndarray],
+    *,
+    with_gradients: bool,
 ) -> list[Attribution]:
     """Return explanations by a function of one sequence's weights, attentions and their gradients -> (tokens,)."""
-    done = []
-    for batch, ordinary in ordinary_passes(ranker, pairs, scores, _width):
+
+    def valued(batch: PairBatch, ordinary: np.ndarray) -> Valued:
         weights = ranker.read_weights(batch)
         inside = ranker.inside(batch, slopes=with_gradients)
         check_same_scores(inside.scores, ordinary, batch.pairs)
@@ -99,11 +97,12 @@ def _explained(
             check_below_highest(ranker, inside.scores, batch.pairs)
         by_sequence = zip(*inside.attentions), zip(*inside.attention_slopes) if with_gradients else weights
         rows = [row(own.astype(np.float64), *parts) for own, *parts in zip(weights, *by_sequence)]
-        for pair, score, values in zip(batch.pairs, inside.scores, batch.by_pair(np.concatenate(rows))):
-            check_values(values, pair.name, "the attention")
-            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **fields))
-        progress(len(batch.pairs))
-    return done
+        values = np.concatenate(rows)
+        for pair, own in zip(batch.pairs, batch.by_pair(values)):
+            check_values(own, pair.name, "the attention")
+        return inside.scores, values
+
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, _width)
 
 
 def _width(pair: Pair) -> int:

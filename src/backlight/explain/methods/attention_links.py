@@ -12,7 +12,7 @@ import numpy as np
 from backlight.explain.attribution import words_of
 from backlight.explain.words import WordTokens
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Scorer
 
 LOOKS = 12_000  # kept for a pair, all layers and heads and both ways together
 MOST_A_WORD = 12
@@ -48,7 +48,7 @@ class AttentionLinks:
     kept: int
 
 
-def attention_links(ranker: PairScorer, pair: Pair) -> AttentionLinks | None:
+def attention_links(ranker: Scorer, pair: Pair) -> AttentionLinks | None:
     """Return the attention between the words of query and document; None for a model that reads the two apart.
 
     A word of several tokens looks as its tokens do on average, and is looked at as all of them together.

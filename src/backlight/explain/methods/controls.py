@@ -5,14 +5,14 @@ have long embeddings and strong gradients, so it agrees with saliency on many te
 """
 
 import zlib
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, attribute_pair, attribute_words, words_of
-from backlight.explain.checks import ordinary_passes
-from backlight.models.pairs import DOCUMENT, QUERY, Pair
-from backlight.models.scoring import PairScorer
+from backlight.explain.attribution import Attribution, Recipe
+from backlight.explain.methods.by_batch import Pairs, Scores, explain_by_batch
+from backlight.explain.parts import attribute_parts, word_parts
+from backlight.models.pairs import Pair
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 
 def generator_of(pair: Pair, seed: int) -> np.random.Generator:
@@ -21,57 +21,40 @@ def generator_of(pair: Pair, seed: int) -> np.random.Generator:
 
 
 def embedding_magnitude(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return the length of each token's word embedding, which depends neither on the other text nor on the score.
 
-    Args:
-        pairs: as `ranker.read` gives them.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly done.
-
-    Returns:
-        One record a pair, in units of the embedding: a control, not an explanation.
+    Arguments as in NOTE [A method]. Values are in units of the embedding: a control, not an explanation.
     """
-    done = []
-    for batch, found in ordinary_passes(ranker, pairs, scores):
-        lengths = batch.by_pair(np.linalg.norm(ranker.embed(batch), axis=1))
-        fields = {"method": "embedding-magnitude", "model": ranker.name, "meaning": _LENGTH}
-        done += [
-            attribute_pair(pair, own, score=float(score), **fields)
-            for pair, score, own in zip(batch.pairs, found, lengths)
-        ]
-        progress(len(batch.pairs))
-    return done
+    recipe = Recipe("embedding-magnitude", "‖embedding‖, a control: it does not depend on the query, nor on the score")
+
+    return explain_by_batch(
+        ranker,
+        pairs,
+        scores,
+        progress,
+        recipe,
+        lambda batch, ordinary: (ordinary, np.linalg.norm(ranker.embed(batch), axis=1)),
+    )
 
 
 def random_values(
-    ranker,
-    pairs: Sequence[Pair],
-    *,
-    seed: int = 0,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, seed: int = 0, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return a number between 0 and 1 for each word, drawn without a look at the model; arguments as above.
+    """Return a number between 0 and 1 for each word, drawn without a look at the model.
 
     Args:
-        seed: another gives other numbers; the same gives the same for a pair, in any company.
+        seed: another gives other numbers; the same gives the same for a pair, in any company. Others as in NOTE [A
+            method].
     """
+    meaning = "drawn from [0, 1), a control: it knows nothing of the model"
+    recipe = Recipe("random", meaning, settings={"seed": seed})
     found = ranker.scores_of(pairs) if scores is None else scores
     done = []
     for pair, score in zip(pairs, found):
-        draws = generator_of(pair, seed)
-        values = {side: draws.random(len(words_of(pair, side))) for side in (QUERY, DOCUMENT)}
-        fields = {"method": "random", "model": ranker.name, "meaning": _DRAWN, "settings": {"seed": seed}}
-        done.append(attribute_words(pair, values, score=float(score), **fields))
+        parts = word_parts(pair)
+        values = generator_of(pair, seed).random(len(parts))
+        done.append(attribute_parts(pair, parts, values, recipe, ranker.name, score))
         progress(1)
     return done
-
-
-_LENGTH = "‖embedding‖, a control: it does not depend on the query, nor on the score"
-_DRAWN = "drawn from [0, 1), a control: it knows nothing of the model"

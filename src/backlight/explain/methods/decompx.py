@@ -18,27 +18,26 @@ import numpy as np
 
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.attribution import Attribution, Recipe, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values
 from backlight.kernels.linalg.matrix_products import matmul
-from backlight.models.encoders.bert import Bert
+from backlight.models.bi_encoder import BiEncoder
+from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.encoders.encoder import ACTIVATIONS
 from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.tensor.creation import from_numpy
 
 MEANING = "the token's part of the score, carried forward through every layer"
 NUMBERS_AT_ONCE = 1 << 23  # of the widest array of parts: 32 MiB in float32
 
 
-def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = lambda done: None) -> list[Attribution]:
+def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_progress) -> list[Attribution]:
     """Return each token's part of the score, in units of the score; the parts add up to the score.
 
     A pair of n tokens costs about as much as n forward passes. A token's own position and segment count as its own.
-
-    Args:
-        ranker: a cross-encoder or bi-encoder of BERT's shape on backlight's engine (see NOTE [A scorer]).
-        pairs: as `ranker.read` gives them.
-        progress: called with the number of pairs newly explained.
+    Arguments as in NOTE [A method]; the model is a cross-encoder or bi-encoder of BERT's shape on backlight's engine.
 
     Raises:
         InputError: the model is of another shape, or pools by maximum.
@@ -58,19 +57,14 @@ def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = 
         check_same_scores(inside.scores, ranker.score(batch), [pair])
         check_values(values, pair.name, "the decomposition of the score")
         score = float(inside.scores[0])
-        fields = {
-            "method": "decompx",
-            "meaning": MEANING,
-            "signed": True,
-            "baseline": "nothing: the parts make the score",
-        }
-        fields |= {"gap": float(values.sum()) - score, "passes": len(pair) + 2.0}
-        explained.append(attribute_pair(pair, values, model=ranker.name, score=score, **fields))
+        baseline = "nothing: the parts make the score"
+        recipe = Recipe("decompx", MEANING, signed=True, baseline=baseline, passes=len(pair) + 2.0)
+        explained.append(attribute_pair(pair, values, recipe, ranker.name, score, float(values.sum()) - score))
         progress(1)
     return explained
 
 
-def _parts_of_score(ranker, batch: PairBatch, inside) -> np.ndarray:
+def _parts_of_score(ranker: CrossEncoder | BiEncoder, batch: PairBatch, inside: Inside) -> np.ndarray:
     """Return what each token contributes to the score, (tokens,)."""
     states = np.split(inside.states[0], np.cumsum(batch.lengths)[:-1])
     pooling = ranker.head.reads if hasattr(ranker, "head") else ranker.pooling
@@ -110,7 +104,7 @@ _READ: dict[str, Callable[[int], np.ndarray]] = {
 class _Layer:
     """The weights of one layer by their short names."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], name: str, config):
+    def __init__(self, arrays: dict[str, np.ndarray], name: str, config: BertConfig):
         self._arrays, self._name, self.config = arrays, name, config
 
     def __call__(self, part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +172,7 @@ def _ratio(x: np.ndarray, activation: str) -> np.ndarray:
         return ACTIVATIONS[activation](from_numpy(x)).numpy() / x
 
 
-def _through_head(parts: np.ndarray, head, label: int) -> np.ndarray:
+def _through_head(parts: np.ndarray, head: BertHead, label: int) -> np.ndarray:
     """Carry the parts of the state that a head reads on to one of its logits; (1, parts, hidden) -> (parts,)."""
     (dense, dense_bias), activation, (out, out_bias) = head.steps()
     parts = _linear(parts, dense, dense_bias)

@@ -11,88 +11,65 @@ Source: Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, 2013, 
 Shcherbina, Kundaje, Not Just a Black Box, 2016, arXiv:1605.01713 (gradient × input).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import checked_gradients, ordinary_passes
-from backlight.models.pairs import Pair
-from backlight.models.scoring import PairScorer
+from backlight.explain.attribution import Attribution, Recipe
+from backlight.explain.checks import checked_gradients
+from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
+from backlight.models.pairs import PairBatch
+from backlight.models.scorer import Progress, Scorer, no_progress
+
+PASSES = 3  # one forward for the ordinary score, one forward and one backward for the gradient
 
 
 def saliency(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return Σ |∂score/∂embedding| over the dims of each token's embedding: the L1 norm of its gradient.
 
-    Args:
-        pairs: as `ranker.read` gives them.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly explained.
-
-    Returns:
-        One explanation a pair, in units of the score per unit of embedding.
+    Arguments as in NOTE [A method]. Values are in units of the score per unit of embedding.
 
     Raises:
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-
-    def size(gradients, embeddings):
-        return np.abs(gradients).sum(axis=1)
-
-    return _explained(ranker, pairs, size, scores, progress, method="saliency", meaning="Σ|∂score/∂embedding|")
+    recipe = Recipe("saliency", "Σ|∂score/∂embedding|", passes=PASSES)
+    return _explained(ranker, pairs, scores, progress, recipe, lambda gradients, _: np.abs(gradients).sum(axis=1))
 
 
 def saliency_l2(
-    ranker,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return √Σ (∂score/∂embedding)²: the L2 norm of each token's gradient; arguments and errors as `saliency`."""
-
-    def size(gradients, embeddings):
-        return np.linalg.norm(gradients, axis=1)
-
-    return _explained(ranker, pairs, size, scores, progress, method="saliency-l2", meaning="√Σ(∂score/∂embedding)²")
+    recipe = Recipe("saliency-l2", "√Σ(∂score/∂embedding)²", passes=PASSES)
+    return _explained(ranker, pairs, scores, progress, recipe, lambda gradients, _: np.linalg.norm(gradients, axis=1))
 
 
 def gradient_x_input(
-    ranker,
-    pairs: Sequence[Pair],
-    *,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
     """Return Σ ∂score/∂embedding · embedding for each token, in units of the score; otherwise as `saliency`.
 
     That is what the score would lose, were it linear, if the embedding shrank to zero. The sign says whether the word
     helps (+) or harms (−).
     """
-
-    def product(gradients, embeddings):
-        return (gradients * embeddings).sum(axis=1)
-
-    fields = {"method": "gradient-x-input", "meaning": "Σ ∂score/∂embedding · embedding", "signed": True}
-    return _explained(ranker, pairs, product, scores, progress, **fields)
+    recipe = Recipe("gradient-x-input", "Σ ∂score/∂embedding · embedding", signed=True, passes=PASSES)
+    return _explained(ranker, pairs, scores, progress, recipe, lambda gradients, words: (gradients * words).sum(axis=1))
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], value: Callable, scores: np.ndarray | None, progress: Callable[[int], None], **fields
+    ranker: Scorer,
+    pairs: Pairs,
+    scores: Scores,
+    progress: Progress,
+    recipe: Recipe,
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> list[Attribution]:
     """Return explanations whose values are a function of gradients and embeddings, (tokens, hidden) -> (tokens,)."""
-    explained = []
-    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
+
+    def valued(batch: PairBatch, ordinary: np.ndarray) -> Valued:
         found, gradients = checked_gradients(ranker, batch, ordinary=ordinary)
-        values = batch.by_pair(value(gradients, ranker.embed(batch)))
-        for pair, score, own in zip(batch.pairs, found, values):
-            # one forward for the ordinary score, one forward and one backward for the gradient
-            explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **fields))
-        progress(len(batch.pairs))
-    return explained
+        return found, value(gradients, ranker.embed(batch))
+
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued)

@@ -13,17 +13,17 @@ as much as those near the words.
 Source: Sundararajan, Taly, Yan, Axiomatic Attribution for Deep Networks, 2017, arXiv:1703.01365.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.attribution import Attribution, Recipe, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
-from backlight.explain.methods.points import gradients_at
+from backlight.explain.methods.by_batch import Pairs, Scores, gradients_at
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 BASELINES = {
     "zero": "zero in place of each word's embedding",
@@ -52,10 +52,8 @@ def gauss_legendre(steps: int) -> tuple[np.ndarray, np.ndarray]:
     return (points + 1) / 2, weights / 2
 
 
-RULES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
-    "gauss-legendre": gauss_legendre,
-    "midpoint": midpoint,
-}
+Rule = Callable[[int], tuple[np.ndarray, np.ndarray]]
+RULES: dict[str, Rule] = {"gauss-legendre": gauss_legendre, "midpoint": midpoint}
 
 
 @dataclass(eq=False)
@@ -84,8 +82,8 @@ class _Path:
 
 
 def integrated_gradients(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     baseline: str = "zero",
     moved: str = "both",
@@ -94,15 +92,14 @@ def integrated_gradients(
     max_steps: int = 512,
     tolerance: float = 0.01,
     floor: float = 1e-4,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    scores: Scores = None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return each token's share of the difference between score and baseline's score (see NOTE [Completeness]).
 
     Special tokens keep their own embeddings in the baseline, as is usual for BERT, so their values are zero.
 
     Args:
-        pairs: as `ranker.read` gives them.
         baseline: what words are compared with: `zero`, `pad`, `mask` or `average`.
         moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone. Two
             texts without words look alike, and a model may score them above every real pair: see `baseline_score`.
@@ -111,9 +108,7 @@ def integrated_gradients(
         steps: how many points there are on the way at first; they are doubled until the gap is small.
         max_steps: how many points there may be. The gap that is left with them is reported.
         tolerance: how large the gap may be, as a share of |score − baseline's score|.
-        floor: how large it may be at any rate, in units of the score.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly explained.
+        floor: how large it may be at any rate, in units of the score. Others as in NOTE [A method].
 
     Returns:
         One explanation a pair, in units of the score. Its settings tell whether the gap is `within_tolerance`.
@@ -128,28 +123,24 @@ def integrated_gradients(
         paths = _paths(ranker, batch, baseline_embeddings, MOVED[moved], ordinary)
         _integrate(ranker, paths, RULES[rule], steps, max_steps, tolerance, floor, progress)
         for path in paths:
-            small = _is_small(path, tolerance, floor)
-            settings = {"moved": moved, "rule": rule, "tolerance": tolerance, "within_tolerance": small}
-            done.append(_attribution(path, ranker.name, BASELINES[baseline], settings))
+            check_values(path.values, path.pair.name, "the integrated gradient")
+            recipe = Recipe(
+                "integrated-gradients",
+                "(embedding − baseline) · mean ∂score/∂embedding on the way between them",
+                signed=True,
+                baseline=BASELINES[baseline],
+                passes=path.passes,
+                settings={
+                    "steps": path.steps,
+                    "baseline_score": path.baseline_score,
+                    "moved": moved,
+                    "rule": rule,
+                    "tolerance": tolerance,
+                    "within_tolerance": _is_small(path, tolerance, floor),
+                },
+            )
+            done.append(attribute_pair(path.pair, path.values, recipe, ranker.name, path.score, path.gap))
     return done
-
-
-def _attribution(path: _Path, model: str, baseline: str, settings: dict) -> Attribution:
-    """Return what is known at the end of a way."""
-    check_values(path.values, path.pair.name, "the integrated gradient")
-    return attribute_pair(
-        path.pair,
-        path.values,
-        method="integrated-gradients",
-        meaning="(embedding − baseline) · mean ∂score/∂embedding on the way between them",
-        model=model,
-        score=path.score,
-        signed=True,
-        baseline=baseline,
-        gap=path.gap,
-        passes=path.passes,
-        settings={"steps": path.steps, "baseline_score": path.baseline_score, **settings},
-    )
 
 
 def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> None:
@@ -163,7 +154,9 @@ def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> 
         raise InputError(f"max_steps must be {LARGEST_STEPS:,} or less, got {max_steps:,}: each step takes two passes")
 
 
-def _paths(ranker, batch: PairBatch, baseline_embeddings: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Path]:
+def _paths(
+    ranker: Scorer, batch: PairBatch, baseline_embeddings: np.ndarray, sides: tuple[int, ...], ordinary: np.ndarray
+) -> list[_Path]:
     """Return each pair's way, after comparing the score at its end with an ordinary call's."""
     embeddings = ranker.embed(batch)
     check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
@@ -175,7 +168,14 @@ def _paths(ranker, batch: PairBatch, baseline_embeddings: np.ndarray, sides: tup
 
 
 def _integrate(
-    ranker, paths: list[_Path], rule, steps: int, max_steps: int, tolerance: float, floor: float, progress
+    ranker: Scorer,
+    paths: list[_Path],
+    rule: Rule,
+    steps: int,
+    max_steps: int,
+    tolerance: float,
+    floor: float,
+    progress: Progress,
 ) -> None:
     """Average the gradient along every way, again with twice the steps where the gap is not small."""
     while paths:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 CURVED = 4  # how many times the memory of an ordinary pass a graph of second derivatives takes, about
@@ -30,7 +31,7 @@ CURVED = 4  # how many times the memory of an ordinary pass a graph of second de
 class CurvedPath:
     """A pair's way from a baseline to its words."""
 
-    ranker: object
+    ranker: Scorer
     pair: Pair
     start: np.ndarray  # (tokens, hidden)
     change: np.ndarray  # (tokens, hidden)

@@ -6,7 +6,7 @@ players in cooperative games, 1999 (the interaction of two players, which joint 
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.tables import Tabular
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Scorer
 
 MOST = 10_000  # passes that a matrix may take unless more are allowed
 
@@ -73,26 +73,29 @@ class Interactions(Tabular):
 
     def strongest(self, count: int | None = None) -> list[Link]:
         """Return the links of the largest value, whatever its sign, largest first; all by default."""
-        links = [
-            Link(word, other, value)
-            for word, row in zip(self.query, self.values)
-            for other, value in zip(self.document, row)
-        ]
-        return sorted(links, key=lambda link: -abs(link.value))[:count]
+        return sorted(self._links(), key=lambda link: -abs(link.value))[:count]
+
+    def strongest_columns(self, most: int) -> tuple[list[int], list[float]]:
+        """Return the columns with the largest values, in the order of the text, and the largest size in each column."""
+        sizes = [max((abs(row[column]) for row in self.values), default=0.0) for column in range(len(self.document))]
+        return sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:most]), sizes
 
     def rows(self) -> list[dict]:
         """Return a row a pair of words: both words, their first characters and the value."""
         return [
             {
-                "query": word.text,
-                "query_start": word.start,
-                "document": other.text,
-                "document_start": other.start,
-                "value": value,
+                "query": link.query.text,
+                "query_start": link.query.start,
+                "document": link.document.text,
+                "document_start": link.document.start,
+                "value": link.value,
             }
-            for word, row in zip(self.query, self.values)
-            for other, value in zip(self.document, row)
+            for link in self._links()
         ]
+
+    def _links(self) -> Iterator[Link]:
+        for word, row in zip(self.query, self.values):
+            yield from (Link(word, other, value) for other, value in zip(self.document, row))
 
     def __repr__(self) -> str:
         links = ", ".join(f"{link.query.text} × {link.document.text} {link.value:.3g}" for link in self.strongest(3))
@@ -102,7 +105,7 @@ class Interactions(Tabular):
         return interactions_html(self)
 
 
-def joint_occlusion(ranker: PairScorer, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
+def joint_occlusion(ranker: Scorer, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
     """Return what two words bring together: score − score without i − score without j + score without both.
 
     Args:
@@ -138,14 +141,13 @@ def joint_occlusion(ranker: PairScorer, pair: Pair, *, by: str = "mask", most: i
     )
 
 
-def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
+def hessian(ranker: Scorer, pair: Pair, *, most: int = MOST) -> Interactions:
     """Return embeddingᵢ · ∂²score/∂embeddingᵢ∂embeddingⱼ · embeddingⱼ, summed over the tokens of two words.
 
     That is by how much one word's gradient × input would change, were the change of its gradient linear, if the other
     word's embedding shrank to zero. It says what happens near this pair, and nothing of larger changes.
 
     Args:
-        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
         most: how many passes it may take.
 
@@ -173,7 +175,7 @@ def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
 
 
 def integrated_hessians(
-    ranker,
+    ranker: Scorer,
     pair: Pair,
     *,
     baseline: str = "pad",
@@ -189,7 +191,6 @@ def integrated_hessians(
     in the baseline, so that nothing is shared out to them.
 
     Args:
-        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
         baseline: what stands in for the words: `zero`, `pad`, `mask` or `average`, as for integrated gradients.
         steps: how many points there are on the way at first; they are doubled until the gap is small.
@@ -258,9 +259,7 @@ MATRICES: dict[str, Method] = {
 }
 
 
-def matrix(
-    ranker: PairScorer, query: str, document: str, *, method: str = "joint-occlusion", **options
-) -> Interactions:
+def matrix(ranker: Scorer, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
     """Return what each word of the query and each word of the document bring together.
 
     Args:
@@ -298,7 +297,7 @@ def _by_word(rows: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
     return np.stack([rows[:, list(part.tokens)].sum(axis=1) for part in parts], axis=1)
 
 
-def _check_cost(ranker, pair: Pair, method: str, needed: int, most: int) -> None:
+def _check_cost(ranker: Scorer, pair: Pair, method: str, needed: int, most: int) -> None:
     """Raise, before any work, if a matrix takes more passes than it may, with how long they would take."""
     if needed <= most:
         return
@@ -315,7 +314,7 @@ def _check_cost(ranker, pair: Pair, method: str, needed: int, most: int) -> None
 SIDES = {QUERY: "query", DOCUMENT: "document"}
 
 
-def _check_curved(ranker, method: str) -> None:
+def _check_curved(ranker: Scorer, method: str) -> None:
     """Raise unless a model can give second derivatives."""
     if not hasattr(ranker, "curvatures"):
         raise InputError(
@@ -324,7 +323,7 @@ def _check_curved(ranker, method: str) -> None:
         )
 
 
-def _interactions(ranker, pair: Pair, values: np.ndarray, **fields) -> Interactions:
+def _interactions(ranker: Scorer, pair: Pair, values: np.ndarray, **fields) -> Interactions:
     """Return a matrix with the words that it belongs to, after checking its values."""
     check_values(values, pair.name, "what two words bring together to the score")
     return Interactions(

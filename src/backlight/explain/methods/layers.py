@@ -6,18 +6,17 @@ was read there. After the last layer only the tokens that the head reads have a 
 Source: Shrikumar, Greenside, Shcherbina, Kundaje, Not Just a Black Box, 2016, arXiv:1605.01713 (gradient × input).
 """
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.attribution import Attribution, Recipe, attribute_pair
 from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
-from backlight.models.pairs import ADDED, Pair, PairBatch
-from backlight.models.scoring import PairScorer
+from backlight.explain.methods.by_batch import Pairs, Scores
+from backlight.models.pairs import ADDED, PairBatch
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 
-def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
+def products_by_layer(ranker: Scorer, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return raw scores, and Σ ∂score/∂state · state of each token at each layer, in units of the score.
 
     Shapes: -> (pairs,), (layers + 1, tokens); the first row is of what the first layer was given
@@ -28,20 +27,18 @@ def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]
 
 
 def layer_gradient_x_activation(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     layer: int | None = None,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    scores: Scores = None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return Σ ∂score/∂state · state of each token's state after a layer, in units of the score.
 
     Args:
-        pairs: as `ranker.read` gives them.
-        layer: after which layer; 0 for what the first layer is given; by default half of the layers.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly explained.
+        layer: after which layer; 0 for what the first layer is given; by default half of the layers. Others as in NOTE
+            [A method].
 
     Raises:
         InputError: there is no such layer, or the score reads no word's state after it.
@@ -56,6 +53,8 @@ def layer_gradient_x_activation(
         chosen = last // 2 if layer is None else layer
         if not 0 <= chosen <= last:
             raise InputError(f"layer must be from 0 to {last}, got {layer}")
+        meaning, settings = f"Σ ∂score/∂state · state after layer {chosen}", {"layer": chosen, "layers": last}
+        recipe = Recipe("layer-gradient-x-activation", meaning, signed=True, passes=3, settings=settings)
         for pair, score, values in zip(batch.pairs, found, batch.by_pair(rows[chosen])):
             check_values(values, pair.name)
             if not values[pair.sides != ADDED].any():
@@ -63,18 +62,6 @@ def layer_gradient_x_activation(
                     f"layer must leave something to read in the words of {pair.name}, and after layer {chosen} of "
                     f"{last} the score reads special tokens alone: choose an earlier one"
                 )
-            done.append(
-                attribute_pair(
-                    pair,
-                    values,
-                    method="layer-gradient-x-activation",
-                    meaning=f"Σ ∂score/∂state · state after layer {chosen}",
-                    model=ranker.name,
-                    score=float(score),
-                    signed=True,
-                    passes=3,
-                    settings={"layer": chosen, "layers": last},
-                )
-            )
+            done.append(attribute_pair(pair, values, recipe, ranker.name, score))
         progress(len(batch.pairs))
     return done

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from backlight.explain.checks import check_same_scores
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scoring import PairScorer, passes
+from backlight.models.scorer import GraphScorer
+from backlight.models.scoring import passes
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class BuildUp:
         return tuple(later - sooner for sooner, later in zip(self.after, self.after[1:]))
 
 
-def build_up(ranker: PairScorer, pairs: Sequence[Pair]) -> list[BuildUp]:
+def build_up(ranker: GraphScorer, pairs: Sequence[Pair]) -> list[BuildUp]:
     """Return how the score of each pair builds up, in units of the score.
 
     Args:

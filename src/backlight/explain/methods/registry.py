@@ -81,11 +81,7 @@ DEFAULT = "layer-gradient-x-activation"  # by the study in docs/faithfulness.md:
 
 
 def method_called(name: str) -> Method:
-    """Return the method of a name.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the method of a name. Raises InputError: there is none."""
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]

@@ -12,19 +12,19 @@ Predictions with Feature Contributions, 2014; Lundberg, Lee, A Unified Approach 
 arXiv:1705.07874.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution
+from backlight.explain.attribution import Attribution, Recipe
 from backlight.explain.checks import check_values
 from backlight.explain.methods.ablation import removal_called, score_groups
+from backlight.explain.methods.by_batch import Pairs
 from backlight.explain.parts import Part, attribute_parts, word_parts
-from backlight.models.pairs import Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 LARGEST_BUDGET = 1_000_000
 BUDGET = 2000  # coalitions that are scored for a pair
@@ -39,22 +39,20 @@ class Estimate:
 
 
 def shapley(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     budget: int = BUDGET,
     seed: int = 0,
     by: str = "mask",
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return the Shapley value of each word by sampling orders, each together with its reverse; see NOTE [The game].
 
     Args:
-        pairs: as `ranker.read` gives them.
         budget: how many coalitions may be scored for a pair. If all of them fit, values are exact.
         seed: of the orders.
-        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
-        progress: called with the number of pairs newly explained.
+        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]). Others as in NOTE [A method].
 
     Returns:
         One explanation a pair, in units of the score; `Word.error` is the standard error of its value.
@@ -66,17 +64,17 @@ def shapley(
     Source: Castro, Gómez, Tejada, Polynomial Calculation of the Shapley Value Based on Sampling, 2009; Mitchell,
     Cooper, Frank, Holmes, Sampling Permutations for Shapley Value Estimation, 2021, arXiv:2104.12199.
     """
-    return _explained(ranker, pairs, orders_drawn, from_orders, budget, seed, by, progress, method="shapley")
+    return _explained(ranker, pairs, orders_drawn, from_orders, budget, seed, by, progress, "shapley")
 
 
 def kernel_shap(
-    ranker,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     budget: int = BUDGET,
     seed: int = 0,
     by: str = "mask",
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return the Shapley value of each word by regression over coalitions; arguments and errors as `shapley`.
 
@@ -86,13 +84,19 @@ def kernel_shap(
 
     Source: Lundberg, Lee, 2017, arXiv:1705.07874; Covert, Lee, Improving KernelSHAP, 2021, arXiv:2012.01536.
     """
-    return _explained(
-        ranker, pairs, coalitions_drawn, from_coalitions, budget, seed, by, progress, method="kernel-shap"
-    )
+    return _explained(ranker, pairs, coalitions_drawn, from_coalitions, budget, seed, by, progress, "kernel-shap")
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], draw: Callable, estimate: Callable, budget: int, seed: int, by: str, progress, method
+    ranker: Scorer,
+    pairs: Pairs,
+    draw: Callable[[int, int, np.random.Generator, str], np.ndarray],
+    estimate: Callable[[np.ndarray, np.ndarray, float, float], Estimate],
+    budget: int,
+    seed: int,
+    by: str,
+    progress: Progress,
+    method: str,
 ) -> list[Attribution]:
     """Return explanations whose values an estimator makes of the scores of coalitions that it drew."""
     remove = removal_called(by)
@@ -115,28 +119,22 @@ def _explained(
             some, np.array([worth[bytes(row)] for row in some]), none, everything
         )
         check_values(found.values, pair.name, "what a word brings to the score")
-        settings = {"budget": budget, "seed": seed, "by": by, "coalitions": "all" if is_exact else len(table)}
+        recipe = Recipe(
+            method,
+            "mean of what the word adds, over all orders of adding words",
+            signed=True,
+            baseline=f"the pair without its words, by {by}",
+            passes=len(table),
+            settings={"budget": budget, "seed": seed, "by": by, "coalitions": "all" if is_exact else len(table)},
+        )
+        gap = float(found.values.sum() - (everything - none))
         explained.append(
-            attribute_parts(
-                pair,
-                own,
-                found.values,
-                found.errors,
-                method=method,
-                meaning="mean of what the word adds, over all orders of adding words",
-                model=ranker.name,
-                score=everything,
-                signed=True,
-                baseline=f"the pair without its words, by {by}",
-                gap=float(found.values.sum() - (everything - none)),
-                passes=len(table),
-                settings=settings,
-            )
+            attribute_parts(pair, own, found.values, recipe, ranker.name, everything, errors=found.errors, gap=gap)
         )
     return explained
 
 
-def _removals(parts: list[Part], table: np.ndarray):
+def _removals(parts: list[Part], table: np.ndarray) -> Iterator[list[Part]]:
     """Give the parts that each coalition is without."""
     for row in table:
         yield [part for part, stays in zip(parts, row) if not stays]
@@ -161,8 +159,7 @@ def from_all(coalitions: np.ndarray, worth: np.ndarray, none: float, everything:
         φᵢ = Σ over S without i of |S|! (n − |S| − 1)! / n! · (v(S with i) − v(S))
 
     Args:
-        coalitions: as `all_coalitions` gives them.
-        worth: v of each, (coalitions,).
+        coalitions, worth: as `all_coalitions` gives them, and v of each, (coalitions,).
     """
     players = coalitions.shape[1]
     share = np.array([1 / (players * comb(players - 1, size)) for size in range(players)])
@@ -194,8 +191,7 @@ def from_orders(coalitions: np.ndarray, worth: np.ndarray, none: float, everythi
     """Return the mean of what each player adds along orders and their reverses, and its standard error.
 
     Args:
-        coalitions: as `orders_drawn` gives them.
-        worth: v of each, (coalitions,).
+        coalitions, worth: as `orders_drawn` gives them, and v of each, (coalitions,).
     """
     players = coalitions.shape[1]
     orders = len(worth) // (2 * (players - 1))
@@ -237,8 +233,7 @@ def from_coalitions(coalitions: np.ndarray, worth: np.ndarray, none: float, ever
     by draw.
 
     Args:
-        coalitions: as `coalitions_drawn` gives them.
-        worth: v of each, (coalitions,).
+        coalitions, worth: as `coalitions_drawn` gives them, and v of each, (coalitions,).
     """
     players, total = coalitions.shape[1], everything - none
     members = coalitions.astype(np.float64)

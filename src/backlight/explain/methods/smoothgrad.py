@@ -9,82 +9,91 @@ Special tokens get noise like all others.
 Source: Smilkov, Thorat, Kim, Viégas, Wattenberg, SmoothGrad: removing noise by adding noise, 2017, arXiv:1706.03825.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.attribution import Attribution, Recipe, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
+from backlight.explain.methods.by_batch import Pairs, Scores, gradients_at
 from backlight.explain.methods.controls import generator_of
-from backlight.explain.methods.points import gradients_at
 from backlight.models.pairs import Pair
-from backlight.models.scoring import PairScorer
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 LARGEST_SAMPLES = 100_000
 
 
 def smoothgrad(
-    ranker: PairScorer,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     noise: float = 0.2,
     samples: int = 32,
     seed: int = 0,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    scores: Scores = None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return Σ |∂score/∂embedding| of each token, averaged over noisy copies: the paper's mean of saliency maps.
 
+    Values are in units of the score per unit of embedding.
+
     Args:
-        pairs: as `ranker.read` gives them.
         noise: how much of it, see NOTE [Noise].
         samples: how many copies.
-        seed: of the noise; a pair's noise is the same in any company.
-        scores: what the ordinary call gave, (pairs,); by default it is made here.
-        progress: called with the number of pairs newly explained.
-
-    Returns:
-        One explanation a pair, in units of the score per unit of embedding.
+        seed: of the noise; a pair's noise is the same in any company. Others as in NOTE [A method].
 
     Raises:
         InputError: there is no sample, or the noise is not positive.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-    fields = {"method": "smoothgrad", "meaning": "mean of Σ|∂score/∂embedding| over noisy embeddings"}
-    return _explained(ranker, pairs, _size, noise, samples, seed, scores, progress, **fields)
+    meaning = "mean of Σ|∂score/∂embedding| over noisy embeddings"
+
+    def size(gradients: np.ndarray) -> np.ndarray:
+        return np.abs(gradients).sum(axis=1, keepdims=True)
+
+    return _explained(ranker, pairs, "smoothgrad", meaning, size, noise, samples, seed, scores, progress)
 
 
 def smoothgrad_mean(
-    ranker,
-    pairs: Sequence[Pair],
+    ranker: Scorer,
+    pairs: Pairs,
     *,
     noise: float = 0.2,
     samples: int = 32,
     seed: int = 0,
-    scores: np.ndarray | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    scores: Scores = None,
+    progress: Progress = no_progress,
 ) -> list[Attribution]:
     """Return Σ |mean of ∂score/∂embedding over noisy copies|; arguments and errors as `smoothgrad`.
 
     Where the gradient turns from copy to copy, its mean is short: only what all copies agree on is left.
     """
-    fields = {"method": "smoothgrad-mean", "meaning": "Σ|mean ∂score/∂embedding over noisy embeddings|"}
-    return _explained(ranker, pairs, lambda gradients: gradients, noise, samples, seed, scores, progress, **fields)
-
-
-def _size(gradients: np.ndarray) -> np.ndarray:
-    return np.abs(gradients).sum(axis=1, keepdims=True)
+    meaning = "Σ|mean ∂score/∂embedding over noisy embeddings|"
+    return _explained(
+        ranker, pairs, "smoothgrad-mean", meaning, lambda gradients: gradients, noise, samples, seed, scores, progress
+    )
 
 
 def _explained(
-    ranker, pairs, part: Callable, noise: float, samples: int, seed: int, scores, progress, **fields
+    ranker: Scorer,
+    pairs: Pairs,
+    method: str,
+    meaning: str,
+    part: Callable[[np.ndarray], np.ndarray],
+    noise: float,
+    samples: int,
+    seed: int,
+    scores: Scores,
+    progress: Progress,
 ) -> list[Attribution]:
     """Return the L1 norm of the mean of a part of each gradient; part: (tokens, hidden) -> (tokens, …)."""
     if samples < 1 or not noise > 0:
         raise InputError(f"samples must be 1 or more and noise above 0, got {samples} and {noise}")
     if samples > LARGEST_SAMPLES:
         raise InputError(f"samples must be {LARGEST_SAMPLES:,} or less, got {samples:,}: each takes two passes")
+    settings = {"noise": noise, "samples": samples, "seed": seed}
+    recipe = Recipe(method, meaning, passes=2 + 2 * samples, settings=settings)
     done = []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         embeddings = ranker.embed(batch)
@@ -99,9 +108,7 @@ def _explained(
             mean = sum(part(gradients).astype(np.float64) for _, (_, gradients) in zip(range(samples), found)) / samples
             values = np.abs(mean).sum(axis=1)
             check_values(values, pair.name)
-            settings = {"noise": noise, "samples": samples, "seed": seed}
-            cost = {"passes": 2 + 2 * samples, "settings": settings}
-            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **cost, **fields))
+            done.append(attribute_pair(pair, values, recipe, ranker.name, score))
             progress(1)
     return done
 

@@ -48,8 +48,7 @@ def answered(
     if rule:
         known = find_rule(rule)
         cause, cure = cause or known.cause, cure or known.cure
-        said = {"evidence": tuple(evidence), "cause": cause, "cure": cure, "path": tuple(path)}
-        finding = known.found(place=case.place, title=verdict, **said)
+        finding = known.found(case.place, *evidence, title=verdict, cause=cause, cure=cure, path=tuple(path))
     return Answer(question, verdict, tuple(evidence), cause, cure, tuple(path), finding)
 
 

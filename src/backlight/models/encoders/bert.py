@@ -1,11 +1,13 @@
 """BERT's encoder: word, position and segment embeddings, then layers of self-attention, normalised after each sum.
 
+Families of BERT's shape say what differs: ELECTRA, RoBERTa, XLM-R, CamemBERT and DistilBERT.
+
 Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers, 2018, arXiv:1810.04805.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,15 +15,16 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import Weights
 from backlight.models.encoders.encoder import (
     Encoder,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Shapes,
     Size,
     Trace,
     Weighted,
     check_activation,
     check_heads,
     check_positions,
-    config_from,
 )
 from backlight.models.tokens import Batch
 from backlight.ops.indexing.embedding import embedding
@@ -31,13 +34,12 @@ from backlight.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True)
-class BertConfig:
+class BertConfig(EncoderConfig):
     """The sizes of a BERT, as `config.json` names them; other families of its shape say what differs."""
 
     family: ClassVar[str] = "BERT"
-    prefix: ClassVar[str] = "bert."  # of the encoder's weights in a checkpoint with a head
+    prefix: ClassVar[str] = "bert."
     head: ClassVar[tuple[str, str, str]] = ("pooler.dense", "tanh", "classifier")  # a layer, its activation, a layer
-    names: ClassVar[Mapping[str, str]] = {}  # parts of BERT's names of weights, and what the family says instead
     first_position: ClassVar[int] = 0  # the row of the first token's position
 
     vocab_size: Size
@@ -65,23 +67,6 @@ class BertConfig:
         """How many tokens a text may have."""
         return self.max_position_embeddings - self.first_position
 
-    def name_of(self, weight: str) -> str:
-        """Return what the family's checkpoints call a weight of BERT's."""
-        for part, instead in self.names.items():
-            weight = weight.replace(part, instead)
-        return weight
-
-    @classmethod
-    def of(cls, settings: Mapping) -> "BertConfig":
-        """Return the sizes that a config.json says.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
-        config = config_from(cls, settings, cls.__match_args__[:5], cls.family)
-        config._check(settings)
-        return config
-
     def _check(self, settings: Mapping) -> None:
         check_activation(self.hidden_act)
         check_heads(self.hidden_size, self.num_attention_heads)
@@ -101,12 +86,14 @@ class BertShaped(Encoder):
     words = "embeddings.word_embeddings.weight"
     joined: ClassVar[tuple[str, str, str]]  # what checkpoints call query, key and value
 
-    def __init__(self, config, arrays: dict[str, np.ndarray]):
+    def _taken(self, config: EncoderConfig, weights: Weights) -> dict[str, np.ndarray]:
+        """Return what the encoder computes with: query, key and value are one."""
+        arrays = super()._taken(config, weights)
         for layer in _layers(config):
             for kind in ("weight", "bias"):
                 parts = [arrays.pop(f"{layer}.attention.self.{part}.{kind}") for part in self.joined]
                 arrays[f"{layer}.attention.self.qkv.{kind}"] = np.concatenate(parts)
-        super().__init__(config, arrays, config.hidden_act, config.layer_norm_eps)
+        return arrays
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights by the names that checkpoints give them: query, key and value are three."""
@@ -127,21 +114,25 @@ class BertShaped(Encoder):
 
 
 class Bert(BertShaped):
-    """BERT's encoder, or another of its shape, with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `bert.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """BERT's encoder, or another of its shape, with frozen weights (arguments as `Encoder`)."""
 
     joined = ("query", "key", "value")
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
-        taken = Weights(weights, config.family, (config.prefix,))
-        super().__init__(config, {n: taken.take(config.name_of(n), *shape) for n, shape in _shapes_of(config).items()})
+    @staticmethod
+    def shapes_of(config: BertConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, width = config.hidden_size, config.embedding_size
+        shapes = {
+            Bert.words: (config.vocab_size, width),
+            "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
+            "embeddings.LayerNorm.weight": (width,),
+            "embeddings.LayerNorm.bias": (width,),
+        }
+        if config.segments:
+            shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
+        if width != size:
+            shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
+        return shapes | layer_shapes(config, Bert.joined)
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
@@ -168,7 +159,7 @@ class Bert(BertShaped):
         hidden = self._normalised(words + places, "embeddings.LayerNorm")
         return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: None, trace: Trace | None) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> the same."""
         qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
         if trace is None:
@@ -177,12 +168,12 @@ class Bert(BertShaped):
         return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
 
 
-def _layers(config) -> list[str]:
+def _layers(config: EncoderConfig) -> list[str]:
     """Return the name of each layer, which its weights' names begin with."""
     return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
 
 
-def layer_shapes(config, products: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def layer_shapes(config: EncoderConfig, products: Sequence[str]) -> Shapes:
     """Return the name and shape of each weight of the layers, given the products that attention begins with."""
     size, inner = config.hidden_size, config.intermediate_size
     linears = {f"attention.self.{name}": (size, size) for name in products}
@@ -195,22 +186,6 @@ def layer_shapes(config, products: Sequence[str]) -> dict[str, tuple[int, ...]]:
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             shapes[f"{layer}.{name}.weight"] = shapes[f"{layer}.{name}.bias"] = (size,)
     return shapes
-
-
-def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, width = config.hidden_size, config.embedding_size
-    shapes = {
-        Bert.words: (config.vocab_size, width),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
-        "embeddings.LayerNorm.weight": (width,),
-        "embeddings.LayerNorm.bias": (width,),
-    }
-    if config.segments:
-        shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
-    if width != size:
-        shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
-    return shapes | layer_shapes(config, Bert.joined)
 
 
 _SEGMENTS = "embeddings.token_type_embeddings"
@@ -249,3 +224,108 @@ class BertHead(Weighted):
     def __call__(self, states: Tensor) -> Tensor:
         """Return the logits; (texts, hidden) -> (texts, labels)."""
         return self._linear(self._activation(self._linear(states, self._dense)), self._out)
+
+
+@dataclass(frozen=True)
+class ElectraConfig(BertConfig):
+    """The sizes of an ELECTRA, whose embeddings may be shorter than its hidden states.
+
+    Source: Clark, Luong, Le, Manning, ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators,
+    2020, arXiv:2003.10555.
+    """
+
+    family: ClassVar[str] = "ELECTRA"
+    prefix: ClassVar[str] = "electra."
+    head: ClassVar[tuple[str, str, str]] = ("classifier.dense", "gelu", "classifier.out_proj")
+
+    embedding_size: Size = 128
+
+
+@dataclass(frozen=True)
+class RobertaConfig(BertConfig):
+    """The sizes of a RoBERTa, whose positions count from the id of its padding + 1.
+
+    Source: Liu and others, RoBERTa: A Robustly Optimized BERT Pretraining Approach, 2019, arXiv:1907.11692.
+    """
+
+    family: ClassVar[str] = "RoBERTa"
+    prefix: ClassVar[str] = "roberta."
+    head: ClassVar[tuple[str, str, str]] = ("classifier.dense", "tanh", "classifier.out_proj")
+
+    pad_token_id: int = 1
+
+    @property
+    def first_position(self) -> int:
+        """The row of the first token's position."""
+        return self.pad_token_id + 1
+
+    def _check(self, settings: Mapping) -> None:
+        super()._check(settings)
+        last = self.max_position_embeddings - 2
+        said = settings.get("pad_token_id", self.pad_token_id)
+        if said is None or not 0 <= self.pad_token_id <= last:
+            raise InputError(f"pad_token_id must be a whole number from 0 to {last}, got {said!r}")
+
+
+@dataclass(frozen=True)
+class XlmRobertaConfig(RobertaConfig):
+    """The sizes of an XLM-R: RoBERTa for a hundred languages.
+
+    Source: Conneau and others, Unsupervised Cross-lingual Representation Learning at Scale, 2019, arXiv:1911.02116.
+    """
+
+    family: ClassVar[str] = "XLM-R"
+
+
+@dataclass(frozen=True)
+class CamembertConfig(RobertaConfig):
+    """The sizes of a CamemBERT: RoBERTa for French.
+
+    Source: Martin and others, CamemBERT: a Tasty French Language Model, 2019, arXiv:1911.03894.
+    """
+
+    family: ClassVar[str] = "CamemBERT"
+
+
+@dataclass(frozen=True)
+class DistilBertConfig(BertConfig):
+    """The sizes of a DistilBERT, which has no segments, and names of its own.
+
+    Source: Sanh, Debut, Chaumond, Wolf, DistilBERT, a distilled version of BERT, 2019, arXiv:1910.01108.
+    """
+
+    family: ClassVar[str] = "DistilBERT"
+    prefix: ClassVar[str] = "distilbert."
+    head: ClassVar[tuple[str, str, str]] = ("pre_classifier", "relu", "classifier")
+    names: ClassVar[Mapping[str, str]] = {
+        "encoder.layer": "transformer.layer",
+        "attention.self.qkv": "attention.qkv_lin",
+        "attention.self.query": "attention.q_lin",
+        "attention.self.key": "attention.k_lin",
+        "attention.self.value": "attention.v_lin",
+        "attention.output.dense": "attention.out_lin",
+        "attention.output.LayerNorm": "sa_layer_norm",
+        "output.LayerNorm": "output_layer_norm",
+        "intermediate.dense": "ffn.lin1",
+        "output.dense": "ffn.lin2",
+    }
+
+    @property
+    def segments(self) -> int:
+        """None."""
+        return 0
+
+    @classmethod
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, by DistilBERT's names of them."""
+        said = {ours: settings[name] for ours, name in _SIZES.items() if name in settings}
+        return super().of({**settings, **said, "layer_norm_eps": 1e-12})
+
+
+_SIZES = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+}

@@ -1,34 +1,44 @@
 """DeBERTa v2 and v3: BERT's layers with disentangled attention, which knows distances in place of places.
 
+NOTE [Disentangled attention]
+With q and k of the tokens, and p the embeddings of distances, projected as keys or as queries, a score is
+
+    (q_i · k_j  +  q_i · p_key(i − j)  +  k_j · p_query(i − j)) / √(dim · terms)
+
+Each of the last two terms can be off. Distances are put into buckets that widen with them. A term is made as the
+products of each token with all distances that its text has; a pair of tokens picks its own. Where no token is left
+out, token i picks the columns that begin i to the left of token 0's: a slanted view of the products, with no index.
+
 Source: He, Liu, Gao, Chen, DeBERTa: Decoding-enhanced BERT with Disentangled Attention, 2020, arXiv:2006.03654;
 He, Gao, Chen, DeBERTaV3, 2021, arXiv:2111.09543.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds
-from backlight.models.checkpoint import Weights
 from backlight.models.encoders.bert import BertShaped, layer_shapes
-from backlight.models.encoders.disentangled_attention import distance_bias, relative_rows
 from backlight.models.encoders.encoder import (
     ACTIVATIONS,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Rows,
+    Shapes,
     Size,
     Trace,
     check_activation,
     check_heads,
     check_positions,
-    config_from,
     picked,
 )
 from backlight.models.tokens import Batch
 from backlight.ops.indexing.embedding import embedding
+from backlight.ops.indexing.gather_scatter import gather
 from backlight.ops.indexing.index_selection import index_select
 from backlight.ops.nn.attention import scaled_dot_product_attention
 from backlight.ops.nn.linear import linear
@@ -36,11 +46,84 @@ from backlight.ops.shape.joining import cat
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
+
+def relative_rows(far: int, span: int, buckets: int, farthest: int) -> np.ndarray:
+    """Return the embedding that stands for each distance from −far to far, (2 · far + 1,).
+
+    Args:
+        span: how many embeddings there are for distances to one side.
+        buckets: distances up to half of these have an embedding each; beyond, one stands for distances whose
+            logarithms are near. Without buckets (0 or less) each distance has its own.
+        farthest: the distance up to which buckets tell distances apart.
+    """
+    distances = np.arange(-far, far + 1)
+    if buckets > 0:
+        middle = buckets // 2
+        sizes = np.maximum(np.abs(distances), middle).astype(np.float32)  # where it rounds up depends on float32
+        steps = np.log(sizes / np.float32(middle)) / np.log(np.float32((farthest - 1) / middle))
+        outer = np.ceil(steps * np.float32(middle - 1)).astype(np.int64) + middle
+        distances = np.where(np.abs(distances) <= middle, distances, np.sign(distances) * outer)
+    return np.clip(distances + span, 0, 2 * span - 1)
+
+
+def distance_bias(
+    query: Tensor,
+    key: Tensor,
+    distance_keys: Tensor | None,
+    distance_queries: Tensor | None,
+    rows: np.ndarray,
+    positions: np.ndarray,
+) -> Tensor:
+    """Return what distances add to the scores of a text (see NOTE [Disentangled attention]).
+
+    Shapes: query, key (heads, tokens, dim), distance_keys and distance_queries (embeddings, heads, dim)
+        -> (heads, tokens, tokens)
+
+    Args:
+        distance_keys: the embeddings of distances projected as keys, scaled; None if the term is off.
+        distance_queries: the same as queries; one of the two is given.
+        rows: the embedding that stands for each distance, from the lowest to the highest, (2 · far + 1,).
+        positions: of the tokens, in rising order.
+    """
+    found = None
+    if distance_keys is not None:
+        found = _of_pairs(query, distance_keys, rows[::-1].copy(), positions)
+    if distance_queries is not None:
+        looked_for = _of_pairs(key, distance_queries, rows, positions).mT
+        found = looked_for if found is None else found + looked_for
+    return found
+
+
+def _of_pairs(tokens: Tensor, projected: Tensor, rows: np.ndarray, positions: np.ndarray) -> Tensor:
+    """Return the product of each token with its distance to each other one.
+
+    Shapes: tokens (heads, tokens, dim), projected (embeddings, heads, dim) -> (heads, tokens, tokens)
+
+    Args:
+        rows: the embedding that stands for the distance to what stands −far, …, far places from a token.
+    """
+    by_place = index_select(projected, 0, from_numpy(rows)).permute(1, 2, 0)
+    products = tokens @ by_place  # (heads, tokens, 2 · far + 1)
+    far, count = len(rows) // 2, len(positions)
+    if count == far + 1:
+        return _slanted(products, count)
+    columns = from_numpy(far - positions[:, None] + positions)
+    return gather(products, -1, columns.expand(len(products), count, count))
+
+
+def _slanted(products: Tensor, count: int) -> Tensor:
+    """Return columns count − 1 − i to 2 · count − 2 − i of row i; (heads, count, 2 · count − 1) -> (…, count)."""
+    if count == 1:
+        return products
+    step = 2 * count - 2  # one less than a row: each row begins one column further left
+    return products.flatten(1)[:, count - 1 : count - 1 + count * step].unflatten(1, (count, step))[..., :count]
+
+
 SizeOrNone = Annotated[int, Bounds(-(2**31), le=2**31 - 1)]  # 0 or less is none
 
 
 @dataclass(frozen=True)
-class DebertaConfig:
+class DebertaConfig(EncoderConfig):
     """The sizes of a DeBERTa, as `config.json` names them."""
 
     family: ClassVar[str] = "DeBERTa"
@@ -69,28 +152,19 @@ class DebertaConfig:
     pooler_hidden_act: str = "gelu"
 
     @classmethod
-    def of(cls, settings: Mapping) -> "DebertaConfig":
-        """Return the sizes that a config.json says.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, which may list the kinds of distances in one text."""
         kinds = settings.get("pos_att_type")
-        listed = kinds.lower().split("|") if isinstance(kinds, str) else kinds
-        config = config_from(cls, {**settings, "pos_att_type": listed}, cls.__match_args__[:5], cls.family)
-        config = replace(config, pos_att_type=tuple(kind.strip() for kind in config.pos_att_type))
-        config._check(settings)
-        return config
+        if isinstance(kinds, str):
+            kinds = kinds.lower().split("|")
+        if isinstance(kinds, list | tuple):
+            kinds = [kind.strip() if isinstance(kind, str) else kind for kind in kinds]
+        return super().of({**settings, "pos_att_type": kinds})
 
     @property
     def head(self) -> tuple[str, str, str]:
         """The settings of `BertHead`: a layer, its activation, a layer."""
         return "pooler.dense", self.pooler_hidden_act, "classifier"
-
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens the model reads."""
-        return self.max_position_embeddings
 
     @property
     def farthest(self) -> int:
@@ -136,20 +210,32 @@ class DebertaConfig:
 
 
 class Deberta(BertShaped):
-    """DeBERTa's encoder with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `deberta.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """DeBERTa's encoder with frozen weights (arguments as `Encoder`)."""
 
     joined = ("query_proj", "key_proj", "value_proj")
 
-    def __init__(self, config: DebertaConfig, weights: Mapping[str, np.ndarray]):
-        super().__init__(config, Weights(weights, config.family, (config.prefix,)).take_all(_shapes_of(config)))
+    @staticmethod
+    def shapes_of(config: DebertaConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, wide = config.hidden_size, config.embedding_size or config.hidden_size
+        shapes = {Deberta.words: (config.vocab_size, wide)}
+        if config.position_biased_input:
+            shapes["embeddings.position_embeddings.weight"] = (config.max_position_embeddings, wide)
+        if config.type_vocab_size > 0:
+            shapes["embeddings.token_type_embeddings.weight"] = (config.type_vocab_size, wide)
+        if wide != size:
+            shapes["embeddings.embed_proj.weight"] = (size, wide)
+        norms = ["embeddings.LayerNorm"]
+        if config.relative_attention:
+            shapes["encoder.rel_embeddings.weight"] = (2 * config.span, size)
+            norms += ["encoder.LayerNorm"] * config.normalises_distances
+        if config.conv_kernel_size > 0:
+            shapes["encoder.conv.conv.weight"] = (size, size // config.conv_groups, config.conv_kernel_size)
+            shapes["encoder.conv.conv.bias"] = (size,)
+            norms.append("encoder.conv.LayerNorm")
+        own = [_OWN[kind] for kind in config.pos_att_type if config.relative_attention and not config.share_att_key]
+        shapes |= {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
+        return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
         """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
@@ -177,7 +263,9 @@ class Deberta(BertShaped):
             found = self._normalised(found, "encoder.LayerNorm")
         return found, [part - low for part in rows]
 
-    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+    def _layer(
+        self, hidden: Tensor, number: int, batch: Batch, around: tuple | None, rows: Rows, trace: Trace | None
+    ) -> Tensor:
         """Run a layer for some rows, or all; the first one may have a convolution."""
         after = super()._layer(hidden, number, batch, around, rows, trace)
         if number > 0 or self.config.conv_kernel_size <= 0:
@@ -241,29 +329,6 @@ def _neighbours(batch: Batch, kernel: int) -> np.ndarray:
         at[positions + half] = start + np.arange(len(positions))
         found.append(at[positions[:, None] + np.arange(kernel)])
     return np.concatenate(found)
-
-
-def _shapes_of(config: DebertaConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, wide = config.hidden_size, config.embedding_size or config.hidden_size
-    shapes = {Deberta.words: (config.vocab_size, wide)}
-    if config.position_biased_input:
-        shapes["embeddings.position_embeddings.weight"] = (config.max_position_embeddings, wide)
-    if config.type_vocab_size > 0:
-        shapes["embeddings.token_type_embeddings.weight"] = (config.type_vocab_size, wide)
-    if wide != size:
-        shapes["embeddings.embed_proj.weight"] = (size, wide)
-    norms = ["embeddings.LayerNorm"]
-    if config.relative_attention:
-        shapes["encoder.rel_embeddings.weight"] = (2 * config.span, size)
-        norms += ["encoder.LayerNorm"] * config.normalises_distances
-    if config.conv_kernel_size > 0:
-        shapes["encoder.conv.conv.weight"] = (size, size // config.conv_groups, config.conv_kernel_size)
-        shapes["encoder.conv.conv.bias"] = (size,)
-        norms.append("encoder.conv.LayerNorm")
-    own = [_OWN[kind] for kind in config.pos_att_type if config.relative_attention and not config.share_att_key]
-    shapes |= {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
-    return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
 
 _OWN = {"c2p": "pos_key_proj", "p2c": "pos_query_proj"}  # what projects distances where the tokens' does not

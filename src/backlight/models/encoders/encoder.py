@@ -13,14 +13,15 @@ are. A head turns the states of the tokens that it reads into logits, (texts, la
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Annotated, ClassVar
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.schema import with_checked_fields
 from backlight.formats.strict_json import Bounds
+from backlight.models.checkpoint import Weights
 from backlight.models.tokens import Batch
 from backlight.ops.elementwise.activations import leaky_relu, relu, relu6, sigmoid
 from backlight.ops.elementwise.gated_activations import gelu, hardswish, mish, silu
@@ -36,15 +37,13 @@ from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 
-def _tanh_gelu(x):
+def _tanh_gelu(x: Tensor) -> Tensor:
     return gelu(x, approximate="tanh")
 
 
-def _quick_gelu(x):
-    return x * sigmoid(1.702 * x)
-
-
-ACTIVATIONS: dict[str, Callable] = {
+Rows = Sequence[int] | None  # of a row of tokens; None for all
+Shapes = dict[str, tuple[int, ...]]  # of weights by name
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,
     "gelu_python": gelu,
     "gelu_new": _tanh_gelu,
@@ -53,7 +52,7 @@ ACTIVATIONS: dict[str, Callable] = {
     "gelu_pytorch_tanh": _tanh_gelu,
     "gelu_python_tanh": _tanh_gelu,
     "gelu_10": lambda x: clamp(gelu(x), -10, 10),
-    "quick_gelu": _quick_gelu,
+    "quick_gelu": lambda x: x * sigmoid(1.702 * x),
     "hardswish": hardswish,
     "leaky_relu": leaky_relu,
     "linear": lambda x: x,
@@ -132,24 +131,78 @@ class Weighted:
         return layer_norm(x, weight.shape, weight, self._weights.get(f"{name}.bias"), self._eps)
 
 
+class EncoderConfig:
+    """The sizes of an encoder, as `config.json` names them: the fields of a family's dataclass, with their rules.
+
+    config.json must name the fields that have no default.
+    """
+
+    family: ClassVar[str]
+    prefix: ClassVar[str] = "model."  # of the encoder's weights in a checkpoint with a head
+    names: ClassVar[Mapping[str, str]] = {}  # parts of the names of weights, and what the family's checkpoints say
+    activation_of: ClassVar[tuple[str, str]] = ("hidden_act", "layer_norm_eps")  # the fields of activation and epsilon
+
+    @classmethod
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says.
+
+        Raises:
+            InputError: a size is missing, or a setting is not supported by this encoder.
+        """
+        missing = [one.name for one in fields(cls) if one.default is MISSING and settings.get(one.name) is None]
+        if missing:
+            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {cls.family}'s")
+        said = {one.name: settings[one.name] for one in fields(cls) if settings.get(one.name) is not None}
+        config = with_checked_fields(cls, said)
+        config._check(settings)
+        return config
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens a text may have."""
+        return self.max_position_embeddings
+
+    def name_of(self, weight: str) -> str:
+        """Return what the family's checkpoints call a weight."""
+        for part, instead in self.names.items():
+            weight = weight.replace(part, instead)
+        return weight
+
+    def _check(self, settings: Mapping) -> None:
+        """Raise if a setting is not supported."""
+
+
 class Encoder(Weighted, ABC):
     """The way through the layers of every family (see NOTE [An encoder]), with frozen weights.
 
-    A family defines the input of the first layer (`_embedded`), attention (`_attention`) and the rest of a layer
-    (`_after`), and optionally what all layers share (`_around`) and what follows the last one (`finish`).
+    A family defines its weights (`shapes_of`), the input of the first layer (`_embedded`), attention (`_attention`) and
+    the rest of a layer (`_after`), and optionally what all layers share (`_around`) and what follows the last one
+    (`finish`).
 
     Args:
         config: the sizes.
-        arrays: the weights.
-        activation: a key of `ACTIVATIONS`.
-        eps: what norms add to a variance.
+        weights: the arrays of a checkpoint by name, with or without the family's prefix; others are left alone.
+
+    Raises:
+        InputError: a weight is missing or has another shape than the sizes ask for.
     """
 
     words: ClassVar[str]  # the weight that holds the word embeddings
 
-    def __init__(self, config, arrays: Mapping[str, np.ndarray], activation: str, eps: float):
+    def __init__(self, config: EncoderConfig, weights: Mapping[str, np.ndarray]):
+        arrays = self._taken(config, Weights(weights, config.family, (config.prefix,)))
+        activation, eps = (getattr(config, name) for name in config.activation_of)
         super().__init__(arrays, activation, eps)
         self.config, self._dtype = config, arrays[self.words].dtype
+
+    @staticmethod
+    @abstractmethod
+    def shapes_of(config: EncoderConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+
+    def _taken(self, config: EncoderConfig, weights: Weights) -> dict[str, np.ndarray]:
+        """Return what the encoder computes with."""
+        return {name: weights.take(config.name_of(name), *shape) for name, shape in self.shapes_of(config).items()}
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights by the names that checkpoints give them."""
@@ -211,7 +264,7 @@ class Encoder(Weighted, ABC):
         """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
         return states
 
-    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around: Any, rows: Rows, trace: Trace | None) -> Tensor:
         """Run a layer for some rows, or all; (tokens, hidden) -> (rows, hidden)."""
         seen = self._attention(hidden, number, batch, around, trace)
         return self._after(picked(seen, rows), picked(hidden, rows), number)
@@ -224,7 +277,7 @@ class Encoder(Weighted, ABC):
         """Return what all layers know of where tokens stand."""
 
     @abstractmethod
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: Any, trace: Trace | None) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> (tokens, heads · dim)."""
 
     @abstractmethod
@@ -232,7 +285,7 @@ class Encoder(Weighted, ABC):
         """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
 
 
-def picked(states: Tensor, rows: Sequence[int] | None) -> Tensor:
+def picked(states: Tensor, rows: Rows) -> Tensor:
     """Return some rows of states; all, for None."""
     return states if rows is None else index_select(states, 0, from_numpy(np.asarray(rows, np.int64)))
 
@@ -246,24 +299,6 @@ def check_positions(batch: Batch, limit: int) -> None:
 Size = Annotated[int, Bounds(1, le=2**31 - 1, words="a whole number, 1 or more")]
 Layers = Annotated[int, Bounds(1, le=10_000, words="a whole number, 1 or more")]
 Epsilon = Annotated[float, Bounds(0, le=1, words="a number from 0 to 1")]
-
-
-def config_from(kind: type, settings: Mapping, needed: Sequence[str], family: str):
-    """Return the config of a family as a config.json states it: every value of the type of its field.
-
-    Args:
-        kind: the config, whose annotations are the rules.
-        settings: what config.json says; what is null, or no field, is left out.
-        needed: fields that it must name.
-
-    Raises:
-        InputError: one is missing, or breaks the rule of its field.
-    """
-    missing = [name for name in needed if settings.get(name) is None]
-    if missing:
-        raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {family}'s")
-    said = {field.name: settings[field.name] for field in fields(kind) if settings.get(field.name) is not None}
-    return with_checked_fields(kind, said)
 
 
 def check_heads(hidden: int, heads: int) -> None:

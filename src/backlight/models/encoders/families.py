@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.models.encoders.bert import Bert, BertConfig, BertHead
-from backlight.models.encoders.bert_family import (
+from backlight.models.encoders.bert import (
+    Bert,
+    BertConfig,
+    BertHead,
     CamembertConfig,
     DistilBertConfig,
     ElectraConfig,

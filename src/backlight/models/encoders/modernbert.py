@@ -1,11 +1,17 @@
 """ModernBERT: norms before each step, rotary positions, gated layers, and a window of nearby tokens in most layers.
 
+NOTE [Nearby tokens]
+A token looks at the tokens of its text that are up to half a window away, by position. A text is cut into bands: some
+queries in a row, and the keys that one of them may look at. So work and memory grow with the length of a text and not
+with its square. Where each token may look at all of its text, there are no bands, and attention is the ordinary one.
+
 Source: Warner and others, Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient,
 and Long Context Finetuning and Inference, 2024, arXiv:2412.13663.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,28 +19,93 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import Weights, object_in
 from backlight.models.encoders.encoder import (
     Encoder,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Shapes,
     Size,
     Trace,
     Weighted,
     check_activation,
     check_heads,
-    config_from,
 )
-from backlight.models.encoders.local_attention import Band, banded_attention, banded_mask, bands_of
 from backlight.models.encoders.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
-from backlight.ops.nn.attention import ragged_attention
+from backlight.ops.nn.attention import ragged_attention, scaled_dot_product_attention
 from backlight.ops.shape.joining import cat
+from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
+
+LEAST_QUERIES = 16  # of a band: less would be all overhead
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Some queries, and the keys that one of them may look at."""
+
+    queries: slice  # of the row of tokens
+    keys: slice
+    near: Tensor  # (queries, keys), whether the query may look at the key
+
+
+def bands_of(batch: Batch, window: int) -> list[Band]:
+    """Return the bands of all texts (see NOTE [Nearby tokens]); none, if each token may look at all of its text.
+
+    Args:
+        window: how many positions a token looks at, to both sides together.
+    """
+    parts = batch.parts(batch.positions)
+    if all(part[-1] - part[0] <= window // 2 for part in parts):
+        return []
+    return [band for start, part in zip(batch.starts, parts) for band in _bands_of_text(start, part, window)]
+
+
+def _bands_of_text(start: int, positions: np.ndarray, window: int) -> Iterator[Band]:
+    half, width = window // 2, max(window, LEAST_QUERIES)
+    for first in range(0, len(positions), width):
+        asking = positions[first : first + width]
+        low = int(np.searchsorted(positions, asking[0] - half))
+        high = int(np.searchsorted(positions, asking[-1] + half, "right"))
+        near = from_numpy(_near(asking, positions[low:high], window))
+        yield Band(slice(start + first, start + first + len(asking)), slice(start + low, start + high), near)
+
+
+def _near(queries: np.ndarray, keys: np.ndarray, window: int) -> np.ndarray:
+    """Return whether each query may look at each key, by their positions; (queries, keys)."""
+    return np.abs(queries[:, None] - keys) <= window // 2
+
+
+def banded_attention(qkv: Tensor, bands: Sequence[Band]) -> Tensor:
+    """Return what each token saw within its band.
+
+    Shapes: qkv (tokens, 3, heads, dim) -> (tokens, heads · dim)
+    """
+    query, key, value = qkv.permute(1, 2, 0, 3).unbind(0)  # each (heads, tokens, dim)
+    seen = [
+        scaled_dot_product_attention(query[:, band.queries], key[:, band.keys], value[:, band.keys], band.near)
+        for band in bands
+    ]
+    return cat(seen, 1).transpose(0, 1).flatten(1)
+
+
+def banded_mask(batch: Batch, window: int, dtype: np.dtype) -> list[Tensor]:
+    """Return for each text what keeps its tokens from looking farther, if it is added to scores: 0 or −∞.
+
+    Shapes: -> texts × (1, queries, keys)
+    """
+    near = [_near(part, part, window) for part in batch.parts(batch.positions)]
+    return [from_numpy(np.where(one, 0, -np.inf).astype(dtype)).unsqueeze(0) for one in near]
+
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 
 
 @dataclass(frozen=True)
-class ModernBertConfig:
+class ModernBertConfig(EncoderConfig):
     """The sizes of a ModernBERT, as `config.json` names them."""
+
+    family: ClassVar[str] = "ModernBERT"
+    activation_of: ClassVar[tuple[str, str]] = ("hidden_activation", "norm_eps")
 
     vocab_size: Size
     hidden_size: Size
@@ -57,11 +128,6 @@ class ModernBertConfig:
     layer_types: tuple[str, ...] = ()
 
     @property
-    def max_tokens(self) -> int:
-        """How many tokens a text may have."""
-        return self.max_position_embeddings
-
-    @property
     def head_size(self) -> int:
         """How long the queries, keys and values of a head are."""
         return self.hidden_size // self.num_attention_heads
@@ -72,18 +138,12 @@ class ModernBertConfig:
         return {GLOBAL: self.global_rope_theta, LOCAL: self.local_rope_theta}
 
     @classmethod
-    def of(cls, settings: Mapping) -> "ModernBertConfig":
-        """Return the sizes that a config.json says, in the form of transformers 4 or 5.
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, in the form of transformers 4 or 5."""
+        plain = super().of(settings)
+        return replace(plain, **_thetas_of(settings, plain), layer_types=_layer_types_of(plain))
 
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
-        plain = config_from(cls, settings, cls.__match_args__[:5], "ModernBERT")
-        config = replace(plain, **_thetas_of(settings, plain), layer_types=_layer_types_of(plain))
-        config._check()
-        return config
-
-    def _check(self) -> None:
+    def _check(self, settings: Mapping) -> None:
         for name in ("hidden_activation", "classifier_activation"):
             check_activation(getattr(self, name), name)
         check_heads(self.hidden_size, self.num_attention_heads)
@@ -113,21 +173,30 @@ def _layer_types_of(plain: ModernBertConfig) -> tuple[str, ...]:
 
 
 class ModernBert(Encoder):
-    """ModernBERT's encoder with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `model.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """ModernBERT's encoder with frozen weights (arguments as `Encoder`)."""
 
     words = "embeddings.tok_embeddings.weight"
 
-    def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray]):
-        arrays = Weights(weights, "ModernBERT", ("model.",)).take_all(_shapes_of(config))
-        super().__init__(config, arrays, config.hidden_activation, config.norm_eps)
+    @staticmethod
+    def shapes_of(config: ModernBertConfig) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, inner = config.hidden_size, config.intermediate_size
+        shapes: Shapes = {ModernBert.words: (config.vocab_size, size)}
+        norms = ["embeddings.norm", "final_norm"]
+        for number in range(config.num_hidden_layers):
+            name = f"layers.{number}"
+            norms += [f"{name}.mlp_norm"] + [f"{name}.attn_norm"] * (number > 0)
+            linears = {
+                "attn.Wqkv": (3 * size, size, config.attention_bias),
+                "attn.Wo": (size, size, config.attention_bias),
+                "mlp.Wi": (2 * inner, size, config.mlp_bias),
+                "mlp.Wo": (size, inner, config.mlp_bias),
+            }
+            for part, (rows, columns, biased) in linears.items():
+                shapes |= _weight_and_bias(f"{name}.{part}", (rows, columns), biased)
+        for name in norms:
+            shapes |= _weight_and_bias(name, (size,), config.norm_bias)
+        return shapes
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
         """Return what the first layer is given; (tokens, hidden) -> the same."""
@@ -172,28 +241,7 @@ class ModernBert(Encoder):
         return self._normalised(states, "final_norm")
 
 
-def _shapes_of(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, inner = config.hidden_size, config.intermediate_size
-    shapes: dict[str, tuple[int, ...]] = {ModernBert.words: (config.vocab_size, size)}
-    norms = ["embeddings.norm", "final_norm"]
-    for number in range(config.num_hidden_layers):
-        name = f"layers.{number}"
-        norms += [f"{name}.mlp_norm"] + [f"{name}.attn_norm"] * (number > 0)
-        linears = {
-            "attn.Wqkv": (3 * size, size, config.attention_bias),
-            "attn.Wo": (size, size, config.attention_bias),
-            "mlp.Wi": (2 * inner, size, config.mlp_bias),
-            "mlp.Wo": (size, inner, config.mlp_bias),
-        }
-        for part, (rows, columns, biased) in linears.items():
-            shapes |= _weight_and_bias(f"{name}.{part}", (rows, columns), biased)
-    for name in norms:
-        shapes |= _weight_and_bias(name, (size,), config.norm_bias)
-    return shapes
-
-
-def _weight_and_bias(name: str, shape: tuple[int, ...], biased: bool) -> dict[str, tuple[int, ...]]:
+def _weight_and_bias(name: str, shape: tuple[int, ...], biased: bool) -> Shapes:
     return {f"{name}.weight": shape} | ({f"{name}.bias": shape[:1]} if biased else {})
 
 

@@ -7,6 +7,7 @@ Embedding and Reranking Through Foundation Models, 2025, arXiv:2506.05176.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,14 +16,15 @@ from backlight.formats.schema import with_checked_fields
 from backlight.models.checkpoint import Weights, object_in
 from backlight.models.encoders.encoder import (
     Encoder,
+    EncoderConfig,
     Epsilon,
     Layers,
+    Shapes,
     Size,
     Trace,
     Weighted,
     check_activation,
     check_positions,
-    config_from,
 )
 from backlight.models.encoders.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
@@ -36,8 +38,11 @@ TOKENS_READ = 8192  # at most, by default: what the reranker's authors use
 
 
 @dataclass(frozen=True)
-class Qwen3Config:
+class Qwen3Config(EncoderConfig):
     """The sizes of a Qwen3, as `config.json` names them."""
+
+    family: ClassVar[str] = "Qwen3"
+    activation_of: ClassVar[tuple[str, str]] = ("hidden_act", "rms_norm_eps")
 
     vocab_size: Size
     hidden_size: Size
@@ -55,17 +60,12 @@ class Qwen3Config:
     windows: tuple[int | None, ...] = ()  # for each layer how far back a token looks; None is as far as the text goes
 
     @classmethod
-    def of(cls, settings: Mapping) -> "Qwen3Config":
-        """Return the sizes that a config.json says.
-
-        Raises:
-            InputError: a size is missing, or a setting is not supported by this encoder.
-        """
-        said = {name: value for name, value in settings.items() if name != "windows"}  # which is ours
-        config = config_from(cls, said, cls.__match_args__[:7], "Qwen3")
-        config._check()
+    def of(cls, settings: Mapping) -> Self:
+        """Return the sizes that a config.json says, and how far back the tokens of each layer look."""
+        config = super().of({name: value for name, value in settings.items() if name != "windows"})  # which is ours
         rope = object_in(settings, "rope_parameters") or object_in(settings, "rope_scaling")
-        windows = _windows(with_checked_fields(_Sliding, _named_in(settings)), config.num_hidden_layers)
+        sliding = {one.name: settings[one.name] for one in fields(_Sliding) if settings.get(one.name) is not None}
+        windows = _windows(with_checked_fields(_Sliding, sliding), config.num_hidden_layers)
         return replace(config, rope_theta=theta_of(rope, config.rope_theta), windows=windows)
 
     @property
@@ -73,7 +73,7 @@ class Qwen3Config:
         """How many tokens the model reads by default."""
         return min(self.max_position_embeddings, TOKENS_READ)
 
-    def _check(self) -> None:
+    def _check(self, settings: Mapping) -> None:
         check_activation(self.hidden_act)
         heads, groups = self.num_attention_heads, self.num_key_value_heads
         if heads % groups:
@@ -92,10 +92,6 @@ class _Sliding:
     layer_types: tuple[str, ...] = ()
 
 
-def _named_in(settings: Mapping) -> dict:
-    return {one.name: settings[one.name] for one in fields(_Sliding) if settings.get(one.name) is not None}
-
-
 def _windows(said: _Sliding, layers: int) -> tuple[int | None, ...]:
     """Return how far back the tokens of each layer look."""
     window = said.sliding_window if said.use_sliding_window else None
@@ -112,21 +108,27 @@ _SLIDING, _FULL = "sliding_attention", "full_attention"
 
 
 class Qwen3(Encoder):
-    """Qwen3's decoder with frozen weights.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name, with or without the prefix `model.`; others are left alone.
-
-    Raises:
-        InputError: a weight is missing or has another shape than the sizes ask for.
-    """
+    """Qwen3's decoder with frozen weights (arguments as `Encoder`)."""
 
     words = "embed_tokens.weight"
 
-    def __init__(self, config: Qwen3Config, weights: Mapping[str, np.ndarray]):
-        arrays = Weights(weights, "Qwen3", ("model.",)).take_all(_shapes_of(config))
-        super().__init__(config, arrays, config.hidden_act, config.rms_norm_eps)
+    @staticmethod
+    def shapes_of(config: Qwen3Config) -> Shapes:
+        """Return the name and shape of each weight."""
+        size, inner, dim = config.hidden_size, config.intermediate_size, config.head_dim
+        queries, keys = config.num_attention_heads * dim, config.num_key_value_heads * dim
+        linears = {"q_proj": (queries, size), "k_proj": (keys, size), "v_proj": (keys, size), "o_proj": (size, queries)}
+        shapes = {Qwen3.words: (config.vocab_size, size), "norm.weight": (size,)}
+        for layer in (f"layers.{number}" for number in range(config.num_hidden_layers)):
+            for name, shape in linears.items():
+                shapes[f"{layer}.self_attn.{name}.weight"] = shape
+                if config.attention_bias:
+                    shapes[f"{layer}.self_attn.{name}.bias"] = shape[:1]
+            shapes |= {f"{layer}.mlp.{name}.weight": (inner, size) for name in ("gate_proj", "up_proj")}
+            shapes[f"{layer}.mlp.down_proj.weight"] = (size, inner)
+            shapes |= {f"{layer}.self_attn.{name}.weight": (dim,) for name in ("q_norm", "k_norm")}
+            shapes |= {f"{layer}.{name}.weight": (size,) for name in ("input_layernorm", "post_attention_layernorm")}
+        return shapes
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
         """Return what the first layer is given: the words alone."""
@@ -184,24 +186,6 @@ def _causal_mask(positions: np.ndarray, window: int | None) -> np.ndarray:
     """Return whether each token of a text sees each other one, (queries, keys)."""
     back = positions[:, None] - positions
     return (back >= 0) & (back < (math.inf if window is None else window))
-
-
-def _shapes_of(config: Qwen3Config) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of each weight."""
-    size, inner, dim = config.hidden_size, config.intermediate_size, config.head_dim
-    queries, keys = config.num_attention_heads * dim, config.num_key_value_heads * dim
-    linears = {"q_proj": (queries, size), "k_proj": (keys, size), "v_proj": (keys, size), "o_proj": (size, queries)}
-    shapes = {Qwen3.words: (config.vocab_size, size), "norm.weight": (size,)}
-    for layer in (f"layers.{number}" for number in range(config.num_hidden_layers)):
-        for name, shape in linears.items():
-            shapes[f"{layer}.self_attn.{name}.weight"] = shape
-            if config.attention_bias:
-                shapes[f"{layer}.self_attn.{name}.bias"] = shape[:1]
-        shapes |= {f"{layer}.mlp.{name}.weight": (inner, size) for name in ("gate_proj", "up_proj")}
-        shapes[f"{layer}.mlp.down_proj.weight"] = (size, inner)
-        shapes |= {f"{layer}.self_attn.{name}.weight": (dim,) for name in ("q_norm", "k_norm")}
-        shapes |= {f"{layer}.{name}.weight": (size,) for name in ("input_layernorm", "post_attention_layernorm")}
-    return shapes
 
 
 class Qwen3Head(Weighted):

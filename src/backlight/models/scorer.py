@@ -1,0 +1,186 @@
+"""What explanations need of a model that scores pairs, in NumPy: scores, their gradients, the inside of each layer.
+
+NOTE [A scorer]
+A `Scorer` is whatever has these attributes and methods: nothing is inherited or registered. All scorers read, score and
+cut long documents into windows, so words can be left out of any. A model that cannot do one of the rest (embeddings of
+its words, gradients, attentions) raises an InputError there, which says so. A `GraphScorer` runs on backlight's own
+engine: its scores are tensors in a graph, which gives second derivatives and scores of states between layers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from backlight.models.encoders.encoder import Encoder, Trace
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.tokens import Tokenizer
+from backlight.tensor.tensor import Tensor
+
+Texts = tuple[str, str]  # a query and a document
+Progress = Callable[[int], None]  # called with the number of things newly done
+
+
+def no_progress(done: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """What went on inside a model for a batch of pairs, and how strongly each score reacts to it.
+
+    Args:
+        scores: raw scores, (pairs,).
+        states: the hidden states that the first layer was given, then those after each layer, (tokens, hidden).
+        attentions: for each layer the attention of each sequence, (heads, queries, keys).
+        state_slopes: ∂score/∂state in the order of `states`; None where they were not requested.
+        attention_slopes: ∂score/∂attention in the order of `attentions`.
+    """
+
+    scores: np.ndarray
+    states: list[np.ndarray]
+    attentions: list[tuple[np.ndarray, ...]]
+    state_slopes: list[np.ndarray] | None = None
+    attention_slopes: list[tuple[np.ndarray, ...]] | None = None
+
+
+class Scorer(Protocol):
+    """A model whose scores can be explained (see NOTE [A scorer]).
+
+    Attributes:
+        name: what the model is called in results.
+        score_name: what a score is.
+        max_tokens: how many tokens of a pair, or of a text, the model reads.
+        highest_score: where no gradient can be; None if a score has no bound.
+        tokenizer: what cuts texts into tokens.
+    """
+
+    name: str
+    score_name: str
+    max_tokens: int
+    highest_score: float | None
+    tokenizer: Tokenizer
+
+    def read(self, pairs: Sequence[Texts]) -> list[Pair]:
+        """Return pairs of query and document as the model reads them."""
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits.
+
+        Args:
+            stride: how many tokens of the document each window begins after the one before; half a window by default.
+
+        Raises:
+            InputError: the query leaves no room, or the stride is not between 1 and a window.
+        """
+
+    def activate(self, scores: np.ndarray) -> np.ndarray:
+        """Return raw scores after the model's activation, as they are shown: for example as probabilities."""
+
+    def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
+        """Return the raw score (logit) of each pair, by which documents are ranked.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+
+        Shapes: -> (pairs,)
+
+        Raises:
+            InputError: a score is not finite, or the model takes no word embeddings.
+        """
+
+    def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
+        """Return the raw score of each pair, some thousand tokens at a time.
+
+        Args:
+            progress: called with the number of pairs done since the last call.
+        """
+
+    def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
+        """Return the raw score of each document for a query; arguments as `scores_of`."""
+
+    def embed(self, batch: PairBatch) -> np.ndarray:
+        """Return the word embeddings of a batch; -> (tokens, hidden)."""
+
+    def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
+
+        Shapes: -> (pairs,), (tokens, hidden)
+
+        Raises:
+            InputError: the model takes no word embeddings.
+            RuntimeError: the score does not depend on the word embeddings.
+        """
+
+    def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
+        """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
+
+        Raises:
+            InputError: the model shows no attentions, or its layers work on other tokens than are read.
+            RuntimeError: the score does not depend on what went on inside.
+        """
+
+    def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
+        """Return how much of each token's last state the score reads: a row for each sequence, which sums to 1.
+
+        Raises:
+            InputError: the score is not a function of such a sum, as where the model reads by maxima.
+        """
+
+    def baseline(self, name: str) -> np.ndarray:
+        """Return a word embedding that stands for no word in particular, (hidden,).
+
+        Args:
+            name: `zero`, `pad` and `mask` (the tokens that the tokeniser has for these ends), or `average`, the mean of
+                the vocabulary.
+
+        Raises:
+            InputError: there is no such baseline, or the tokeniser has no such token.
+        """
+
+
+class GraphScorer(Scorer, Protocol):
+    """A scorer on backlight's own engine, whose scores are tensors in a graph.
+
+    Attributes:
+        encoder: gives each token's last hidden state.
+    """
+
+    encoder: Encoder
+
+    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        """Return the raw score of each pair, in the graph.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            trace: is filled with what went on inside.
+
+        Shapes: -> (pairs,)
+        """
+
+    def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
+        """Return the raw score of each pair from the last state of each token; (tokens, hidden) -> (pairs,)."""
+
+    def curvatures(
+        self, batch: PairBatch, directions: Iterable[np.ndarray], inputs_embeds: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, Iterator[np.ndarray]]:
+        """Return scores, their gradients, and the product of their second derivatives with each direction.
+
+        Each product is made when the iterator reaches it.
+
+        Args:
+            directions: changes of the word embeddings, each (tokens, hidden).
+            inputs_embeds: where derivatives are taken, (tokens, hidden); at the words' own embeddings by default.
+
+        Shapes: -> (pairs,), (tokens, hidden), an iterator of (tokens, hidden)
+
+        Raises:
+            RuntimeError: the score does not depend on the word embeddings.
+        """
+
+    def build_up(self, batch: PairBatch) -> np.ndarray:
+        """Return the scores that the states after each layer would get were that layer the last.
+
+        Shapes: -> (layers + 1, pairs); the first are those of what the first layer was given, the last the raw scores
+        """
