@@ -11,7 +11,7 @@ from backlight.cli.run import INTERRUPTED, run_script
 from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.doctor.evidence import counted
-from backlight.lens.doctor.report import Report, parts, plain_line
+from backlight.lens.doctor.report import Part, Report, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
