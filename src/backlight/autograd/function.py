@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
 from backlight.engine.node import Output, freed, new_node
@@ -208,6 +209,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return (backward if vjp is Function.vjp else vjp)(ctx, *grads)
 
     @classmethod
+    @composite_function
     def apply(cls, *args, **kwargs):
         """Run forward without recording, and record the call as one node."""
         sets_up = cls.setup_context is not Function.setup_context

@@ -11,7 +11,7 @@ from backlight.cli.run import INTERRUPTED, run_script
 from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.doctor.evidence import counted
-from backlight.lens.doctor.report import Part, Report, parts, plain_line
+from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
@@ -81,7 +81,7 @@ def _show(report: Report, ended: int) -> None:
     print(f"\ndoctor: {summary}", file=sys.stderr)
 
 
-def _painted(found: Finding, part: Part, colours: bool) -> str:
+def _painted(found: Finding, part: ReportLine, colours: bool) -> str:
     line = plain_line(found, part)
     code = COLOURS.get(found.level if part.kind == "head" else part.kind)
     return f"\033[{code}m{line}\033[0m" if colours and code else line

@@ -18,13 +18,12 @@ RUNNER = {str(HERE / "run.py"), str(HERE.parent / "torch_api" / "module_names.py
 IMPORTLIB = "importlib"
 STANDS_FOR = {"engines_own", "original"}  # how the lens calls what a function of its own stands for
 HANDS_ON = {
-    "adapters/torch_watching.py": "__torch_function__",
-    "adapters/torch_backward.py": "call",
-    "dispatch/dispatcher.py": "dispatch",
-    "dispatch/observed_pass.py": "call",
-    "lens/native.py": "dispatch",
+    "adapters/torch_watching.py": {"__torch_function__"},
+    "adapters/torch_backward.py": {"call"},
+    "dispatch/dispatcher.py": {"dispatch", "call_op", "public", "reported"},
+    "dispatch/observed_pass.py": {"call"},
+    "lens/native.py": {"run_module", "apply_function"},
 }
-INTERCEPTED = "<backlight intercepted>"
 DISPATCH = "handle_torch_function"
 
 
@@ -54,12 +53,12 @@ def _as_without_us(trace: TracebackType | None) -> TracebackType | None:
 def _is_ours(code: CodeType) -> bool:
     """Return whether a frame belongs to the runner, to an import that failed, or hands a call on."""
     filename = code.co_filename
-    if filename in RUNNER or IMPORTLIB in filename or filename == INTERCEPTED:
+    if filename in RUNNER or IMPORTLIB in filename:
         return True
     within = Path(filename.removeprefix(PACKAGE)).as_posix() if filename.startswith(PACKAGE) else ""
     if within.startswith(("lens/", "adapters/")) and not STANDS_FOR.isdisjoint(code.co_freevars):
         return True
-    return HANDS_ON.get(within) == code.co_name
+    return code.co_name in HANDS_ON.get(within, ())
 
 
 def _each_once(frames: list[TracebackType]) -> list[TracebackType]:
