@@ -25,32 +25,6 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-class Vmapped(Function):
-    """A Function run on batches: its forward and its backward each inside a vmap."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(cls, level: VmapLevel, are_batched: Sequence[bool], *operands):
-        """Run the Function's forward on batches."""
-        return _run_forward(cls, level, are_batched, operands)
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple, output):
-        """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
-        _set_up(ctx, inputs, output)
-
-    @staticmethod
-    def backward(ctx, *grads):
-        """Run the Function's backward on batches."""
-        return None, None, None, *_run_backward(ctx, grads)
-
-    @staticmethod
-    def jvp(ctx, cls, level: VmapLevel, are_batched: Sequence[bool], *tangents):
-        """Run the Function's jvp on batches."""
-        return _run_jvp(ctx, tangents)
-
-
 def called(level: VmapLevel, function: Callable, args: Sequence, kwargs: dict):
     """Return the result of a Function for batched tensors.
 
@@ -132,78 +106,83 @@ def _raised(level: VmapLevel, values: Sequence, are_batched: Sequence[bool]) -> 
     return [batched(one, level) if flag and one is not None else one for one, flag in zip(values, are_batched)]
 
 
-def _run_forward(cls, level: VmapLevel, are_batched: Sequence[bool], operands: Sequence):
-    """Return the outputs of a forward, each with the batch in front."""
-    with level.reenter():
-        output = cls.forward(*_raised(level, operands, are_batched))
-    several = isinstance(output, tuple)
-    found = [_in_front(level, one) for one in (output if several else (output,))]
-    return tuple(found) if several else found[0]
-
-
 def _in_front(level: VmapLevel, value: object):
     if not isinstance(value, TensorState):
         return value
     return value.physical if _is_of(level, value) else value.unsqueeze(0).expand((level.size, *value._data.shape))
 
 
-def _set_up(ctx, inputs: tuple, output) -> None:
-    cls, level, are_batched, *operands = inputs
-    given = _raised(level, operands, are_batched)
-    outputs = output if isinstance(output, tuple) else (output,)
-    raised = [batched(one, level) if isinstance(one, TensorState) else one for one in outputs]
-    own = cls._backward_cls()
-    own.needs_input_grad = ctx.needs_input_grad[3:]
-    with level.reenter():
-        cls.setup_context(own, tuple(given), tuple(raised) if isinstance(output, tuple) else raised[0])
-    if own.dirty_tensors:
-        raise MissingMethodError(
-            "NYI: vmap over autograd.Function.mark_dirty; return a new tensor instead of one changed in place"
-        )
-    saved = list(own.to_save or ())
-    ctx.saved_are_batched = [_is_of(level, one) for one in saved]
-    below = {id(one): physical for one, physical in zip((*given, *raised), (*operands, *outputs))}
-    ctx.save_for_backward(*[below.get(id(one), _below(level, one)) for one in saved])
-    if own.saved_for_forward is not None:
-        kept = own.saved_for_forward
-        ctx.kept_are_batched = [_is_of(level, one) for one in kept]
-        ctx.save_for_forward(*[below.get(id(one), _below(level, one)) for one in kept])
-    constant = {id(one) for one in own.non_differentiable or ()}
-    ctx.mark_non_differentiable(*[one for one, above in zip(outputs, raised) if id(above) in constant])
-    ctx.set_materialize_grads(own._materialize)
-    ctx.own, ctx.cls, ctx.are_batched = own, cls, are_batched
-    ctx.batch = VmapInfo(level.size, level.randomness)
+class Vmapped(Function):
+    """A Function run on batches: its forward and its backward each inside a vmap."""
 
+    generate_vmap_rule = True
 
-def _run_jvp(ctx, tangents: Sequence) -> tuple:
-    """Return the tangents of the outputs, each with the batch in front."""
-    level = VmapLevel(*ctx.batch)
-    own = ctx.own
-    with interpreting(level):
+    @staticmethod
+    def forward(cls, level: VmapLevel, are_batched: Sequence[bool], *operands):
+        """Return the outputs of a forward, each with the batch in front."""
+        with level.reenter():
+            output = cls.forward(*_raised(level, operands, are_batched))
+        several = isinstance(output, tuple)
+        found = [_in_front(level, one) for one in (output if several else (output,))]
+        return tuple(found) if several else found[0]
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output):
+        """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
+        cls, level, are_batched, *operands = inputs
+        given = _raised(level, operands, are_batched)
+        outputs = output if isinstance(output, tuple) else (output,)
+        raised = [batched(one, level) if isinstance(one, TensorState) else one for one in outputs]
+        own = cls._backward_cls()
+        own.needs_input_grad = ctx.needs_input_grad[3:]
+        with level.reenter():
+            cls.setup_context(own, tuple(given), tuple(raised) if isinstance(output, tuple) else raised[0])
+        if own.dirty_tensors:
+            raise MissingMethodError(
+                "NYI: vmap over autograd.Function.mark_dirty; return a new tensor instead of one changed in place"
+            )
+        saved = list(own.to_save or ())
+        ctx.saved_are_batched = [_is_of(level, one) for one in saved]
+        below = {id(one): physical for one, physical in zip((*given, *raised), (*operands, *outputs))}
+        ctx.save_for_backward(*[below.get(id(one), _below(level, one)) for one in saved])
         if own.saved_for_forward is not None:
-            own.saved_for_forward = tuple(_raised(level, ctx.saved_tensors, ctx.kept_are_batched))
-        own._pushes_forward = True
-        try:
-            found = ctx.cls.jvp(own, *_raised(level, tangents, ctx.are_batched))
-        finally:
-            own._pushes_forward = False
-    return tuple([_in_front(level, one) for one in (found if isinstance(found, tuple) else (found,))])
+            kept = own.saved_for_forward
+            ctx.kept_are_batched = [_is_of(level, one) for one in kept]
+            ctx.save_for_forward(*[below.get(id(one), _below(level, one)) for one in kept])
+        constant = {id(one) for one in own.non_differentiable or ()}
+        ctx.mark_non_differentiable(*[one for one, above in zip(outputs, raised) if id(above) in constant])
+        ctx.set_materialize_grads(own._materialize)
+        ctx.own, ctx.cls, ctx.are_batched = own, cls, are_batched
+        ctx.batch = VmapInfo(level.size, level.randomness)
 
+    @staticmethod
+    def backward(ctx, *grads):
+        """Return the gradients for the operands: summed over the batch for those that had none."""
+        own, level = ctx.own, VmapLevel(*ctx.batch)
+        with interpreting(level):
+            own._saved = [_Saved(one) for one in _raised(level, ctx.saved_tensors, ctx.saved_are_batched)]
+            found = ctx.cls._run_backward(own, *[None if one is None else batched(one, level) for one in grads])
+        found = list(found) if isinstance(found, tuple) else [found]
+        made = []
+        for one, had_batch in zip(found, ctx.are_batched):
+            if one is None:
+                made.append(None)
+            elif had_batch:
+                made.append(_in_front(level, one))
+            else:
+                made.append(one.physical.sum(0) if _is_of(level, one) else one)
+        return None, None, None, *made
 
-def _run_backward(ctx, grads: Sequence) -> list:
-    """Return the gradients for the operands: summed over the batch for those that had none."""
-    level = VmapLevel(*ctx.batch)
-    own = ctx.own
-    with interpreting(level):
-        own._saved = [_Saved(one) for one in _raised(level, ctx.saved_tensors, ctx.saved_are_batched)]
-        found = ctx.cls._run_backward(own, *[None if one is None else batched(one, level) for one in grads])
-    found = list(found) if isinstance(found, tuple) else [found]
-    made = []
-    for one, had_batch in zip(found, ctx.are_batched):
-        if one is None:
-            made.append(None)
-        elif had_batch:
-            made.append(_in_front(level, one))
-        else:
-            made.append(one.physical.sum(0) if _is_of(level, one) else one)
-    return made
+    @staticmethod
+    def jvp(ctx, *tangents):
+        """Return the tangents of the outputs, each with the batch in front."""
+        own, level = ctx.own, VmapLevel(*ctx.batch)
+        with interpreting(level):
+            if own.saved_for_forward is not None:
+                own.saved_for_forward = tuple(_raised(level, ctx.saved_tensors, ctx.kept_are_batched))
+            own._pushes_forward = True
+            try:
+                found = ctx.cls.jvp(own, *_raised(level, tangents[3:], ctx.are_batched))  # the first are no tensors
+            finally:
+                own._pushes_forward = False
+        return tuple([_in_front(level, one) for one in (found if isinstance(found, tuple) else (found,))])

@@ -10,7 +10,6 @@ from backlight.engine.hooks import RemovableHandle
 from backlight.engine.node import node_and_number
 from backlight.engine.tensor_state import TensorState, edge_of
 from backlight.errors import BacklightError, ValueProblem
-from backlight.kernels.state_blocks import Block
 from backlight.system.fork_safety import fork_safe_lock
 from backlight.tensor.tensor import Tensor
 
@@ -19,8 +18,10 @@ class NoGradientError(BacklightError, AssertionError):
     """One of the tensors of a multi-grad hook requires no grad."""
 
 
-class MultiHandle(Block):
+class MultiHandle(RemovableHandle):
     """Removes the hooks on all tensors, on `remove()` or at the end of a `with` block."""
+
+    __slots__ = ("handles",)
 
     def __init__(self, handles: Sequence[RemovableHandle]):
         self.handles = tuple(handles)
@@ -29,15 +30,6 @@ class MultiHandle(Block):
         """Remove the hooks; calling it twice does no harm."""
         for handle in self.handles:
             handle.remove()
-
-    def _block_state(self):
-        return None
-
-    def _block_change(self, state):
-        return self
-
-    def _block_restore(self, state) -> None:
-        self.remove()
 
 
 def register_multi_grad_hook(

@@ -8,8 +8,8 @@
 csrc/core/backward_pass.c does the same where there are no hooks; tests/engine/test_compiled_pass.py holds it to this.
 
 NOTE [When leaves are written]
-PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived, and hooks can see that moment. So deliveries
-are counted. If a node fails, the leaves that were complete by then have their gradients.
+PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived, and hooks can see that moment. So a leaf is
+finished after the last node that leads to it. If a node fails, the leaves that were finished by then have theirs.
 """
 
 import sys
@@ -64,7 +64,6 @@ class BackwardPass:
         "lone_root",
         "masks",
         "observed",
-        "pending",
         "roots",
         "targets",
     )
@@ -84,7 +83,6 @@ class BackwardPass:
         self.into_grad = into_grad
         self.roots = []
         self.buffers = {}  # node or leaf -> gradient that has arrived (a list of them if it has several outputs)
-        self.pending = {}  # leaf -> number of edges that have yet to deliver
         self.masks = None  # node -> its edges, with None for those that lead to no input, when inputs are given
         self.targets = None  # the inputs' nodes and leaves, when inputs are given
         self.lone_root = None  # the only root, when inputs are given: its tensor hooks run even if it leads to no input
@@ -102,11 +100,13 @@ class BackwardPass:
         order = self.collect(roots, since)
         if self.inputs is not None:
             self.restrict(order)
-        self.count_deliveries(order)
-        for leaf in self.deliver(roots, root_grads):
+        complete = self.leaves_by_last_node(order)
+        self.deliver(roots, root_grads)
+        for leaf in complete.get(None, ()):
             self.finish_leaf(leaf)
         for node in order:
-            for leaf in self.deliver(*self.run_node(node)):
+            self.deliver(*self.run_node(node))
+            for leaf in complete.get(node, ()):
                 self.finish_leaf(leaf)
         return self.captured
 
@@ -161,32 +161,28 @@ class BackwardPass:
         """Tell whether a node or leaf runs, or has its gradient captured, in this pass."""
         return node in self.buffers and (self.masks is None or node in self.masks or node in self.targets)
 
-    def count_deliveries(self, order: list[Node]) -> None:
-        """Count the edges that will deliver to each leaf: see NOTE [When leaves are written]."""
-        masks, pending = self.masks, self.pending
-        delivering = [node.edges for node in order] if masks is None else masks.values()
-        for edges in (self.roots, *delivering):
+    def leaves_by_last_node(self, order: list[Node]) -> dict[Node | None, list[TensorState]]:
+        """Return the leaves whose last gradient comes from each node; from the roots' own gradients for None."""
+        masks, complete, seen = self.masks, {}, set()
+        for node in (*reversed(order), None):
+            edges = self.roots if node is None else node.edges if masks is None else masks.get(node, ())
             for edge in edges:
-                if edge is not None and edge.is_end:
-                    pending[edge] = pending.get(edge, 0) + 1
-
-    def deliver(self, edges: Edges, grads: Iterable) -> list[TensorState]:
-        """Add gradients to what has arrived at the ends of edges; return the leaves that are complete."""
-        buffers, pending, complete = self.buffers, self.pending, []
-        for edge, grad in zip(edges, grads):
-            if edge is None:
-                continue
-            if grad is not None:
-                arrived, place = buffers, edge
-                if edge.__class__ is Output:
-                    arrived, place = self.outputs_of(edge)
-                present = arrived[place]
-                arrived[place] = grad if present is None else present + grad
-            if edge.is_end:
-                left = pending[edge] = pending[edge] - 1
-                if left == 0:
-                    complete.append(edge)
+                if edge is not None and edge.is_end and edge not in seen:
+                    seen.add(edge)
+                    complete.setdefault(node, []).append(edge)
         return complete
+
+    def deliver(self, edges: Edges, grads: Iterable) -> None:
+        """Add gradients to what has arrived at the ends of edges."""
+        buffers = self.buffers
+        for edge, grad in zip(edges, grads):
+            if edge is None or grad is None:
+                continue
+            arrived, place = buffers, edge
+            if edge.__class__ is Output:
+                arrived, place = self.outputs_of(edge)
+            present = arrived[place]
+            arrived[place] = grad if present is None else present + grad
 
     def outputs_of(self, edge: Output) -> tuple[list, int]:
         """Return the list of what has arrived at the outputs of a node, and the place of an edge in it."""
