@@ -19,27 +19,6 @@ from backlight.dispatch.arguments.parsing import (
 )
 from backlight.engine.tensor_state import TensorState
 
-MASKS = {
-    "Tensor": kinds.TENSOR,
-    "int": kinds.INT,
-    "float": kinds.INT | kinds.FLOAT | kinds.BOOL,
-    "bool": kinds.BOOL,
-    "Scalar": kinds.INT | kinds.FLOAT | kinds.BOOL | kinds.COMPLEX,
-    "str": kinds.STR,
-    "ScalarType": kinds.DTYPE,
-    "Device": kinds.STR | kinds.DEVICE | kinds.INT,
-    "Layout": kinds.LAYOUT,
-    "MemoryFormat": kinds.FORMAT,
-    "Generator": 0,
-    "Dimname": 0,
-    "int[]": kinds.INTS,
-    "float[]": kinds.FLOATS,
-    "Tensor[]": kinds.TENSORS,
-    "Tensor?[]": kinds.TENSORS,
-    "bool[]": 0,
-    "Scalar[]": kinds.FLOATS,
-    "Dimname[]": 0,
-}
 MOST_ARGUMENTS = 16
 CHECK_THEMSELVES = frozenset(["randint"])  # with the words of PyTorch's hand-written parser
 _EVERYWHERE = (
@@ -59,7 +38,7 @@ def masks(name: str) -> list[tuple] | None:
     """
     if not _checks(name):
         return None
-    tensor = MASKS["Scalar"] | kinds.TENSOR if name.removeprefix(".") in NUMBERS_AS_TENSORS else kinds.TENSOR
+    tensor = kinds.MASKS["Scalar"] | kinds.TENSOR if name.removeprefix(".") in NUMBERS_AS_TENSORS else kinds.TENSOR
     rows = [_row(one, tensor) for one in signatures(name)]
     return [row for row in rows if len(row[0]) <= MOST_ARGUMENTS] or None
 
@@ -79,9 +58,9 @@ def _row(parameters: tuple[Parameter, ...], tensor: int) -> tuple:
 
 def _mask(one: Parameter, tensor: int) -> int:
     """Return the kinds that a parameter takes; `tensor` are those that one of kind Tensor takes."""
-    mask = tensor if one.kind == "Tensor" else MASKS.get(one.kind, kinds.ANYTHING)
+    mask = tensor if one.kind == "Tensor" else kinds.MASKS.get(one.kind, kinds.ANYTHING)
     if one.size is not None:
-        mask |= MASKS.get(one.kind[:-2], 0)
+        mask |= kinds.MASKS.get(one.kind[:-2], 0)
     return mask | kinds.NONE if one.may_be_none else mask
 
 
