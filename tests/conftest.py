@@ -4,7 +4,6 @@ import importlib
 import os
 
 import pytest
-
 from native_required import compiled, require_native  # first: it says what is wrong with the import of backlight
 
 # isort: split

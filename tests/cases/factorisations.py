@@ -7,6 +7,7 @@ and has no derivative of ldl_solve.
 from dataclasses import replace
 
 from case import Case, normal
+
 from cases.linalg import LOOSE, WIDE, case, old, regular
 
 

@@ -1,8 +1,9 @@
 """The functions of torch.nn.functional that are ops: linear, softmax, norms, tables, attention, distances."""
 
+from case import Case, given, integers, normal, uniform
+
 import backlight.nn.functional
 from backlight.ops.nn.attention import ragged_attention
-from case import Case, given, integers, normal, uniform
 
 MASK = [[True, False, True, True], [False, False, False, False], [True, True, True, False]]
 

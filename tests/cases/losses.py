@@ -1,7 +1,8 @@
 """Losses."""
 
-import backlight.nn.functional  # noqa: F401 - so that `t.nn.functional` is there
 from case import Case, Input, away_from, given, integers, normal, uniform
+
+import backlight.nn.functional  # noqa: F401 - so that `t.nn.functional` is there
 
 WIDE = ("float64", "float32")  # PyTorch has no others for these
 REDUCTIONS = ("mean", "sum", "none")

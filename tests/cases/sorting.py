@@ -1,7 +1,6 @@
 """Order, distinct values, searching, counting."""
 
 import numpy as np
-
 from case import FLOATS, Case, distinct, given, integers, normal, uniform
 
 TIES = given([[1.0, 3.0, 3.0, 2.0], [5.0, 0.0, 5.0, 0.0]])

@@ -3,9 +3,10 @@
 import functools
 import warnings
 
+from under_the_doctor import findings_of
+
 from backlight.lens.finding import Finding
 from catalogue.case import Case
-from under_the_doctor import findings_of
 
 # How many cases there are for each engine, how many end in their finding, and how many of these without --notes.
 COUNTS = {"torch": (125, 125, 112), "backlight": (120, 120, 107)}

@@ -8,7 +8,7 @@ from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.ops.type_promotion import FLOAT32, category, is_float
 from backlight.system.user_warnings import warn_once
-from backlight.tensor.nested_sequences import TO_SCALAR
+from backlight.tensor.creation import TO_SCALAR
 from backlight.tensor.printing import tensor_string
 
 
