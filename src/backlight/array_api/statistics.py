@@ -13,6 +13,10 @@ __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "
 __all__ += ["std", "sum", "var"]
 
 
+Axes = int | tuple[int, ...] | None
+Dtype = dtype | None
+
+
 def _over(op: Callable):
     """Return a reduction over axes: all by default, none for an empty tuple."""
 
@@ -24,7 +28,7 @@ def _over(op: Callable):
 
 
 def _truth(op: Callable):
-    def reduce(x, /, *, axis=None, keepdims: bool = False):
+    def reduce(x: TensorState, /, *, axis: Axes = None, keepdims: bool = False):
         dims = axes_of(axis, x.ndim)
         return op(x.bool(), dims, keepdims) if dims else x.bool()
 
@@ -32,7 +36,7 @@ def _truth(op: Callable):
 
 
 def _spread(op: Callable):
-    def reduce(x, /, *, axis=None, correction: float = 0.0, keepdims: bool = False):
+    def reduce(x: TensorState, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False):
         return op(x, axes_of(axis, x.ndim), correction=correction, keepdim=keepdims)
 
     return reduce
@@ -47,13 +51,13 @@ std = _spread(statistics.std)
 var = _spread(statistics.var)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims: bool = False):
+def sum(x: TensorState, /, *, axis: Axes = None, dtype: Dtype = None, keepdims: bool = False):
     """Sum over some axes; integers in int64."""
     dims = axes_of(axis, x.ndim)
     return reductions.sum(x, dims, keepdims, dtype=dtype) if dims else _accumulated(x, dtype).clone()
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims: bool = False):
+def prod(x: TensorState, /, *, axis: Axes = None, dtype: Dtype = None, keepdims: bool = False):
     """Multiply over some axes; integers in int64."""
     found = _accumulated(x, dtype)
     for dim in sorted(axes_of(axis, x.ndim), reverse=True):
@@ -74,12 +78,12 @@ def count_nonzero(x: TensorState, /, *, axis: int | tuple[int, ...] | None = Non
     return sum(x.bool(), axis=axis, keepdims=keepdims)
 
 
-def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+def cumulative_sum(x: TensorState, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False):
     """Return cumulative sums along an axis, which may be left out for one dim."""
     return _scanned(scans.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+def cumulative_prod(x: TensorState, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False):
     """Return cumulative products along an axis, which may be left out for one dim."""
     return _scanned(scans.cumprod, x, axis, dtype, 1 if include_initial else None)
 
@@ -95,6 +99,6 @@ def _scanned(op: Callable, x: TensorState, axis: int | None, dtype: dtype | None
     return cat([found.new_full(first, initial), found], dim)
 
 
-def diff(x, /, n: int = 1, axis: int = -1, *, prepend=None, append=None):
+def diff(x: TensorState, /, n: int = 1, axis: int = -1, *, prepend=None, append=None):
     """Return the differences of adjacent elements."""
     return scans.diff(x, n, axis, prepend, append)

@@ -58,7 +58,7 @@ def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout |
     return leaf(data, requires_grad)
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False):
+def tensor(data: object, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False):
     """Make a tensor that holds a copy of `data`.
 
     Args:
@@ -192,7 +192,7 @@ TO_SCALAR = (
 _PLAIN = {float, int, bool}
 
 
-def array_from(data, kind: np.dtype | None) -> np.ndarray:
+def array_from(data: object, kind: np.dtype | None) -> np.ndarray:
     """Return a new array of `kind` (by default inferred from the values) from nested sequences of numbers.
 
     Raises:
@@ -212,7 +212,7 @@ def array_from(data, kind: np.dtype | None) -> np.ndarray:
     return _stored(flat, kind).reshape(sizes)
 
 
-def is_sequence(value) -> bool:
+def is_sequence(value: object) -> bool:
     """Tell whether a value is a sequence: a list, a tuple, a range, an array with dims; never a tensor."""
     if isinstance(value, (list, tuple)):
         return True
@@ -221,7 +221,7 @@ def is_sequence(value) -> bool:
     return hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__")
 
 
-def _sizes(data) -> tuple[int, ...]:
+def _sizes(data: object) -> tuple[int, ...]:
     """Return the shape that the first element of each level gives."""
     sizes = []
     while is_sequence(data):
@@ -237,7 +237,7 @@ def _sizes(data) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _flattened(data, sizes: tuple[int, ...]) -> list:
+def _flattened(data: object, sizes: tuple[int, ...]) -> list:
     """Return all elements in order, level by level."""
     level = [data]
     for dim, size in enumerate(sizes):
@@ -270,7 +270,7 @@ def _kind_of_all(values: Sequence) -> np.dtype:
     return dtypes.get_default_dtype().numpy if common is None else common
 
 
-def _kind_of(value) -> np.dtype:
+def _kind_of(value: object) -> np.dtype:
     if isinstance(value, TensorState):
         return value._data.dtype
     if isinstance(value, np.generic):
@@ -289,11 +289,11 @@ def _kind_of(value) -> np.dtype:
     raise GraphError(f"Could not infer dtype of {type(value).__name__}")
 
 
-def _invalid(data) -> ArgumentError:
+def _invalid(data: object) -> ArgumentError:
     return ArgumentError(f"new(): invalid data type '{type(data).__name__}'; tensors hold numbers")
 
 
-def _number(value, kind: np.dtype):
+def _number(value: object, kind: np.dtype):
     """Return a value as a Python number, or raise Python's error."""
     if isinstance(value, (bool, int, float)):
         return value

@@ -43,7 +43,7 @@ class ConversionMethods:
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype, copy=copy)
 
-    def __array_wrap__(self, array: np.ndarray, context=None, return_scalar: bool = False):
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False):
         """Wrap the result of a NumPy function as a tensor; bools become uint8, as in PyTorch."""
         return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
 
@@ -63,12 +63,12 @@ class ConversionMethods:
             raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
         return import_unforked("backlight.array_api")  # on first use: few programs need it
 
-    def to_device(self, device: Device, /, *, stream=None):
+    def to_device(self, device: Device, /, *, stream: int | None = None):
         """Return the tensor itself: it is on the CPU, the only device."""
         require_cpu(device)
         return self
 
-    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
+    def __dlpack__(self, *, stream: int | None = -1, max_version=None, dl_device=None, copy: bool | None = None):
         """Return a capsule of the memory for another library's `from_dlpack`."""
         return export(self, stream, max_version, dl_device, copy)
 
