@@ -16,7 +16,6 @@ from backlight.tensor.methods.conversion import ConversionMethods
 from backlight.tensor.methods.creation import CreationMethods
 from backlight.tensor.methods.ops import OperatorMethods, OpMethods
 from backlight.tensor.methods.random import RandomMethods
-from backlight.tensor.methods.shape import ShapeMethods
 from backlight.tensor.methods.values import ValueMethods
 from backlight.torch_api.legacy_constructors import old_style, recast
 
@@ -87,7 +86,6 @@ class Tensor(
     RandomMethods,
     OpMethods,
     OperatorMethods,
-    ShapeMethods,
     SubclassMethods,
     TensorState,
 ):
