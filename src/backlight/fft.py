@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+_Dims = int | Sequence[int] | None
+_Sizes = Sequence[int] | None
+
+
 def irfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
     """Return the real signal of which `input`, real too, is half the spectrum along `dim`.
 
@@ -49,12 +53,12 @@ def irfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | N
     return real_signal("irfft", input, None if n is None else (n,), (dim,), norm, inverse=True)
 
 
-def irfft2(input, s=None, dim=(-2, -1), norm=None):
+def irfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
     """Return the real plane of which `input`, real too, is half the spectrum."""
     return real_signal("irfft2", input, s, _several(dim), norm, inverse=True)
 
 
-def irfftn(input, s=None, dim=None, norm=None):
+def irfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
     """Return the real signal of which `input`, real too, is half the spectrum over several dims, all by default."""
     return real_signal("irfftn", input, s, _several(dim), norm, inverse=True)
 
@@ -69,17 +73,17 @@ def hfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | No
     return real_signal("hfft", input, None if n is None else (n,), (dim,), norm, inverse=False)
 
 
-def hfft2(input, s=None, dim=(-2, -1), norm=None):
+def hfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
     """Return the real spectrum of which `input`, real too, is half the hermitian plane."""
     return real_signal("hfft2", input, s, _several(dim), norm, inverse=False)
 
 
-def hfftn(input, s=None, dim=None, norm=None):
+def hfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
     """Return the real spectrum of which `input`, real too, is half the hermitian signal over several dims."""
     return real_signal("hfftn", input, s, _several(dim), norm, inverse=False)
 
 
-def _several(dim: int | Sequence[int] | None):
+def _several(dim: _Dims):
     return None if dim is None else one_or_several(dim)
 
 
@@ -90,19 +94,19 @@ rfft, rfft2, rfftn = [refusing(f"fft.{name}", f"half {_SPECTRUM}") for name in (
 ihfft, ihfft2, ihfftn = [refusing(f"fft.{name}", f"half {_SIGNAL}") for name in ("ihfft", "ihfft2", "ihfftn")]
 
 
-def fftshift(input: TensorState, dim: int | Sequence[int] | None = None):
+def fftshift(input: TensorState, dim: _Dims = None):
     """Return a spectrum with the frequency 0 in the middle of each dim instead of at its start."""
     dims = _shifted(input, dim)
     return roll(input, [input.shape[one] // 2 for one in dims], dims)
 
 
-def ifftshift(input: TensorState, dim: int | Sequence[int] | None = None):
+def ifftshift(input: TensorState, dim: _Dims = None):
     """Return a spectrum with the frequency 0 at the start of each dim: the inverse of `fftshift`."""
     dims = _shifted(input, dim)
     return roll(input, [(input.shape[one] + 1) // 2 for one in dims], dims)
 
 
-def _shifted(input: TensorState, dim: int | Sequence[int] | None) -> tuple:
+def _shifted(input: TensorState, dim: _Dims) -> tuple:
     """Return the dims to shift: all by default."""
     if dim is None:
         return tuple(range(input.ndim))

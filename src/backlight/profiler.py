@@ -132,11 +132,11 @@ class profile(Block):  # noqa: N801 - PyTorch's name
     def _block_state(self) -> None:
         return None
 
-    def _block_change(self, state) -> "profile":
+    def _block_change(self, state: object) -> "profile":
         self.start()
         return self
 
-    def _block_restore(self, state) -> None:
+    def _block_restore(self, state: object) -> None:
         self.stop()
 
     def start(self) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -80,12 +80,12 @@ def _difference(actual: object, expected: object, settings: dict, place: str, su
     return found if found is None or not place else f"{found}\n\nThe failure occurred for item {place}"
 
 
-def _first(parts, settings: dict, place: str, subclasses: bool) -> str | None:
+def _first(parts: Iterable, settings: dict, place: str, subclasses: bool) -> str | None:
     found = (_difference(a, e, settings, f"{place}[{key!r}]", subclasses) for a, e, key in parts)
     return next((one for one in found if one is not None), None)
 
 
-def _is_sequence(value) -> bool:
+def _is_sequence(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
@@ -126,7 +126,7 @@ def _of_tensors(actual: object, expected: object, settings: dict) -> str | None:
     return _said("Tensor-likes" if a.ndim else "Scalars", (a, e), close, far, relative, rtol, atol)
 
 
-def _wide(value) -> Tensor:
+def _wide(value: object) -> Tensor:
     """Return an array as a tensor, a number in the widest dtype of its kind."""
     if isinstance(value, np.ndarray):
         return from_numpy(value)

@@ -19,7 +19,7 @@ LATER += ["autograd.functional", "autograd.paths", "autograd.saved_memory", "bat
 LATER += ["autograd.profiler", "autograd.function_batches", "autograd.mutation", "graph.anomaly_report"]
 LATER += ["kernels.incomplete", "kernels.waves", "ops.recurrent_layers", "ops.kernel_calls"]
 LATER += ["tensor.dlpack", "tensor.numpy_shapes", "tensor.pickling"]
-SLOW_ONES_OF_OTHERS = {"difflib", "json", "msgspec", "numpy.polynomial"}
+SLOW_ONES_OF_OTHERS = {"difflib", "json", "msgspec", "numpy.polynomial", "numpy.random"}
 START = """
 import copy, pickle, sys
 import numpy as np

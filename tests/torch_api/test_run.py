@@ -14,8 +14,7 @@ import torch
 from backlight.cli.main import main
 from backlight.cli.run import run_script
 from backlight.errors import InputError
-from backlight.torch_api.file_names import PRIVATE, SPREAD, spread_names
-from backlight.torch_api.module_names import ADDED, OURS, torch_names
+from backlight.torch_api.module_names import ADDED, OURS, PRIVATE, SPREAD, spread_names, torch_names
 
 
 @pytest.fixture

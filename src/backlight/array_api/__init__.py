@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from backlight.array_api import linalg
 from backlight.array_api.creation import *
 from backlight.array_api.elementwise import *
-from backlight.array_api.information import *
 from backlight.array_api.linalg import matmul, tensordot, vecdot
 from backlight.array_api.manipulation import *
-from backlight.array_api.searching import *
-from backlight.array_api.statistics import *
 from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.dtypes import bool, float32, float64, int8, int16, int32, int64, uint8
 

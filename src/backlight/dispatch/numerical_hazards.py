@@ -1,15 +1,271 @@
 """Why ops give NaN and infinity, and what to do, for anomaly mode, the doctor and the answers.
 
-The table is `HAZARDS` in `dispatch/hazard_table.py` (NOTE [Numerical hazards]).
+NOTE [Numerical hazards]
+A row of the table is about some ops, and about their values or their gradients (slopes). Its conditions are on the
+numbers: `x` and `y` are an op's first two inputs, `out` is its result. Values that were not saved cannot be tested.
+The first row whose condition holds is the answer; else the first whose condition could not be tested.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Condition
 from backlight.kernels.state_blocks import silent_floats
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+VALUE, SLOPE = "value", "slope"
+LARGE = 1e18  # the square of more overflows float32
+
+
+class Condition(NamedTuple):
+    """A condition: `holds` returns for which elements of its first parameter it holds; `words` describe them."""
+
+    words: str
+    holds: Callable
+
+
+class When(NamedTuple):
+    """What a row is about: ops, their values or slopes or both (""), and conditions on the numbers."""
+
+    ops: tuple[str, ...]
+    of: str
+    conditions: tuple[Condition, ...]
+
+
+class Hazard(NamedTuple):
+    """A row (NOTE [Numerical hazards])."""
+
+    when: When
+    cause: str
+    cure: str
+
+
+def when(ops: str, of: str, *conditions: Condition) -> When:
+    """Return what a row is about; `ops` are names with spaces between them."""
+    return When(tuple(ops.split()), of, conditions)
+
+
+AWAY_FROM_0 = "add a small number inside: torch.sqrt(x + 1e-12), or clamp x from below"
+LOGS = "clamp the input from below (x.clamp_min(1e-12)), or use log_softmax, logsumexp, or a loss that takes logits"
+DIVISOR = "keep the divisor away from 0: x / (y + 1e-12), or y.clamp_min(1e-12)"
+BASE = "keep the base away from 0 (x.clamp_min(1e-12))"
+EXPONENTS = "subtract the maximum first, or use log_softmax, logsumexp, softplus, which do"
+FACTOR = "see where the other factor comes from, and keep it finite: inf · 0 is NaN"
+UNMASKED = "leave at least one score of each row unmasked, or zero such rows with torch.where before the softmax"
+SOFTMAXES = "softmax log_softmax safe_softmax scaled_dot_product_attention logsumexp"
+MASKED = "every score of a row is -inf: 0 / 0"
+
+HAZARDS = (
+    Hazard(
+        when("sqrt", VALUE, Condition("sqrt of", lambda x: x < 0)),
+        "the square root of a negative number is NaN",
+        "clamp x from below: torch.sqrt(x.clamp_min(0))",
+    ),
+    Hazard(
+        when("sqrt", SLOPE, Condition("sqrt of", lambda x: x == 0), Condition("the root is", lambda out: out == 0)),
+        "the square root of 0 has an infinite slope, and 0 · inf is NaN",
+        AWAY_FROM_0,
+    ),
+    Hazard(
+        when(
+            "rsqrt", "", Condition("rsqrt of", lambda x: x <= 0), Condition("rsqrt is", lambda out: ~np.isfinite(out))
+        ),
+        "1 / sqrt(x) is infinite at 0 and NaN below",
+        "add a small number inside: torch.rsqrt(x + 1e-12)",
+    ),
+    Hazard(
+        when("log log2 log10", VALUE, Condition("log of", lambda x: x <= 0)),
+        "the logarithm of 0 is -inf, and of a negative number NaN",
+        LOGS,
+    ),
+    Hazard(
+        when(
+            "log log2 log10",
+            SLOPE,
+            Condition("log of", lambda x: x == 0),
+            Condition("log of", lambda x: ~np.isfinite(x)),
+        ),
+        "the slope of a logarithm, 1/x, is infinite at 0, and 0 · inf is NaN",
+        LOGS,
+    ),
+    Hazard(
+        when("log1p", "", Condition("log1p of", lambda x: x <= -1)),
+        "log1p is -inf at -1, where its slope is infinite, and NaN below",
+        "clamp its input above -1",
+    ),
+    Hazard(
+        when("xlogy", "", Condition("xlogy with y", lambda y: y <= 0)),
+        "the slope of x · log(y) is infinite where y is 0",
+        "clamp y from below (y.clamp_min(1e-12))",
+    ),
+    Hazard(when("div true_divide", VALUE, Condition("division by", lambda y: y == 0)), "a division by 0", DIVISOR),
+    Hazard(
+        when("div true_divide", SLOPE, Condition("division by", lambda y: y == 0)),
+        "a division by 0: the slopes 1/y and -x/y² are infinite there",
+        DIVISOR,
+    ),
+    Hazard(
+        when(
+            "reciprocal",
+            "",
+            Condition("division by", lambda x: x == 0),
+            Condition("reciprocal is", lambda out: np.isinf(out)),
+        ),
+        "a division by 0",
+        "keep x away from 0: 1 / (x + 1e-12), or x.clamp_min(1e-12)",
+    ),
+    Hazard(
+        when("fmod remainder", "", Condition("remainder by", lambda y: y == 0)),
+        "the remainder of a division by 0 is NaN",
+        "keep the divisor away from 0",
+    ),
+    Hazard(
+        when("pow", VALUE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
+        "a negative number has no real power with such an exponent",
+        "clamp the base from below",
+    ),
+    Hazard(
+        when("pow", VALUE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 0))),
+        "a negative power of 0 is infinite",
+        BASE,
+    ),
+    Hazard(
+        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 1))),
+        "a power with an exponent below 1 has an infinite slope at 0, and 0 · inf is NaN",
+        BASE,
+    ),
+    Hazard(
+        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
+        "a negative number has no real power with such an exponent",
+        "clamp the base from below",
+    ),
+    Hazard(
+        when(
+            "pow",
+            "",
+            Condition("base of pow:", lambda x: x <= 0),
+            Condition("base of pow:", lambda x: np.abs(x) > LARGE),
+        ),
+        "a power with an infinite slope at 0 (an exponent below 1), of a negative base, or too large for the dtype",
+        f"{BASE}, or the exponent small",
+    ),
+    Hazard(
+        when("norm linalg_vector_norm vector_norm renorm", SLOPE, Condition("the length is", lambda out: out == 0)),
+        "the length of a zero vector has no slope: it is 0 / 0 there",
+        "use torch.sqrt((x ** 2).sum() + 1e-12), or the squared length",
+    ),
+    Hazard(
+        when("cdist pairwise_distance dist", SLOPE, Condition("the distance is", lambda out: out == 0)),
+        "the distance of equal points has no slope",
+        "add a small number, or use squared distances",
+    ),
+    Hazard(
+        when(
+            "exp exp2 expm1 sinh cosh",
+            "",
+            Condition("exp of", lambda x, out: np.isinf(out)),
+            Condition("exp is", lambda out: np.isinf(out)),
+            Condition("exp of", lambda x: x > 88),
+        ),
+        "exp overflows: above about 88 in float32, 709 in float64, 11 in float16",
+        EXPONENTS,
+    ),
+    Hazard(
+        when("acos asin arccos arcsin", VALUE, Condition("arccos or arcsin of", lambda x: np.abs(x) > 1)),
+        "arccos and arcsin are NaN outside of [-1, 1]",
+        "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
+    ),
+    Hazard(
+        when("acos asin arccos arcsin", SLOPE, Condition("arccos or arcsin of", lambda x: np.abs(x) >= 1)),
+        "arccos and arcsin have an infinite slope at ±1, and are NaN outside",
+        "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
+    ),
+    Hazard(
+        when("acosh", "", Condition("acosh of", lambda x: x <= 1)),
+        "acosh is NaN below 1, and its slope is infinite at 1",
+        "clamp the input above 1",
+    ),
+    Hazard(
+        when(
+            "atanh logit",
+            "",
+            Condition("it read", lambda x: np.abs(2 * x - 1) >= 1),
+            Condition("it read", lambda x: np.abs(x) >= 1),
+        ),
+        "it is infinite at the ends of its range and NaN outside",
+        "clamp the input inside, by 1e-6",
+    ),
+    Hazard(
+        when(
+            "atan2 hypot",
+            SLOPE,
+            Condition("both arguments are", lambda x, y: (x == 0) & (y == 0)),
+            Condition("the result is", lambda out: out == 0),
+        ),
+        "at (0, 0) it has no slope: 0 / 0",
+        "keep the two arguments from being 0 at once",
+    ),
+    Hazard(
+        when("std", SLOPE, Condition("the standard deviation is", lambda out: out == 0)),
+        "the standard deviation of equal numbers has an infinite slope",
+        "use sqrt(var + 1e-12)",
+    ),
+    Hazard(
+        when("std var", VALUE, Condition("it read", lambda x: np.abs(x) > LARGE)),
+        "the squares of the numbers are too large for their dtype",
+        "normalise the numbers before",
+    ),
+    Hazard(
+        when("std var std_mean var_mean", VALUE),
+        "a standard deviation or variance divides by the number of values less the "
+        "correction (1 by default), and the correction is not smaller than that number",
+        "use correction=0 (unbiased=False), or take it over more values",
+    ),
+    Hazard(when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isneginf(x))), MASKED, UNMASKED),
+    Hazard(
+        when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isposinf(x))),
+        "a score is infinite: inf - inf",
+        "look at the scores: a division by 0, or an overflow",
+    ),
+    Hazard(when(SOFTMAXES, SLOPE, Condition("its result is", lambda out: ~np.isfinite(out))), MASKED, UNMASKED),
+    Hazard(when(SOFTMAXES, ""), MASKED, UNMASKED),
+    Hazard(
+        when("binary_cross_entropy", "", Condition("a probability is", lambda x: (x <= 0) | (x >= 1))),
+        "the logarithm of a probability that is exactly 0 or 1",
+        "use binary_cross_entropy_with_logits",
+    ),
+    Hazard(
+        when("mean nanmean", VALUE, Condition("", lambda x: np.ones((), bool) & (x.size == 0))),
+        "the mean of no numbers at all",
+        "look whether the selection is empty before taking its mean",
+    ),
+    Hazard(
+        when(
+            "mul matmul mm bmm linear addmm",
+            SLOPE,
+            Condition("a factor is", lambda x: ~np.isfinite(x)),
+            Condition("a factor is", lambda y: ~np.isfinite(y)),
+        ),
+        "the slope of a product is the other factor, which is not finite",
+        FACTOR,
+    ),
+    Hazard(
+        when("to to_copy half", VALUE, Condition("it read", lambda x: np.abs(x) > 65504)),
+        "numbers are too large for the smaller dtype: float16 ends at 65504",
+        "scale them down before, or use bfloat16, whose range is float32's",
+    ),
+    Hazard(
+        when("linalg_eigh linalg_svd svd", SLOPE),
+        "two eigenvalues or singular values are equal, or a singular value is 0: the slopes of their vectors divide by "
+        "such differences",
+        "use the values alone (eigvalsh, svdvals), whose slopes are finite, or move the matrix a little",
+    ),
+)
+
+
+# --- the cause of one ------------------------------------------------------------------------------------------------
 
 
 class Cause(NamedTuple):

@@ -40,6 +40,9 @@ __all__ = [
     "var",
 ]
 
+Dims = int | tuple[int, ...] | None
+Dtype = dtypes.dtype | None
+Mask = TensorState | None
 SMALL = (dtypes.uint8, dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32)
 
 
@@ -53,7 +56,7 @@ def _mask_like(input: TensorState, mask: TensorState):
     return broadcast_to(mask, tuple(input.shape)).to(dtypes.bool)
 
 
-def _filled(input: TensorState, mask: TensorState | None, value):
+def _filled(input: TensorState, mask: Mask, value):
     """Return the input with `value` wherever the mask is False; all of it where there is no mask.
 
     Args:
@@ -75,14 +78,14 @@ def _highest(dtype: dtypes.dtype):
     return np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).max
 
 
-def _sorted_dims(dim: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+def _sorted_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over, non-negative and sorted: all for None and ()."""
     if dim is None or (isinstance(dim, tuple) and not dim):
         return tuple(range(ndim))
     return tuple(sorted(normalise_dims(dim, ndim)))
 
 
-def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def sum(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the sum of the elements where `mask` is True, over `dim` (all dims by default).
 
     Args:
@@ -92,7 +95,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return reductions.sum(_filled(input, mask, 0), _sorted_dims(dim, input.ndim), bool(keepdim), dtype=kind)
 
 
-def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def prod(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the product of the elements where `mask` is True, over `dim` (all dims by default)."""
     result = _filled(input, mask, 1).to(_sum_dtype(input) if dtype is None else dtype)
     for one in reversed(_sorted_dims(dim, input.ndim)):
@@ -104,13 +107,13 @@ def _sum_dtype(input: TensorState):
     return dtypes.int64 if input.dtype in SMALL else input.dtype
 
 
-def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amax(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the largest of the elements where `mask` is True, over `dim`; −∞ where there is none."""
     values = _filled(input, mask, _lowest)
     return extremes.amax(values, _sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
 
-def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amin(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the smallest of the elements where `mask` is True, over `dim`; +∞ where there is none."""
     values = _filled(input, mask, _highest)
     return extremes.amin(values, _sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
@@ -128,7 +131,7 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return found.to(dtype or input.dtype)
 
 
-def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def logsumexp(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return log Σ exp(x) of the elements where `mask` is True, over `dim` (all dims by default)."""
     values = _filled(input, mask, _lowest)
     return reductions.logsumexp(values, _sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
@@ -146,7 +149,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     return norms.vector_norm(values, ord, _sorted_dims(dim, input.ndim), bool(keepdim), dtype=dtype or input.dtype)
 
 
-def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+def median(input: TensorState, dim: int = -1, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the median of the elements where `mask` is True, along `dim`; NaN where there is none.
 
     Raises:
@@ -165,7 +168,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return found.to(dtype or input.dtype)
 
 
-def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def mean(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Mask = None):
     """Return the mean of the elements where `mask` is True, over `dim`; NaN where there is none.
 
     Raises:
@@ -183,7 +186,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return total / _count(input, dim, mask, bool(keepdim))
 
 
-def _count(input: TensorState, dim: int | tuple[int, ...] | None, mask: TensorState | None, keepdim: bool):
+def _count(input: TensorState, dim: Dims, mask: Mask, keepdim: bool):
     """Return the number of elements of each result."""
     dims = _sorted_dims(dim, input.ndim)
     if mask is not None:
@@ -218,37 +221,37 @@ def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()
 
 
-def cumsum(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
+def cumsum(input: TensorState, dim: int, *, dtype: Dtype = None, mask: Mask = None):
     """Return the cumulative sums along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumsum(_filled(input, mask, 0), _sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
 
-def cumprod(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
+def cumprod(input: TensorState, dim: int, *, dtype: Dtype = None, mask: Mask = None):
     """Return the cumulative products along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumprod(_filled(input, mask, 1), _sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
 
-def softmax(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
+def softmax(input: TensorState, dim: int, *, dtype: Dtype = None, mask: Mask = None):
     """Return exp(x) / Σ exp(x) along `dim`, 0 where `mask` is False."""
     values = _filled(input, mask, _lowest(input.dtype))
     return unmasked.softmax(values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
-def log_softmax(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
+def log_softmax(input: TensorState, dim: int, *, dtype: Dtype = None, mask: Mask = None):
     """Return the logarithm of softmax along `dim`, −∞ where `mask` is False."""
     values = _filled(input, mask, _lowest(input.dtype))
     return unmasked.log_softmax(values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
-def softmin(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
+def softmin(input: TensorState, dim: int, *, dtype: Dtype = None, mask: Mask = None):
     """Return exp(−x) / Σ exp(−x) along `dim`, 0 where `mask` is False."""
     values = _filled(input, mask, _highest(input.dtype))
     return unmasked.softmax(-values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
-def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+def normalize(input: TensorState, ord: float, dim: Dims, *, eps: float = 1e-12, dtype: Dtype = None, mask: Mask = None):
     """Return the elements where `mask` is True divided by their norm along `dim` (or by `eps`)."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype or input.dtype, mask=mask)
     return _filled(input, mask, 0) / length.clamp_min(eps)

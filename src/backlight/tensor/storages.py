@@ -72,7 +72,7 @@ class _Storage:
             return type(self)(self._flat[index], self._flat.dtype)
         return self._flat[self._place(index)].item()
 
-    def __setitem__(self, index: int | slice, value) -> None:
+    def __setitem__(self, index: int | slice, value: float) -> None:
         self._flat[index if isinstance(index, slice) else self._place(index)] = value
 
     def _place(self, index: int) -> int:
@@ -83,7 +83,7 @@ class _Storage:
     def __iter__(self):
         return iter(self._flat.tolist())
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Storage):
             return NotImplemented
         return (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
@@ -129,7 +129,7 @@ def typed_storage(tensor: TensorState) -> TypedStorage:
     return TypedStorage(memory_of(tensor), tensor._data.dtype)
 
 
-def show_memory(tensor, source, storage_offset: int, size, stride):
+def show_memory(tensor, source: object, storage_offset: int, size, stride):
     """Replace the memory of a tensor, for `Tensor.set_`."""
     refuse_writing(tensor, "set_")
     if tensor._edge is LEAF:
@@ -146,7 +146,7 @@ def show_memory(tensor, source, storage_offset: int, size, stride):
     return tensor
 
 
-def _shown(tensor, source, offset: int, size, stride) -> tuple[np.ndarray, np.ndarray]:
+def _shown(tensor, source: object, offset: int, size, stride) -> tuple[np.ndarray, np.ndarray]:
     """Return a view of the source's memory, and the array that holds all of it."""
     kind = tensor._data.dtype
     if source is None:

@@ -14,9 +14,8 @@ from backlight.engine.views import remember_view
 from backlight.errors import ArgumentError
 from backlight.sizes import Size, size_from
 from backlight.system.user_warnings import warn_once
-from backlight.tensor.creation import copied
+from backlight.tensor.creation import copied, is_sequence
 from backlight.tensor.factories import unwritten
-from backlight.tensor.nested_sequences import is_sequence
 from backlight.types import Device
 
 __all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]

@@ -32,7 +32,7 @@ def differentiable(values: object) -> list:
     return [value for value in as_tuple(values) if isinstance(value, TensorState) and value._edge is not None]
 
 
-def unit_direction(rng: np.random.Generator, tensor: TensorState) -> np.ndarray:
+def unit_direction(rng: "np.random.Generator", tensor: TensorState) -> np.ndarray:
     """Return a random vector of length 1 in the shape of a tensor, not negative in any element."""
     values = np.asarray(rng.random(tensor._data.shape))
     length = np.sqrt(np.sum(values * values))

@@ -19,7 +19,7 @@ from backlight.system.lazy_import import function_later
 
 masks = function_later("backlight.dispatch.arguments.refusals", "masks")
 refusal = function_later("backlight.dispatch.arguments.refusals", "refusal")
-better_error = function_later("backlight.dispatch.arguments.wording", "better_error")
+better_error = function_later("backlight.dispatch.arguments.refusals", "better_error")
 
 UNFORESEEN = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, NameError)
 UNFORESEEN += (RuntimeError, SystemError, MemoryError)

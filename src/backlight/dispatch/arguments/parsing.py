@@ -10,18 +10,14 @@ is raised instead. Public functions and methods explain their failed calls
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
-from backlight.devices import device
-from backlight.dtypes import dtype
+from backlight.dispatch.arguments.kinds import KINDS, is_int, is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, NumberOverflow, ValueProblem
-from backlight.layouts import layout, memory_format
 
 OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
@@ -85,47 +81,6 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-# --- kinds ------------------------------------------------------------------------------------------------------------
-
-
-def _is_int(value: object) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, TensorState):
-        return value._data.ndim == 0 and value._data.dtype.kind in "iu"
-    return isinstance(value, (int, np.integer))
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, (int, float, np.floating, np.integer)) or _is_single(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, complex, np.generic)) or _is_single(value)
-
-
-def _is_single(value: object) -> bool:
-    return isinstance(value, TensorState) and value._data.size == 1 and value._edge is None
-
-
-def _is_dtype(value: object) -> bool:
-    return isinstance(value, dtype) or value is float or value is int or value is bool
-
-
-KINDS: dict[str, tuple[Callable, str]] = {
-    "Tensor": (lambda value: isinstance(value, TensorState), "Tensor"),
-    "int": (_is_int, "int"),
-    "float": (_is_float, "float"),
-    "bool": (lambda value: isinstance(value, (bool, np.bool_)), "bool"),
-    "Scalar": (_is_number, "Number"),
-    "ScalarType": (_is_dtype, "torch.dtype"),
-    "str": (lambda value: isinstance(value, str), "str"),
-    "Device": (lambda value: isinstance(value, (str, device)) or _is_int(value), "torch.device"),
-    "Layout": (lambda value: isinstance(value, layout), "torch.layout"),
-    "MemoryFormat": (lambda value: isinstance(value, memory_format), "torch.memory_format"),
-    "Generator": (lambda value: hasattr(type(value), "manual_seed"), "torch.Generator"),
-    "Dimname": (lambda value: False, "str"),
-}
 ELEMENTS = {"Tensor[]": "Tensors", "int[]": "ints", "float[]": "floats", "bool[]": "bools", "Scalar[]": "Scalars"}
 
 
@@ -137,11 +92,11 @@ def takes(parameter: Parameter, value: object) -> bool:
     if kind.endswith("[]"):
         element = KINDS.get(kind[:-2].rstrip("?"))
         if isinstance(value, (tuple, list)):
-            return element is None or all(element[0](one) or (one is None and "?" in kind) for one in value)
-        single = parameter.size is not None and element is not None and element[0](value)
+            return element is None or all(element.takes(one) or (one is None and "?" in kind) for one in value)
+        single = parameter.size is not None and element is not None and element.takes(value)
         return single or (kind.startswith("Tensor") and isinstance(value, TensorState))
     check = KINDS.get(kind)
-    return check is None or check[0](value)
+    return check is None or check.takes(value)
 
 
 # --- a call -----------------------------------------------------------------------------------------------------------
@@ -192,7 +147,7 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
     places = [one for one in parameters if not one.keyword_only]
     first = 1 if method else 0
     at = place_of_spread(places)
-    if at is not None and len(args) > at and all(_is_int(value) for value in args[at:]):
+    if at is not None and len(args) > at and all(is_int(value) for value in args[at:]):
         args = (*args[:at], tuple(args[at:]))
     if len(args) > len(places):
         return ArgumentError(
@@ -207,7 +162,7 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
             continue
         else:
             return _missing(shown, places, args, named)
-        if not takes(one, value) and not (one.kind == "Tensor" and shown in NUMBERS_AS_TENSORS and _is_number(value)):
+        if not takes(one, value) and not (one.kind == "Tensor" and shown in NUMBERS_AS_TENSORS and is_number(value)):
             return _wrong_kind(shown, one, value, where, place)
     for key in named.keys() & SWITCHES:
         if not isinstance(named[key], (bool, type(None))):
@@ -243,9 +198,9 @@ def _wrong_kind(shown: str, one: Parameter, value: object, where: str, place: in
     """Return PyTorch's error for a value that a parameter does not take."""
     start = f"{shown}(): argument '{one.name}'{where} must be"
     if not one.kind.endswith("[]"):
-        return ArgumentError(f"{start} {KINDS[one.kind][1]}, not {kind_of(value)}")
+        return ArgumentError(f"{start} {KINDS[one.kind].word}, not {kind_of(value)}")
     expected = f"tuple of {ELEMENTS.get(one.kind, 'Tensors')}"
-    check = KINDS[one.kind[:-2].rstrip("?")][0]
+    check = KINDS[one.kind[:-2].rstrip("?")].takes
     if not isinstance(value, (tuple, list)):
         return ArgumentError(f"{start} {expected}, not {kind_of(value)}")
     at, odd = next((at, element) for at, element in enumerate(value) if not check(element))

@@ -31,7 +31,7 @@ ALREADY_USED = (
 )
 
 
-def from_dlpack(ext_tensor, *, device: Device = None, copy: bool | None = None):
+def from_dlpack(ext_tensor: object, *, device: Device = None, copy: bool | None = None):
     """Return a tensor that shares the memory of another library's tensor.
 
     Args:
@@ -70,7 +70,7 @@ class _Writable:
 class _Exported:
     """An object with the methods by which NumPy gets a capsule."""
 
-    def __init__(self, capsule):
+    def __init__(self, capsule: object):
         self.capsule = capsule
 
     def __dlpack__(self, **options):
@@ -80,7 +80,7 @@ class _Exported:
         return CPU_DEVICE
 
 
-def _read(capsule):
+def _read(capsule: object):
     kind = _kind_of_elements(capsule)
     if kind is None:
         raise GraphError(f"{ALREADY_USED} Got {type(capsule).__name__}: give an object with __dlpack__")
@@ -98,7 +98,7 @@ def _read(capsule):
     return made
 
 
-def _kind_of_elements(capsule) -> ctypes.c_uint8 | None:
+def _kind_of_elements(capsule: object) -> ctypes.c_uint8 | None:
     """Return the byte of a capsule that is the kind of its elements; None if it cannot be read."""
     if type(capsule).__name__ != "PyCapsule":
         return None
@@ -114,7 +114,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 )
 
 
-def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
+def export(tensor: TensorState, stream: int | None = None, max_version=None, dl_device=None, copy: bool | None = None):
     """Return a capsule over a tensor's memory."""
     if tensor.requires_grad:
         raise ExportError("Can't export tensors that require gradient, use tensor.detach()")
@@ -130,7 +130,7 @@ def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | N
     return capsule
 
 
-def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
+def asarray(obj: object, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
     """Return `obj` as a tensor.
 
     Args:
@@ -158,7 +158,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     return found.detach().requires_grad_(requires_grad)
 
 
-def _shared(obj, kind: np.dtype | None):
+def _shared(obj: object, kind: np.dtype | None):
     """Return a tensor over the memory of an object, or None if it exposes none."""
     if isinstance(obj, TensorState):
         return obj

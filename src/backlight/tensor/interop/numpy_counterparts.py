@@ -29,7 +29,7 @@ def _cast(a: TensorState, dtype: np.dtype | None):
 
 
 def _reduction(ufunc: np.ufunc):
-    def reduce(a, axis=None, dtype=None, *, keepdims: bool = False, initial=None):
+    def reduce(a, axis=None, dtype=None, *, keepdims: bool = False, initial: float | None = None):
         return call_ufunc(ufunc, "reduce", (a, axis, dtype), {"keepdims": keepdims, "initial": initial})
 
     return reduce
@@ -55,14 +55,14 @@ def var(a, axis=None, dtype=None, *, ddof: int = 0, keepdims: bool = False, corr
     return _spread(statistics.var, np.var, a, axis, dtype, ddof, keepdims, correction, mean)
 
 
-def _spread(op, function, a, axis, dtype, ddof, keepdims, correction, mean):
+def _spread(op, function, a, axis, dtype, ddof, keepdims, correction, mean: TensorState | None):
     if mean is not None:
         raise no_counterpart(function, "mean= is not taken: leave it out")
     a = _cast(a, dtype)
     return op(a, axes_of(axis, a.ndim), correction=ddof if correction is None else correction, keepdim=keepdims)
 
 
-def average(a, axis=None, weights=None, returned: bool = False, *, keepdims: bool = False):
+def average(a, axis=None, weights: TensorState | None = None, returned: bool = False, *, keepdims: bool = False):
     if returned:
         raise no_counterpart(np.average, "returned=True is not taken: np.sum(weights) is what it returns")
     if weights is None:
@@ -98,7 +98,7 @@ def quantile(a, q, axis=None, *, method: str = "linear", keepdims: bool = False,
     return a.quantile(fraction, axis, keepdims, interpolation=method)
 
 
-def percentile(a: TensorState, q, axis: int | tuple[int, ...] | None = None, **options):
+def percentile(a: TensorState, q: float | TensorState, axis: int | tuple[int, ...] | None = None, **options):
     return quantile(a, np.true_divide(q, 100), axis, **options)
 
 
@@ -144,7 +144,7 @@ def matrix_transpose(x: TensorState):
     return x.mT
 
 
-def moveaxis(a: TensorState, source, destination):
+def moveaxis(a: TensorState, source: int | Sequence[int], destination: int | Sequence[int]):
     return transposing.movedim(a, source, destination)
 
 
@@ -192,12 +192,12 @@ def tile(A: TensorState, reps: int | Sequence[int]):  # noqa: N803 - NumPy's nam
     return expanding.tile(A, (reps,) if isinstance(reps, int) else tuple(reps))
 
 
-def repeat(a: TensorState, repeats, axis: int | None = None):
+def repeat(a: TensorState, repeats: int | Sequence[int], axis: int | None = None):
     counts = repeats if isinstance(repeats, int) else as_tensor(repeats)
     return expanding.repeat_interleave(a, counts, axis)
 
 
-def pad(array: TensorState, pad_width, mode: str = "constant", *, constant_values=0):
+def pad(array: TensorState, pad_width: int | Sequence, mode: str = "constant", *, constant_values: float = 0):
     if mode != "constant" or np.ndim(constant_values):
         raise no_counterpart(np.pad, "mode='constant' with one value is taken: see nn.functional.pad for others")
     widths = np.broadcast_to(pad_width, (array.ndim, 2))
@@ -225,17 +225,17 @@ def concatenate(arrays: Sequence, axis: int | None = 0, dtype: np.dtype | None =
     return _joined(joining.cat)(arrays, axis, dtype)
 
 
-def append(arr: TensorState, values, axis: int | None = None):
+def append(arr: TensorState, values: TensorState, axis: int | None = None):
     return concatenate([arr, values], axis)
 
 
-def split(ary: TensorState, indices_or_sections, axis: int = 0):
+def split(ary: TensorState, indices_or_sections: int | Sequence[int], axis: int = 0):
     if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
         raise ValueProblem("array split does not result in an equal division; np.array_split takes any number")
     return array_split(ary, indices_or_sections, axis)
 
 
-def array_split(ary: TensorState, indices_or_sections, axis: int = 0):
+def array_split(ary: TensorState, indices_or_sections: int | Sequence[int], axis: int = 0):
     places = indices_or_sections if isinstance(indices_or_sections, int) else [int(x) for x in indices_or_sections]
     return list(splitting.tensor_split(ary, places, axis))
 
@@ -298,7 +298,7 @@ def copy(a: TensorState, order: str = "K", subok: bool = False):
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def dot(a: TensorState, b):
+def dot(a: TensorState, b: TensorState):
     a, b = alike(a, b)
     if not a.ndim or not b.ndim:
         return a * b
@@ -307,23 +307,23 @@ def dot(a: TensorState, b):
     return contractions.tensordot(a, b, ([a.ndim - 1], [b.ndim - 2]))
 
 
-def vdot(a: TensorState, b, /):
+def vdot(a: TensorState, b: TensorState, /):
     a, b = alike(a, b)
     return matrix_products.dot(a.ravel(), b.ravel())
 
 
-def outer(a: TensorState, b):
+def outer(a: TensorState, b: TensorState):
     a, b = alike(a, b)
     return contractions.outer(a.ravel(), b.ravel())
 
 
-def tensordot(a: TensorState, b, axes: int | Sequence = 2):
+def tensordot(a: TensorState, b: TensorState, axes: int | Sequence = 2):
     if not isinstance(axes, int):
         axes = tuple([each] if isinstance(each, int) else list(each) for each in axes)
     return contractions.tensordot(*alike(a, b), axes)
 
 
-def einsum(subscripts: str, *operands, optimize=False, dtype: np.dtype | None = None):
+def einsum(subscripts: str, *operands, optimize: bool = False, dtype: np.dtype | None = None):
     if not isinstance(subscripts, str):
         raise no_counterpart(np.einsum, "subscripts are taken as text")
     return einstein_sum(subscripts, *[as_tensor(each, dtype and np.dtype(dtype)) for each in alike(*operands)])
@@ -333,7 +333,7 @@ def _of_two(op: Callable):
     return lambda a, b: op(*alike(a, b))
 
 
-def cross(a: TensorState, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None):
+def cross(a: TensorState, b: TensorState, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None):
     if (axisa, axisb, axisc) != (-1, -1, -1):
         raise no_counterpart(np.cross, "one axis for both and the result is taken: axis=")
     return linalg.cross(*alike(a, b), dim=-1 if axis is None else axis)

@@ -37,11 +37,11 @@ def call_function(function: Callable, args: tuple, kwargs: dict):
     return np.ndarray.__array_function__(np.empty(0), function, (), args, kwargs)
 
 
-def _detached(value):
+def _detached(value: object):
     return value.detach() if isinstance(value, TensorState) else value
 
 
-def _tensors_in(value):
+def _tensors_in(value: object):
     """Return the tensors in nested lists, tuples and dicts."""
     if isinstance(value, TensorState):
         return [value]
@@ -49,7 +49,7 @@ def _tensors_in(value):
     return [tensor for each in inner for tensor in _tensors_in(each)]
 
 
-def _each(value, change: Callable):
+def _each(value: object, change: Callable):
     """Apply a function to each value in nested lists, tuples and dicts."""
     if isinstance(value, dict):
         return {name: _each(each, change) for name, each in value.items()}

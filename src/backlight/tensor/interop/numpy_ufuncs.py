@@ -25,11 +25,11 @@ from backlight.tensor.creation import from_numpy
 NO_NUMPY = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
 
 
-def _divmod(x, y):
+def _divmod(x: TensorState, y: TensorState):
     return division.floor_divide(x, y), division.remainder(x, y)
 
 
-def _modf(x):
+def _modf(x: TensorState):
     return x - rounding.trunc(x), rounding.trunc(x)
 
 
@@ -108,17 +108,17 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, options: dict):
     return results if method in ("outer", "at") or options.get("out") else _as_tensors(ufunc, results)
 
 
-def _is_foreign(value) -> bool:
+def _is_foreign(value: object) -> bool:
     """Tell whether a value is of a class that overrides ufuncs itself."""
     return not isinstance(value, (TensorState, np.ndarray, np.generic)) and hasattr(value, "__array_ufunc__")
 
 
-def detached_array(value):
+def detached_array(value: object):
     """Return a tensor's values as an array, anything else as it is."""
     return np.asarray(value.detach() if value.requires_grad else value) if isinstance(value, TensorState) else value
 
 
-def _as_tensors(ufunc: np.ufunc, results):
+def _as_tensors(ufunc: np.ufunc, results: np.ndarray | tuple):
     """Wrap NumPy's results as PyTorch does: bools become uint8, except for operators."""
     if isinstance(results, tuple):
         return tuple(_as_tensors(ufunc, result) for result in results)
@@ -126,7 +126,7 @@ def _as_tensors(ufunc: np.ufunc, results):
     return tensor_from(results if keeps or results.dtype != bool else results.astype(np.uint8))
 
 
-def tensor_from(result):
+def tensor_from(result: np.ndarray | np.generic):
     """Return a result of NumPy as a tensor."""
     return from_numpy(np.asarray(result))
 
@@ -154,7 +154,7 @@ def no_counterpart(function: Callable, why: str) -> GraphError:
     return GraphError(f"{NO_NUMPY}\n  np.{function.__name__} cannot be recorded here: {why}")
 
 
-def _called(ufunc, inputs: tuple, dtype=None, casting: str = "same_kind", order="K", subok: bool = True):
+def _called(ufunc, inputs: tuple, dtype=None, casting: str = "same_kind", order: str = "K", subok: bool = True):
     if ufunc not in COUNTERPARTS:
         raise no_counterpart(ufunc, "there is no op with a derivative that computes the same")
     given = tuple(_kind(value) for value in inputs)
@@ -163,14 +163,14 @@ def _called(ufunc, inputs: tuple, dtype=None, casting: str = "same_kind", order=
     return COUNTERPARTS[ufunc](*[as_tensor(value, kind) for value, kind in zip(inputs, kinds)])
 
 
-def _kind(value):
+def _kind(value: object):
     """Return the dtype of an operand, or Python's type of a number, which adapts to the others."""
     if type(value) in (int, float):
         return type(value)
     return value._data.dtype if isinstance(value, TensorState) else np.asarray(value).dtype
 
 
-def as_tensor(value, kind: np.dtype | None = None):
+def as_tensor(value: object, kind: np.dtype | None = None):
     """Return an operand as a tensor, of a dtype."""
     if not isinstance(value, TensorState):
         array = np.array(value, kind)
@@ -194,7 +194,7 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
 
 
-def _accumulated(ufunc, array, axis=0, dtype=None, out=None):
+def _accumulated(ufunc, array, axis=0, dtype=None, out: object = None):
     return SCANS[ufunc](as_tensor(array, None if dtype is None else np.dtype(dtype)), axis)
 
 

@@ -1,15 +1,18 @@
-"""Tensor's conversions: NumPy and other libraries, copies, pickles, devices; queries of its memory."""
+"""Tensor's conversions: NumPy and other libraries, copies, pickles, devices; its memory, as a storage or by element."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from backlight.devices import require_cpu
+from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.node import origin
+from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.layouts import layout, memory_format, strided
+from backlight.ops.shape.expanding import check_expands
 from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
 from backlight.tensor.creation import from_numpy
@@ -21,6 +24,9 @@ deepcopy_attributes = function_later("backlight.tensor.pickling", "deepcopy_attr
 deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
 reduce_arguments = function_later("backlight.tensor.pickling", "reduce_arguments")
 export = function_later("backlight.tensor.interop.dlpack", "export")
+_untyped, _typed, _show = [
+    function_later("backlight.tensor.storages", name) for name in ("untyped_storage", "typed_storage", "show_memory")
+]
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
@@ -37,7 +43,7 @@ class ConversionMethods:
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype, copy=copy)
 
-    def __array_wrap__(self, array: np.ndarray, context=None, return_scalar: bool = False):
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False):
         """Wrap the result of a NumPy function as a tensor; bools become uint8, as in PyTorch."""
         return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
 
@@ -57,12 +63,12 @@ class ConversionMethods:
             raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
         return import_unforked("backlight.array_api")  # on first use: few programs need it
 
-    def to_device(self, device: Device, /, *, stream=None):
+    def to_device(self, device: Device, /, *, stream: int | None = None):
         """Return the tensor itself: it is on the CPU, the only device."""
         require_cpu(device)
         return self
 
-    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
+    def __dlpack__(self, *, stream: int | None = -1, max_version=None, dl_device=None, copy: bool | None = None):
         """Return a capsule of the memory for another library's `from_dlpack`."""
         return export(self, stream, max_version, dl_device, copy)
 
@@ -155,3 +161,49 @@ class ConversionMethods:
     def is_same_size(self, other: TensorState) -> bool:
         """Tell whether another tensor has the same shape."""
         return self._data.shape == other._data.shape
+
+    def untyped_storage(self):
+        """Return the storage that the tensor shares with its views, as bytes; equal to another of the same memory."""
+        return _untyped(self)
+
+    def storage(self):
+        """Return the storage that the tensor shares with its views, typed; deprecated in PyTorch."""
+        return _typed(self)
+
+    def set_(self, source=None, storage_offset: int = 0, size=None, stride=None):
+        """Replace the tensor's memory by that of another tensor, of a storage, or none; return the tensor.
+
+        Args:
+            storage_offset, size, stride: which part of it, counted in elements; by default as in the source.
+
+        Raises:
+            RuntimeError: one of them requires grad, or has another dtype, or the part is not in the memory.
+        """
+        return _show(self, source, storage_offset, size, stride)
+
+    def apply_(self, callable: Callable):
+        """Replace each element x by callable(x)."""
+        return _replaced(self, "apply_", (), callable)
+
+    def map_(self, tensor: TensorState, callable: Callable):
+        """Replace each element x by callable(x, y), where y is the element of `tensor` there."""
+        return _replaced(self, "map_", (tensor,), callable)
+
+    def map2_(self, x: TensorState, y: TensorState, callable: Callable):
+        """Replace each element by callable of it and of the elements of `x` and `y` there."""
+        return _replaced(self, "map2_", (x, y), callable)
+
+
+def _replaced(target: TensorState, name: str, others: tuple, function: Callable):
+    """Write the results of a function of each element, or raise PyTorch's error if a gradient would be lost."""
+    if any(one._edge is not None for one in (target, *others)):
+        raise GraphError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    data = writable(target)
+    for one in others:
+        check_expands(one._data, data.shape)
+    columns = [data, *(np.broadcast_to(one._data, data.shape) for one in others)]
+    found = [function(*elements) for elements in zip(*(column.ravel().tolist() for column in columns))]
+    begin_write(target, name, user_place(2))
+    data[...] = np.array(found, data.dtype).reshape(data.shape)
+    end_write(target)
+    return target
