@@ -41,7 +41,6 @@ __all__ = [
     "LazyInstanceNorm2d",
     "LazyInstanceNorm3d",
     "LazyLinear",
-    "LazyModuleMixin",
 ]
 
 
