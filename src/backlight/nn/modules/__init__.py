@@ -1,6 +1,7 @@
 """The layers, a family a file."""
 
 from backlight.nn.internal.attention import *
+from backlight.nn.internal.lazy_layers import *
 from backlight.nn.internal.margin_losses import *
 from backlight.nn.internal.recurrent_cells import *
 from backlight.nn.modules.activation import *
@@ -11,7 +12,6 @@ from backlight.nn.modules.conv import *
 from backlight.nn.modules.distance import *
 from backlight.nn.modules.dropout import *
 from backlight.nn.modules.flatten import *
-from backlight.nn.modules.lazy import *
 from backlight.nn.modules.linear import *
 from backlight.nn.modules.loss import *
 from backlight.nn.modules.module import *
