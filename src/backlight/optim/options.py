@@ -14,7 +14,9 @@ SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fus
 
 def given_options(arguments: dict) -> dict:
     """Return the options of an optimizer among the local names of its `__init__`."""
-    return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
+    options = arguments.copy()
+    del options["self"], options["params"], options["__class__"]  # which every function with super() has
+    return options
 
 
 def checked(arguments: dict, *not_negative: str) -> dict:

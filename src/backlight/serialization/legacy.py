@@ -38,7 +38,7 @@ class _Storages:
         self.left = most
         self.arrays: dict[str, StoredArray] = {}
 
-    def stored(self, key) -> StoredArray:
+    def stored(self, key: tuple) -> StoredArray:
         """Return the memory for ("storage", dtype, name, place, number of elements, part): a part is None or a view."""
         _, kind, name, _, count, part = key
         if not isinstance(kind, dtype) or not isinstance(count, int) or count < 0:

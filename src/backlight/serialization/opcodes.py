@@ -64,7 +64,7 @@ def read_pickle(content: bytes | BinaryIO, names: Mapping[str, object], stored: 
         raise LoadError(f"Weights only load failed: the file is damaged ({problem}); save it again") from problem
 
 
-def hashable(key):
+def hashable(key: object):
     """Return a key, if hashing it takes at most linear time in the file's size."""
     inside, seen = [key], 0
     while inside:
@@ -86,7 +86,7 @@ class Machine:
         self.stack: list = []
         self.memo: dict[int, object] = {}
 
-    def run(self, name: str, argument) -> None:
+    def run(self, name: str, argument: object) -> None:
         """Execute one instruction."""
         if name in PLAIN:
             self.stack.append(argument)
@@ -103,7 +103,7 @@ class Machine:
         elif name not in ("PROTO", "FRAME", "STOP"):
             self._special(name, argument)
 
-    def _special(self, name: str, argument) -> None:
+    def _special(self, name: str, argument: object) -> None:
         method = getattr(self, f"do_{name.lower()}", None)
         if method is None:
             raise LoadError(f"Weights only load failed. Unsupported operand {name}: it could run code")
@@ -129,32 +129,32 @@ class Machine:
             taken.append(value)
         return taken[::-1]
 
-    def do_mark(self, _) -> None:
+    def do_mark(self, _: object) -> None:
         self.stack.append(MARK)
 
-    def do_memoize(self, _) -> None:
+    def do_memoize(self, _: object) -> None:
         self.memo[len(self.memo)] = self.stack[-1]
 
-    def do_tuple(self, _) -> None:
+    def do_tuple(self, _: object) -> None:
         self.stack.append(tuple(self._since_mark()))
 
-    def do_append(self, _) -> None:
+    def do_append(self, _: object) -> None:
         (value,) = self._popped(1)
         self._top(list).append(value)
 
-    def do_appends(self, _) -> None:
+    def do_appends(self, _: object) -> None:
         values = self._since_mark()
         self._top(list).extend(values)
 
-    def do_additems(self, _) -> None:
+    def do_additems(self, _: object) -> None:
         values = self._since_mark()
         self._top(set).update(map(hashable, values))
 
-    def do_setitem(self, _) -> None:
+    def do_setitem(self, _: object) -> None:
         key, value = self._popped(2)
         self._top(dict)[hashable(key)] = value
 
-    def do_setitems(self, _) -> None:
+    def do_setitems(self, _: object) -> None:
         values = self._since_mark()
         if len(values) % 2:
             raise IndexError("a value is missing")
@@ -168,7 +168,7 @@ class Machine:
     def do_global(self, argument: str) -> None:
         self._name(".".join(argument.split(" ", 1)))
 
-    def do_stack_global(self, _) -> None:
+    def do_stack_global(self, _: object) -> None:
         self._name(".".join(self._popped(2)))
 
     def _name(self, path: str) -> None:
@@ -180,7 +180,7 @@ class Machine:
             )
         self.stack.append(self.names[path])
 
-    def do_reduce(self, _) -> None:
+    def do_reduce(self, _: object) -> None:
         builder, arguments = self._popped(2)
         if not isinstance(builder, Builder) or not isinstance(arguments, tuple):
             raise TypeError("something is called that may not be")
@@ -188,13 +188,13 @@ class Machine:
 
     do_newobj = do_reduce
 
-    def do_build(self, _) -> None:
+    def do_build(self, _: object) -> None:
         (state,) = self._popped(1)
         made = self.stack[-1]
         if type(made) is not OrderedDict or not isinstance(state, dict):
             raise LoadError(f"Weights only load failed. Can not build {type(made).__name__} from a state")
         made.__dict__.update(state)
 
-    def do_binpersid(self, _) -> None:
+    def do_binpersid(self, _: object) -> None:
         (key,) = self._popped(1)
         self.stack.append(self.stored(key))

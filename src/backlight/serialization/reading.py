@@ -19,11 +19,21 @@ from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
 from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
 from backlight.sizes import Size
+from backlight.tensor.tensor import Tensor
+from backlight.types import FileLike
 
 __all__ = ["load"]
 
 
-def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True, mmap: bool | None = None, **options):
+def load(
+    f: FileLike,
+    map_location: object = None,
+    pickle_module: object = None,
+    *,
+    weights_only: bool = True,
+    mmap: bool | None = None,
+    **options,
+):
     """Return the content of a file in PyTorch's format: tensors and plain values in dicts and lists. No code is run.
 
     Args:
@@ -92,7 +102,7 @@ class _Archive:
         self.left -= entry.file_size
         return self.archive.read(entry)
 
-    def stored(self, key) -> StoredArray:
+    def stored(self, key: tuple) -> StoredArray:
         """Return the memory of a persistent id: ("storage", dtype, name, place, number of elements)."""
         _, kind, name, _, count = key
         if name not in self.arrays:
@@ -104,7 +114,15 @@ class _Archive:
         return self.arrays[name]
 
 
-def _tensor(stored: StoredArray, offset: int, size: tuple, stride: tuple, requires_grad: bool, hooks=None, extra=None):
+def _tensor(
+    stored: StoredArray,
+    offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    hooks: object = None,
+    extra: object = None,
+):
     """Return a tensor over stored memory, after checking its bounds."""
     size, stride = tuple(size), tuple(stride)
     elements = stored.elements
@@ -122,11 +140,11 @@ def _tensor(stored: StoredArray, offset: int, size: tuple, stride: tuple, requir
     return wrap(data, None, stored.storage).requires_grad_(requires_grad)
 
 
-def _parameter(data, requires_grad: bool, hooks=None) -> Parameter:
+def _parameter(data: Tensor, requires_grad: bool, hooks: object = None) -> Parameter:
     return Parameter(data.detach(), requires_grad)
 
 
-def _parameter_with_state(data, requires_grad: bool, hooks, state: dict) -> Parameter:
+def _parameter_with_state(data: Tensor, requires_grad: bool, hooks: object, state: dict) -> Parameter:
     """Return a parameter with user attributes."""
     made = _parameter(data, requires_grad)
     if not isinstance(state, dict) or any(not isinstance(name, str) or name in vars(TensorState) for name in state):

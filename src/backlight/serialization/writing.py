@@ -12,7 +12,9 @@ import pickle
 import struct
 import zipfile
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -24,11 +26,18 @@ from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.sizes import Size
 from backlight.tensor.pickling import base_array, layout_in
+from backlight.types import FileLike
 
 __all__ = ["save"]
 
 
-def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True) -> None:
+def save(
+    obj: object,
+    f: FileLike,
+    pickle_module: object = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors and plain values, in dicts, lists and tuples at any depth, as PyTorch would.
 
     A file at a path is replaced atomically when the new one is complete.
@@ -55,7 +64,7 @@ def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_
     part.replace(f)
 
 
-def shared_storages(value) -> set[int]:
+def shared_storages(value: object) -> set[int]:
     """Return the ids of storages that two or more tensors inside a value share: these are written in full."""
     inside, seen, times = [value], set(), Counter()
     while inside:
@@ -68,7 +77,7 @@ def shared_storages(value) -> set[int]:
     return {storage for storage, count in times.items() if count > 1}
 
 
-def _in_a_row(file, writer: "_Writer") -> None:
+def _in_a_row(file: BinaryIO, writer: "_Writer") -> None:
     """Write the legacy format (NOTE [The legacy format] in legacy.py)."""
     for value in (MAGIC, PROTOCOL, MACHINE):
         pickle.dump(value, file, 2)
@@ -78,7 +87,7 @@ def _in_a_row(file, writer: "_Writer") -> None:
         file.write(struct.pack("<q", array.size) + array.tobytes())
 
 
-def _archive(file, writer: "_Writer") -> None:
+def _archive(file: BinaryIO, writer: "_Writer") -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("archive/data.pkl", pickle.PROTO + b"\2" + bytes(writer.out) + pickle.STOP)
         archive.writestr("archive/byteorder", "little")
@@ -99,7 +108,7 @@ class _Writer:
         self.kept: list = []  # objects whose ids are in `numbers` must stay alive
         self.inside: set[int] = set()
 
-    def write(self, value) -> None:
+    def write(self, value: object) -> None:
         """Write one value."""
         for kind, method in WRITERS:
             if isinstance(value, kind):
@@ -110,7 +119,7 @@ class _Writer:
             "module or an optimizer, save the state_dict()"
         )
 
-    def constant(self, value) -> None:
+    def constant(self, value: bool | None) -> None:
         self.out += {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}[value]
 
     def integer(self, value: int) -> None:
@@ -192,7 +201,7 @@ class _Writer:
         shape = tuple(value.shape)
         return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
-    def _memory(self, data) -> None:
+    def _memory(self, data: np.ndarray) -> None:
         """Write the persistent id of an array's bytes."""
         array = np.asarray(data)
         key = (array.ctypes.data, array.shape, array.strides, array.dtype) if isinstance(data, np.ndarray) else id(data)
@@ -215,7 +224,7 @@ class _Writer:
         self._inside(value, [each for entry in value.items() for each in entry])
         self.out += pickle.SETITEMS
 
-    def _inside(self, owner, values) -> None:
+    def _inside(self, owner: object, values: Iterable) -> None:
         if id(owner) in self.inside:
             raise ValueProblem(f"a {type(owner).__name__} must not hold itself to be saved")
         self.inside.add(id(owner))

@@ -5,12 +5,13 @@ one node, whose backward runs the function again and starts a backward of its ow
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from backlight.amp.autocasting import autocast_again
 from backlight.autograd.api import backward
-from backlight.autograd.function import Function
+from backlight.autograd.function import Function, FunctionCtx
+from backlight.codegen.declaration import Op
 from backlight.dispatch.arguments.checked import unwrapped, with_checks
 from backlight.dispatch.dispatcher import interpreting
 from backlight.dispatch.interpreters import Interpreter
@@ -77,14 +78,14 @@ class _OpRecorder(Interpreter):
     def __init__(self, lines: list[str]):
         self.lines = lines
 
-    def op(self, op, function, args: tuple, kwargs: dict):
+    def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Record the op, and run it."""
         inputs = ", ".join(_describe(one) for one in (*args, *kwargs.values()))
         self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
         return function(*args, **kwargs)
 
 
-def _describe(value) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, TensorState):
         kind = str(from_numpy_dtype(value._data.dtype)).removeprefix("torch.")
         return f"{kind}{list(value._data.shape)}"
@@ -214,7 +215,15 @@ def checkpoint(
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
-def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determinism_check, debug, early_stop):
+def _frame(
+    function: Callable,
+    kwargs: dict,
+    preserve_rng_state: bool,
+    context_fn: Callable,
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+):
     """Return the frame of a call, the log of its ops (or None), and the context of its forward."""
     log = None
     if debug if _Settings.debug is None else _Settings.debug:
@@ -265,7 +274,7 @@ class _RngReplay:
             yield
 
 
-def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: dict):
+def _recorded(frame: Frame, log: OpLog | None, function: Callable, args: tuple, kwargs: dict):
     """Run a checkpointed function without keeping the tensors that it saves."""
     if not modes.grad_enabled:
         return function(*args, **kwargs)
@@ -288,7 +297,7 @@ class CheckpointFunction(Function):
     """The re-entrant form: one node, whose backward runs the function again, recorded, and a backward through that."""
 
     @staticmethod
-    def forward(ctx, run_function, preserve_rng_state, *args):
+    def forward(ctx: FunctionCtx, run_function: Callable, preserve_rng_state: bool, *args):
         """Run the function without recording; save its tensors."""
         check_backward_validity(args)
         count_tasks()
@@ -306,7 +315,7 @@ class CheckpointFunction(Function):
         return out
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: FunctionCtx, *grads):
         """Run the function again on detached inputs, and differentiate that.
 
         Raises:
@@ -327,7 +336,7 @@ class CheckpointFunction(Function):
         return None, None, *(one.grad if isinstance(one, TensorState) else None for one in detached)
 
 
-def _run_again(ctx, block: AbstractContextManager | None = None) -> tuple:
+def _run_again(ctx: FunctionCtx, block: AbstractContextManager | None = None) -> tuple:
     """Run a node's function again, recorded; return its outputs and the leaves that are its arguments.
 
     Args:
@@ -354,7 +363,7 @@ def detach_variable(inputs: tuple) -> tuple:
     )
 
 
-def check_backward_validity(inputs) -> None:
+def check_backward_validity(inputs: Iterable) -> None:
     """Warn if no tensor among a checkpoint's inputs requires grad."""
     if not any(one.requires_grad for one in inputs if isinstance(one, TensorState)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
@@ -363,7 +372,7 @@ def check_backward_validity(inputs) -> None:
 def checkpoint_sequential(
     functions: Sequence[Callable] | Sequential,
     segments: int,
-    input,
+    input: object,
     use_reentrant: bool | None = None,
     *,
     preserve_rng_state: bool = True,
@@ -394,7 +403,7 @@ def checkpoint_sequential(
 
 
 def _run_in_order(functions: Sequence[Callable]) -> Callable:
-    def run(input):
+    def run(input: object):
         for function in functions:
             input = function(input)
         return input

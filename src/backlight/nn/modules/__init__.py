@@ -3,7 +3,6 @@
 from backlight.nn.internal.attention import *
 from backlight.nn.internal.lazy_layers import *
 from backlight.nn.internal.margin_losses import *
-from backlight.nn.internal.parameter_containers import *
 from backlight.nn.internal.recurrent_cells import *
 from backlight.nn.modules.activation import *
 from backlight.nn.modules.adaptive import *

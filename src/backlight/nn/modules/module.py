@@ -57,10 +57,10 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         raise better
 
     def forward(self, *args, **kwargs):
-        """Compute the output; every subclass has its own.
+        """Compute the output, as the class says; a class of your own overrides this.
 
         Raises:
-            NotImplementedError: the subclass has none.
+            NotImplementedError: it does not.
         """
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 

@@ -25,7 +25,20 @@ __all__ = [
 ]
 
 
-class _Max(Layer):
+class _Windows(Layer):
+    """What pools of windows share; the stride is the size of a window by default."""
+
+    _shown: tuple[str, ...] = ("kernel_size", "stride", "padding")
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, ceil_mode: bool):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+
+
+class _Max(_Windows):
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
@@ -37,13 +50,9 @@ class _Max(Layer):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
+        super().__init__(kernel_size, stride, padding, ceil_mode)
         self.dilation = dilation
         self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return the largest element of each window, with `return_indices` also where it lies."""
@@ -51,9 +60,7 @@ class _Max(Layer):
         return self._function(input, *options)
 
 
-class _Mean(Layer):
-    _shown = ("kernel_size", "stride", "padding")
-
+class _Mean(_Windows):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -63,11 +70,7 @@ class _Mean(Layer):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
+        super().__init__(kernel_size, stride, padding, ceil_mode)
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
@@ -76,10 +79,8 @@ class _Mean(Layer):
         return self._function(input, *options, self.divisor_override)
 
 
-class AvgPool1d(Layer):
+class AvgPool1d(_Windows):
     """Take the mean of each window over the last dim; see `nn.functional.avg_pool1d`."""
-
-    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -89,11 +90,8 @@ class AvgPool1d(Layer):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ):
-        super().__init__()
-        self.kernel_size = for_each_dim(kernel_size, 1)
-        self.stride = for_each_dim(kernel_size if stride is None else stride, 1)
-        self.padding = for_each_dim(padding, 1)
-        self.ceil_mode = ceil_mode
+        stride = kernel_size if stride is None else stride
+        super().__init__(*[for_each_dim(one, 1) for one in (kernel_size, stride, padding)], ceil_mode)
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
@@ -190,9 +188,7 @@ class MaxUnpool3d(_Unpooling):
     dims = 3
 
 
-class Unfold(Layer):
-    """Lay what a kernel sees at each place out as columns; see `nn.functional.unfold`."""
-
+class _Kernel(Layer):
     _shown: tuple[str, ...] = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
@@ -202,11 +198,15 @@ class Unfold(Layer):
         self.padding = padding
         self.stride = stride
 
+
+class Unfold(_Kernel):
+    """Lay what a kernel sees at each place out as columns; see `nn.functional.unfold`."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(Layer):
+class Fold(_Kernel):
     """Add columns where a kernel saw them; see `nn.functional.fold`."""
 
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
@@ -214,12 +214,8 @@ class Fold(Layer):
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ):
-        super().__init__()
+        super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

@@ -5,30 +5,14 @@ from collections.abc import Iterable
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.modules.module import Module
-from backlight.nn.utils.pruning_methods import (
-    BasePruningMethod,
-    CustomFromMask,
-    Identity,
-    L1Unstructured,
-    LnStructured,
-    PruningContainer,
-    RandomStructured,
-    RandomUnstructured,
-    pruning_hooks,
-)
+from backlight.nn.utils import pruning_methods as methods
+from backlight.nn.utils.pruning_methods import *  # noqa: F403 - PyTorch has them here
 from backlight.nn.utils.vectors import parameters_to_vector
 from backlight.tensor.factories import ones_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
-    "BasePruningMethod",
-    "CustomFromMask",
-    "Identity",
-    "L1Unstructured",
-    "LnStructured",
-    "PruningContainer",
-    "RandomStructured",
-    "RandomUnstructured",
+    *methods.__all__,
     "custom_from_mask",
     "global_unstructured",
     "identity",
@@ -43,7 +27,7 @@ __all__ = [
 
 def identity(module: Module, name: str) -> Module:
     """Set up the mask of a parameter without pruning anything."""
-    Identity.apply(module, name)
+    methods.Identity.apply(module, name)
     return module
 
 
@@ -53,7 +37,7 @@ def random_unstructured(module: Module, name: str, amount: int | float) -> Modul
     Args:
         amount: a share of them, a float from 0 to 1, or a number, an int.
     """
-    RandomUnstructured.apply(module, name, amount)
+    methods.RandomUnstructured.apply(module, name, amount)
     return module
 
 
@@ -65,13 +49,13 @@ def l1_unstructured(module: Module, name: str, amount: int | float, importance_s
     Args:
         importance_scores: scores to compare instead of the parameter, of its shape.
     """
-    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    methods.L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Module, name: str, amount: int | float, dim: int) -> Module:
     """Prune channels along a dim of a parameter, chosen at random; see `random_unstructured`."""
-    RandomStructured.apply(module, name, amount, dim)
+    methods.RandomStructured.apply(module, name, amount, dim)
     return module
 
 
@@ -79,13 +63,13 @@ def ln_structured(
     module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
     """Prune the channels along a dim of a parameter whose norm of order `n` is least; see `l1_unstructured`."""
-    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    methods.LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
     """Prune a parameter where a mask is 0."""
-    CustomFromMask.apply(module, name, mask)
+    methods.CustomFromMask.apply(module, name, mask)
     return module
 
 
@@ -119,7 +103,7 @@ def global_unstructured(
             f"{pruning_method} of type {method.PRUNING_TYPE}"
         )
     method._tensor_name = "all"
-    found = PruningContainer(method).compute_mask(given, parameters_to_vector(masks))
+    found = methods.PruningContainer(method).compute_mask(given, parameters_to_vector(masks))
     sizes = [getattr(*pair).numel() for pair in pairs]
     for (module, name), mask in zip(pairs, found.split(sizes)):
         custom_from_mask(module, name, mask.view_as(getattr(module, name)))
@@ -131,7 +115,7 @@ def remove(module: Module, name: str) -> Module:
     Raises:
         ValueError: the parameter is not pruned.
     """
-    for key, method in pruning_hooks(module).items():
+    for key, method in methods.pruning_hooks(module).items():
         if method._tensor_name == name:
             method.remove(module)
             del module._hooks.before[key]
@@ -141,7 +125,7 @@ def remove(module: Module, name: str) -> Module:
 
 def is_pruned(module: Module) -> bool:
     """Tell whether a parameter of a module, or of a module inside it, is pruned."""
-    return any(pruning_hooks(inner) for inner in module.modules())
+    return any(methods.pruning_hooks(inner) for inner in module.modules())
 
 
 globals().update(with_checks(globals(), __all__, __name__))

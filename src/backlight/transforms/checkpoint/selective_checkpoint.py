@@ -46,7 +46,7 @@ KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 class SelectiveCheckpointContext:
     """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is always False."""
 
-    def __init__(self, *, is_recompute: bool, op_output: object | None = None):
+    def __init__(self, *, is_recompute: bool, op_output: object = None):
         self.is_recompute = is_recompute
         self.op_output = op_output
 
