@@ -10,17 +10,7 @@ from backlight.ops.number_operands import like, no_bools, no_integers, promoted_
 from backlight.ops.scalars import element_like
 from backlight.ops.type_promotion import BOOL, category
 
-__all__ = [
-    "add",
-    "addcdiv",
-    "addcmul",
-    "lerp",
-    "mul",
-    "multiply",
-    "rsub",
-    "sub",
-    "subtract",
-]
+__all__ = ["add", "addcdiv", "addcmul", "lerp", "mul", "multiply", "rsub", "sub", "subtract"]
 
 ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options that integers take
 

@@ -11,15 +11,7 @@ from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.sizes import Shape
 
-__all__ = [
-    "diagonal",
-    "diagonal_scatter",
-    "narrow",
-    "narrow_copy",
-    "select",
-    "select_scatter",
-    "slice_scatter",
-]
+__all__ = ["diagonal", "diagonal_scatter", "narrow", "narrow_copy", "select", "select_scatter", "slice_scatter"]
 
 
 def at(dim: int, index: int | slice) -> tuple:

@@ -10,12 +10,7 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.nn.channel_norms import batch_norm_with_statistics, group_norm
 from backlight.ops.nn.normalization import layer_norm
 
-__all__ = [
-    "_native_batch_norm_legit",
-    "native_batch_norm",
-    "native_group_norm",
-    "native_layer_norm",
-]
+__all__ = ["_native_batch_norm_legit", "native_batch_norm", "native_group_norm", "native_layer_norm"]
 
 
 def native_layer_norm(input, normalized_shape, weight, bias, eps):

@@ -33,12 +33,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     return native_layer_norm(input, weight, bias, tuple(normalized_shape), eps)
 
 
-@op(
-    name="layer_norm",
-    node="NativeLayerNormBackward0",
-    keeps=("mean", "inverse"),
-    resting=("input", "weight", "bias"),
-)
+@op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("mean", "inverse"), resting=("input", "weight", "bias"))
 def native_layer_norm(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5
 ):

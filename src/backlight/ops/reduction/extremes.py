@@ -15,6 +15,8 @@ from backlight.sizes import Shape
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
+SELECTED = {"outputs": 2, "differentiable": (0,), "keeps": ("indices",)}  # of ops that return (values, indices)
+
 
 def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:
     """Raise PyTorch's error for an extreme over a dim of size 0."""
@@ -141,7 +143,7 @@ def extreme_along(name: str, extreme: Callable, find: Callable, input: Array, di
     return extreme.reduce(input, dim, None, None, keepdim), find(input, dim, keepdims=keepdim)
 
 
-@op(node="MaxBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.max)
+@op(node="MaxBackward0", **SELECTED, returns=return_types.max)
 def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The largest elements along `dim`, and where they are."""
     values, indices = extreme_along("max", xp.maximum, xp.argmax, input, dim, keepdim)
@@ -152,7 +154,7 @@ max_dim.derivative("input", formula="grad at the largest element along dim, 0 el
 max_dim.tangent("input")(picked_tangent)
 
 
-@op(node="MinBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.min)
+@op(node="MinBackward0", **SELECTED, returns=return_types.min)
 def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)

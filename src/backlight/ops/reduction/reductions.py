@@ -11,14 +11,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
-from backlight.ops.dims import (
-    NUMPY_NAMES,
-    kept_shape,
-    normalise_dim,
-    reduced_count,
-    reduced_dims,
-    with_numpy_names,
-)
+from backlight.ops.dims import NUMPY_NAMES, kept_shape, normalise_dim, reduced_count, reduced_dims, with_numpy_names
 from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
 from backlight.sizes import Shape
 

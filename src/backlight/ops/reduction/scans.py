@@ -14,7 +14,7 @@ from backlight.kernels.nn.pooling import added_at
 from backlight.kernels.reduction import slices
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.number_operands import no_integers, no_kernel
-from backlight.ops.reduction.extremes import ordered_tangent
+from backlight.ops.reduction.extremes import SELECTED, ordered_tangent
 from backlight.ops.reduction.reductions import computed_in, has_zero
 from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import INT64, is_float
@@ -181,14 +181,7 @@ def running_extreme(input: Array, dim: int, largest: bool):
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
-@op(
-    name="cummax",
-    node="CummaxBackward0",
-    outputs=2,
-    differentiable=(0,),
-    keeps=("indices",),
-    returns=return_types.cummax,
-)
+@op(name="cummax", node="CummaxBackward0", returns=return_types.cummax, **SELECTED)
 def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
@@ -201,14 +194,7 @@ running_max.derivative("input", formula="Σ grad_i over the i whose extreme is t
 )
 
 
-@op(
-    name="cummin",
-    node="CumminBackward0",
-    outputs=2,
-    differentiable=(0,),
-    keeps=("indices",),
-    returns=return_types.cummin,
-)
+@op(name="cummin", node="CumminBackward0", returns=return_types.cummin, **SELECTED)
 def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)

@@ -15,17 +15,7 @@ from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
 from backlight.sizes import Shape, sizes_given
 
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "flatten",
-    "ravel",
-    "reshape",
-    "squeeze",
-    "unflatten",
-    "unsqueeze",
-]
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "flatten", "ravel", "reshape", "squeeze", "unflatten", "unsqueeze"]
 
 ndarray = np.ndarray
 
