@@ -68,7 +68,7 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
     return target
 
 
-def written_directly(target, operand, ufunc, name: str) -> bool:
+def written_directly(target: TensorState, operand: TensorState | float, ufunc: Callable, name: str) -> bool:
     """Let a ufunc write its result into a tensor's memory, if nothing else is to be done; return whether it did."""
     data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
@@ -208,7 +208,7 @@ def _prepare_storage(target) -> None:
         storage.before_write()
 
 
-def count_unchanged(target, name: str) -> None:
+def count_unchanged(target: TensorState, name: str) -> None:
     """Check and count a write that leaves a tensor and its history as they are."""
     will_record(target)  # raises if it may not be written to
     _prepare_storage(target)
@@ -277,7 +277,7 @@ def _class_of_inplace_form(cls: type) -> type:
     return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
-def alias_before_reshape(target, name: str, args: tuple):
+def alias_before_reshape(target: TensorState, name: str, args: tuple):
     """Return an alias of a tensor, with its memory and history, before the tensor is reshaped in place."""
     source = wrap(writable(target), target._edge)
     if interpreted.blocks:

@@ -62,7 +62,7 @@ neg.derivative("input", formula="−grad")(lambda grad: -grad)
 negative = neg
 
 
-def positive(input):
+def positive(input: TensorState):
     """Return the input itself.
 
     Raises:
@@ -73,7 +73,7 @@ def positive(input):
     return input
 
 
-def conj(input):
+def conj(input: TensorState):
     """Return the input itself: backlight has real numbers only."""
     return input
 

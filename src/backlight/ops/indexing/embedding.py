@@ -6,6 +6,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction.segment_sums import sums_by_index
@@ -95,7 +96,7 @@ def check_indices(weight: Array, indices: Array) -> None:
             )
 
 
-def shorten_rows(weight, indices, max_norm: float, norm_type: float = 2.0) -> None:
+def shorten_rows(weight: TensorState, indices: TensorState, max_norm: float, norm_type: float = 2.0) -> None:
     """Shorten, in place, the rows of `weight` that are taken and longer than `max_norm`."""
     check_indices(weight._data, indices._data)
     taken = np.unique(indices._data)

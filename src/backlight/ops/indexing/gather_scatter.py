@@ -317,7 +317,7 @@ def _product_gradients(
     return own, ops.masked_fill(beside_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
 
 
-def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+def index_reduce(input: TensorState, dim: int, index, source, reduce, *, include_self: bool = True):
     """Reduce slices of `source` into the slices that a vector of indices along `dim` names.
 
     Raises:

@@ -284,7 +284,7 @@ def set_item(input: TensorState, index: TensorState | Sequence, value: TensorSta
         fill_into(view, value)
 
 
-def _as_element(value, kind):
+def _as_element(value: float, kind: np.dtype):
     """Return a number as a 0-d tensor of a dtype; integers drop what is behind the point."""
     if isinstance(value, int) and not -LONG <= value < LONG:
         raise ValueProblem(f"Overflow when unpacking long long; an int must be -2**63 to 2**63 - 1, got {value}")

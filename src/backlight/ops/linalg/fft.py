@@ -13,6 +13,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.number_operands import promoted_with
@@ -71,7 +72,7 @@ def _resized(array, dims, sizes) -> np.ndarray:
     return array
 
 
-def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
+def real_signal(name: str, input: TensorState, sizes, dims, norm, inverse: bool):
     """Return the signal of a half spectrum.
 
     Args:

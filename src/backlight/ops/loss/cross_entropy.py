@@ -35,9 +35,9 @@ def cross_entropy(
     input: TensorState,
     target: TensorState,
     weight: TensorState | None = None,
-    size_average=None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce=None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ):
@@ -74,15 +74,15 @@ def cross_entropy(
 
 
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: TensorState,
+    linear_weight: TensorState,
+    target: TensorState,
     *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
+    linear_bias: TensorState | None = None,
+    weight: TensorState | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
     options=None,
 ):
     """Return the cross-entropy of linear(input, linear_weight, linear_bias).

@@ -23,7 +23,7 @@ from backlight.sizes import Size
 __all__ = []
 
 
-def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
+def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """Return the reduction, also from its two old names.
 
     Raises:
@@ -43,7 +43,7 @@ def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
     return reduction
 
 
-def _old_names(size_average, reduce) -> str:
+def _old_names(size_average: bool | None, reduce: bool | None) -> str:
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"

@@ -84,7 +84,7 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
     return _MEAN[dims](input, wanted)
 
 
-def adaptive_avg_pool1d(input, output_size):
+def adaptive_avg_pool1d(input: TensorState, output_size: int | Sequence[int]):
     """Return the means of `output_size` windows over the last dim.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size)

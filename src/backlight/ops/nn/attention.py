@@ -56,7 +56,7 @@ def scaled_dot_product_attention(
     return attention(query, key, value, attn_mask, factors, bool(is_causal), float(scale))
 
 
-def _dropout_factors(query, key, p: float):
+def _dropout_factors(query: Array, key: Array, p: float):
     """Return random factors for the probabilities: 0 with probability p, else 1 / (1 − p)."""
     check_probability(p)
     shape = (*broadcast(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])

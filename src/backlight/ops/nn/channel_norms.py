@@ -142,7 +142,7 @@ def _nothing(input, weight, bias):
     return out if bias is None else out + bias.narrow(0, 0, 1)
 
 
-def move_towards(running, found: np.ndarray, momentum: float) -> None:
+def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> None:
     """Write (1 − momentum) · running + momentum · found into a running statistic."""
     data = writable(running)
     begin_write(running, "batch_norm", user_place(1))
@@ -226,8 +226,8 @@ def check_several(shape: Sequence[int], what: str, shown: Sequence[int] | None =
 
 def instance_norm(
     input: TensorState,
-    running_mean=None,
-    running_var=None,
+    running_mean: TensorState | None = None,
+    running_var: TensorState | None = None,
     weight: TensorState | None = None,
     bias: TensorState | None = None,
     use_input_stats: bool = True,

@@ -98,12 +98,12 @@ def grid_sampler(
     return _OPS[input._data.ndim - 2](input, grid, how)
 
 
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_2d(input: TensorState, grid, interpolation_mode, padding_mode, align_corners: bool):
     """Return the values of pictures at the places of a grid; see `grid_sampler`."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_3d(input: TensorState, grid, interpolation_mode, padding_mode, align_corners: bool):
     """Return the values of volumes at the places of a grid; see `grid_sampler`."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 

@@ -83,7 +83,7 @@ def rows_of(input: Array):
     return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
 
-def check_rows_and_weight(input, weight) -> None:
+def check_rows_and_weight(input: Array, weight: Array) -> None:
     """Raise PyTorch's error unless the input's last size is the weight's."""
     check_matrices(rows_of(input), weight.T)
 

@@ -1,10 +1,11 @@
 """Normalisations that also return the statistics they used, under the names that PyTorch's kernels have."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.nn.channel_norms import batch_norm_with_statistics, group_norm
@@ -13,7 +14,9 @@ from backlight.ops.nn.normalization import layer_norm
 __all__ = ["_native_batch_norm_legit", "native_batch_norm", "native_group_norm", "native_layer_norm"]
 
 
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
+def native_layer_norm(
+    input: TensorState, normalized_shape: Sequence[int], weight: TensorState, bias: TensorState, eps: float
+):
     """Return layer norm and, for each row, the mean and 1 / √(variance + eps)."""
     out = layer_norm(input, normalized_shape, weight, bias, eps)
     lead = tuple(input.shape[: input.ndim - len(normalized_shape)])
@@ -22,7 +25,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, *_mean_and_inverse(rows, eps, shape, input._data.dtype)
 
 
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+def native_group_norm(input: TensorState, weight: TensorState, bias: TensorState, N, C, HxW, group, eps: float):
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
     Args:

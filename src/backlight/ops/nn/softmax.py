@@ -3,7 +3,7 @@
 import warnings
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
@@ -15,7 +15,7 @@ from backlight.ops.type_promotion import is_float
 __all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
 
 
-def softmax(input: TensorState, dim: int, dtype=None):
+def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return exp(x) / Σ exp(x) along `dim`: positive numbers that add up to 1.
 
     Args:
@@ -76,7 +76,7 @@ safe_softmax_along.derivative("input", formula="out · (grad − Σ grad · out)
 )
 
 
-def log_softmax(input: TensorState, dim: int, dtype=None):
+def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return the logarithm of softmax along `dim`, computed without taking the logarithm of small numbers.
 
     Args:

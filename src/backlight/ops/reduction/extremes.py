@@ -178,7 +178,9 @@ def max(
 
 
 @with_numpy_names
-def min(input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other=None):
+def min(
+    input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other: TensorState | None = None
+):
     """Return the smallest element; with `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
     if dim is None and other is None:
         return min_all(input)

@@ -1,5 +1,7 @@
 """Slopes of sampled functions: `gradient`, by differences between neighbours."""
 
+from collections.abc import Sequence
+
 from backlight.dtypes import uint8
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
@@ -10,7 +12,7 @@ from backlight.ops.shape.joining import cat
 __all__ = ["gradient"]
 
 
-def gradient(input, *, spacing=1, dim=None, edge_order=1):
+def gradient(input: TensorState, *, spacing=1, dim: int | Sequence[int] | None = None, edge_order=1):
     """Return, for each dim, the slope of a function of which `input` holds samples.
 
         (f₊ − f₋) / (x₊ − x₋) inside, if the samples are evenly spaced; differences of `edge_order` at both ends

@@ -14,7 +14,7 @@ __all__ = ["histogram", "histogramdd"]
 
 
 @storage_errors
-def histogram(input, bins, *, range=None, weight=None, density=False):
+def histogram(input: TensorState, bins, *, range=None, weight: TensorState | None = None, density=False):
     """Return how many elements lie in each bin, and the bins' edges. There is no derivative, as in PyTorch.
 
     Args:
@@ -31,7 +31,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
 
 
 @storage_errors
-def histogramdd(input, bins, range=None, weight=None, density=False):
+def histogramdd(input: TensorState, bins, range=None, weight: TensorState | None = None, density=False):
     """Return how many points lie in each box of a grid, and the edges along each dim of the points.
 
     Args:

@@ -40,7 +40,7 @@ def computed_in(dtype: dtype | None, compute: Callable, input: TensorState, *opt
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
-def with_numpy_options(numpy_options: dict, dim, keepdim: bool) -> tuple:
+def with_numpy_options(numpy_options: dict, dim: int | Sequence[int] | None, keepdim: bool) -> tuple:
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
@@ -120,7 +120,9 @@ nansum_dims.tangent("input")(
 
 
 @with_numpy_names
-def nansum(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
+def nansum(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
     return computed_in(dtype, nansum_dims, input, dim, keepdim)
 
@@ -176,7 +178,9 @@ def mean(
 
 
 @with_numpy_names
-def nanmean(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
+def nanmean(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+):
     """Average the elements that are not NaN, all of them or over `dim`."""
     if not input.is_floating_point():
         raise ShapeError(

@@ -136,7 +136,7 @@ def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
 
 
 @with_numpy_names
-def cumprod(input: TensorState, dim: int, *, dtype=None):
+def cumprod(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     _check_scanned("cumprod", dtype)
     return computed_in(dtype, running_product, input, dim)

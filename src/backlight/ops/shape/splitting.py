@@ -289,6 +289,6 @@ def dsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 
 
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
+def unsafe_split_with_sizes(input: TensorState, split_sizes, dim: int = 0):
     """Split into copies of the given sizes along `dim`, which may be written to."""
     return tuple([part.clone() for part in split_with_sizes(input, split_sizes, dim)])
