@@ -26,7 +26,7 @@ from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import LONG, category
 
 
-def inplace(public: Callable, name: str | None = None, *, ufunc=None):
+def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None = None):
     """Return the in-place form of an op's public function: it writes into its first argument and returns it.
 
     Args:
@@ -202,7 +202,7 @@ def refuse_writing(target: TensorState, name: str = "") -> None:
         refuse_expanded(target)
 
 
-def _prepare_storage(target) -> None:
+def _prepare_storage(target: TensorState) -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()

@@ -126,7 +126,7 @@ def _write(target: TensorState, values: Array, name: str) -> None:
     store(target, values, name)
 
 
-def _resize(target, shape: tuple) -> None:
+def _resize(target: TensorState, shape: tuple) -> None:
     refuse_writing(target)
     if target._data.size:
         warnings.warn(

@@ -31,7 +31,7 @@ def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return factors, np.array([info for _, info in found], np.int32).reshape(a.shape[:-2])[()]
 
 
-def _one_cholesky(a) -> tuple[np.ndarray, int]:
+def _one_cholesky(a: np.ndarray) -> tuple[np.ndarray, int]:
     factor = np.tril(a)
     for column in range(len(a)):
         before = factor[column:, :column]

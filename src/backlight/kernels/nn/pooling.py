@@ -127,7 +127,7 @@ def _divisor(
     return kind.type(first) if (found == first).all() else found.astype(kind)
 
 
-def _towards_zero(dividend, divisor):
+def _towards_zero(dividend: np.ndarray, divisor: np.ndarray):
     """Return the quotients of integers, rounded towards zero."""
     quotient = dividend // divisor
     return quotient + ((quotient < 0) & (quotient * divisor != dividend))

@@ -125,7 +125,7 @@ def angle(xp, input: Array):
 angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-def _copy_of_integers(kernel: str, array):
+def _copy_of_integers(kernel: str, array: Array):
     require_no_bools(kernel, array)
     return array.copy()
 

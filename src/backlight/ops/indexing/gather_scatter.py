@@ -203,7 +203,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return scatter_number(input, dim, index, written)
 
 
-def _scatter_reduce(input, dim, index, written, reduce):
+def _scatter_reduce(input: TensorState, dim: int, index: TensorState, written: TensorState | float, reduce: str):
     if reduce not in ("add", "multiply"):
         raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
     if not isinstance(written, TensorState):
@@ -317,7 +317,9 @@ def _product_gradients(
     return own, ops.masked_fill(beside_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
 
 
-def index_reduce(input: TensorState, dim: int, index, source, reduce, *, include_self: bool = True):
+def index_reduce(
+    input: TensorState, dim: int, index: TensorState, source: TensorState, reduce: str, *, include_self: bool = True
+):
     """Reduce slices of `source` into the slices that a vector of indices along `dim` names.
 
     Raises:

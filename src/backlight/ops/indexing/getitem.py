@@ -103,7 +103,7 @@ def _dims_of(item) -> int:
     return 1
 
 
-def _as_number(item) -> int:
+def _as_number(item: object) -> int:
     if isinstance(item, str):
         raise ArgumentError(
             f"new(): invalid data type 'str'; an index must be integers, slices or tensors, got {item!r}"
@@ -308,7 +308,7 @@ def set_where(input: TensorState, mask: TensorState, value: TensorState) -> None
     put_into(input, value, list(found.values()), tuple(found))
 
 
-def _name_of(value) -> str:
+def _name_of(value: object) -> str:
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 

@@ -29,7 +29,7 @@ def numpy_key(indices: Sequence[Array], places: Sequence[int], ndim: int) -> tup
     return tuple(key)
 
 
-def _index_problem(problem: IndexError, input, indices, places) -> DimError:
+def _index_problem(problem: IndexError, input: Array, indices: Sequence[Array], places: Sequence[int]) -> DimError:
     """Return PyTorch's error for an index that NumPy refused."""
     for place, index in zip(places, indices):
         size = input.shape[place]

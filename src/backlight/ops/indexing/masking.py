@@ -152,7 +152,7 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
     return wrap(np.argwhere(data))
 
 
-def nonzero_static(input: TensorState, *, size, fill_value=-1):
+def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):
     """Return the places of the first `size` elements that are not zero, one row each; rows of `fill_value` if fewer."""
     if size < 0:
         raise ShapeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")

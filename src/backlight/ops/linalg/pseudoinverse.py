@@ -19,7 +19,7 @@ from backlight.sizes import Shape
 __all__ = ["pinverse"]
 
 
-def tolerance(largest: Array, shape: Sequence[int], atol, rtol: Array | float | None):
+def tolerance(largest: Array, shape: Sequence[int], atol: Array | float | None, rtol: Array | float | None):
     """Return below which size a singular value counts as 0: max(atol, rtol · the largest).
 
     Args:
@@ -230,7 +230,7 @@ def equation_gradients(grad_solution: Array | None, grad_rest: Array | None, inp
     return grad_a, grad_b
 
 
-def linalg_lstsq(input: TensorState, b: TensorState, rcond=None, *, driver: str | None = None):
+def linalg_lstsq(input: TensorState, b: TensorState, rcond: float | None = None, *, driver: str | None = None):
     """Return (solution, residuals, rank, singular_values) of the least squares problem min ‖input · X − b‖.
 
     Of all best solutions it is the one of least norm.

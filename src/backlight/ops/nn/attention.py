@@ -64,7 +64,9 @@ def _dropout_factors(query: Array, key: Array, p: float):
     return wrap(found / (1 - p) if p < 1 else found)
 
 
-def _check(query: TensorState, key: TensorState, value: TensorState, attn_mask, is_causal: bool) -> None:
+def _check(
+    query: TensorState, key: TensorState, value: TensorState, attn_mask: TensorState | None, is_causal: bool
+) -> None:
     try:
         q, k, v = query._data, key._data, value._data
     except AttributeError:

@@ -77,7 +77,7 @@ def native_group_norm_decomposition(
     return _scaled_and_shifted(normal.reshape(input.shape), weight, bias)
 
 
-def _scaled_and_shifted(normal, weight, bias):
+def _scaled_and_shifted(normal: TensorState, weight: TensorState | None, bias: TensorState | None):
     """Multiply each channel with its weight and add its bias: tensors."""
     shape = (1, -1) + (1,) * (normal.ndim - 2)
     normal = normal if weight is None else normal * weight.reshape(shape)
@@ -136,7 +136,7 @@ def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, t
     return out, mean, variance
 
 
-def _nothing(input, weight, bias):
+def _nothing(input: TensorState, weight: TensorState | None, bias: TensorState | None):
     """Return an empty input, part of the graph of weight and bias."""
     out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
     return out if bias is None else out + bias.narrow(0, 0, 1)

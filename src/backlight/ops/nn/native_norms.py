@@ -25,7 +25,9 @@ def native_layer_norm(
     return out, *_mean_and_inverse(rows, eps, shape, input._data.dtype)
 
 
-def native_group_norm(input: TensorState, weight: TensorState, bias: TensorState, N, C, HxW, group, eps: float):
+def native_group_norm(
+    input: TensorState, weight: TensorState, bias: TensorState, N: int, C: int, HxW: int, group: int, eps: float
+):
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
     Args:
@@ -71,7 +73,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return out, wrap(rounded(mean._data, kind)), wrap(rounded(inverse, kind))
 
 
-def _native_batch_norm_legit(input, weight, bias, *rest):
+def _native_batch_norm_legit(input: TensorState, weight: TensorState | None, bias: TensorState | None, *rest):
     """Return what `native_batch_norm` does; the running statistics may be left out altogether."""
     if len(rest) == 3:
         return native_batch_norm(input, weight, bias, None, None, *rest)

@@ -101,7 +101,7 @@ def _arguments(name: str, args: tuple, named: dict) -> dict:
     return found
 
 
-def _weights(params, has_biases: bool, projected: bool) -> list[Weights]:
+def _weights(params: Sequence[TensorState], has_biases: bool, projected: bool) -> list[Weights]:
     """Return the flat list of parameters by layer and direction."""
     size = 2 + 2 * has_biases + projected
     if len(params) % size:

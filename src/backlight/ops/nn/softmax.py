@@ -56,7 +56,7 @@ def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
 
 
-def _safe_softmax(input: TensorState, dim: int, dtype=None):
+def _safe_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
     return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 

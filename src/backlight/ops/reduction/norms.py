@@ -216,7 +216,7 @@ def _batched(x1: Array, x2: Array):
     )
 
 
-def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode=None):
+def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | None = None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)

@@ -1,5 +1,7 @@
 """Scans: running sums, products and extremes along a dim, and differences of neighbours."""
 
+from collections.abc import Callable
+
 import numpy as np
 from ml_dtypes import finfo
 
@@ -37,7 +39,7 @@ def in_rows(values: Array) -> np.ndarray:
     return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else np.asarray(values).reshape(1)
 
 
-def scan(accumulate, input: Array, dim: int, reverse: bool = False):
+def scan(accumulate: Callable, input: Array, dim: int, reverse: bool = False):
     """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32.
 
     The result lies row by row, whatever the order of the input.
@@ -297,12 +299,12 @@ def trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None 
     return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
 
 
-def trapz(y: TensorState, x=None, *, dx: float | None = None, dim: int = -1):
+def trapz(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim`: the old name of `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
-def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx=None, dim: int = -1):
+def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the running area under `y` along `dim` by the trapezoidal rule."""
     _checked_samples("cumulative_trapezoid", y, x)
     panels = _panels(y, x, normalise_dim(dim, y.ndim))

@@ -131,7 +131,9 @@ var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
 std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
 
 
-def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: TensorState | None = None):
+def cov(
+    input: TensorState, *, correction: int = 1, fweights: TensorState | None = None, aweights: TensorState | None = None
+):
     """Return the covariances of variables (rows) over observations (columns).
 
     Args:
@@ -163,7 +165,7 @@ def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: Ten
     return ((apart @ weighted.t()) / freedom).squeeze()
 
 
-def _observation_weights(count: int, fweights, aweights: TensorState | None):
+def _observation_weights(count: int, fweights: TensorState | None, aweights: TensorState | None):
     """Return the product of both weights of observations; None if neither is given."""
     for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
         if weights is None:

@@ -70,7 +70,7 @@ def view_bytes(input: TensorState, kind: np.dtype):
     return view_as_dtype(input, kind)
 
 
-def _check_bytes(data, kind: np.dtype) -> None:
+def _check_bytes(data: Array, kind: np.dtype) -> None:
     names = [from_numpy_dtype(one).old_name for one in (data.dtype, kind)]
     what = f"to view {names[0]} as {names[1]} (different element sizes)"
     if not data.ndim:
