@@ -312,9 +312,9 @@ def _product_gradients(
     single = zero & (ops.gathered_as(zeros, dim, index, src.shape) == 1)
     others = ops.masked_fill(src, single, 1)
     product = ops.scatter_reduce(input, dim, index, others, "prod", include_self=include_self)
-    beside_zero = ops.gathered_as(grad * product, dim, index, src.shape)
+    at_single_zero = ops.gathered_as(grad * product, dim, index, src.shape)
     elsewhere = ops.gathered_as(grad * out, dim, index, src.shape) / ops.masked_fill(src, zero, 1)
-    return own, ops.masked_fill(beside_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
+    return own, ops.masked_fill(at_single_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
 
 
 def index_reduce(

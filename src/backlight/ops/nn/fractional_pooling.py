@@ -79,7 +79,7 @@ def pool_fractionally(input: TensorState, random_samples: TensorState, kernel: t
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
                 f"dimension {dim} being empty."
             )
-    place, spare = (name, 0) if dims == 2 else (f"{name}_out", 1)  # PyTorch asks more of volumes
+    place, spare = (name, 0) if dims == 2 else (f"{name}_out", 1)  # PyTorch requires one more of volumes
     for dim, size, window, count in zip(_NAMES[dims], shape[-dims:], kernel, output_size):
         if count + window - 1 > size - spare:
             raise ShapeError(f"{place}(): pool {dim} {window} too large relative to input {dim} {size}")

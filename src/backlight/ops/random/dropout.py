@@ -36,7 +36,7 @@ def _kept_in(places: np.ndarray, p: float, kind: np.dtype, value: float = 1.0) -
 
 
 def _features(array: np.ndarray) -> np.ndarray:
-    """Return places for what treats channels as wholes: batch and channels, then ones.
+    """Return places for what drops entire channels: batch and channels, then ones.
 
     Raises:
         RuntimeError: there are fewer than two dims.
