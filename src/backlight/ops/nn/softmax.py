@@ -7,7 +7,7 @@ from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
-from backlight.kernels.reduction import rows
+from backlight.kernels.nn import softmax as softmax_kernels
 from backlight.ops.dims import normalise_dim
 from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
@@ -28,7 +28,7 @@ def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
 def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
-    return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
@@ -39,7 +39,7 @@ softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 @op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
 def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
-    wide = rows.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
+    wide = softmax_kernels.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 
@@ -66,7 +66,7 @@ def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
-    found = rows.softmax(widened(input), dim)
+    found = softmax_kernels.softmax(widened(input), dim)
     empty = xp.logical_and.reduce(input == -xp.inf, dim, keepdims=True) if input.ndim else input == -xp.inf
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
@@ -89,7 +89,7 @@ def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
 def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
-    return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
@@ -103,7 +103,7 @@ log_softmax_along.tangent("input")(
 @op(name="_log_softmax_backward_data")
 def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
-    wide = rows.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
+    wide = softmax_kernels.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 
