@@ -83,7 +83,7 @@ sub.derivative("other", formula="−alpha · grad")(
 subtract = sub
 
 
-@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
+@op(name="rsub", promote="same", refuse=_refuse_bools, tangent="symmetric")
 def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)

@@ -55,7 +55,7 @@ def embedding_dense_backward_grad_output(
     return ops.weighted_rows(grad, indices, padding_idx, scale_grad_by_freq)
 
 
-@op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
+@op(node="IndexSelectBackward0", tangent="linear")
 def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
     indices = owned(indices)

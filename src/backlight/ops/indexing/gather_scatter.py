@@ -129,7 +129,7 @@ scatter_add.derivative("src", formula="grad at the places")(
 )
 
 
-@op(name="gathered_as", node="GatherBackward0", tangent="linear")
+@op(node="GatherBackward0", tangent="linear")
 def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)

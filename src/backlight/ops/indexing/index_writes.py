@@ -54,7 +54,7 @@ index_at.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(node="IndexBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def index_backward(xp, grad_output: Array, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)

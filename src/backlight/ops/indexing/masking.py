@@ -18,7 +18,7 @@ def _check_mask(message: str, mask: Array) -> None:
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
-@op(name="masked_fill", node="MaskedFillBackward0", tangent="symmetric")
+@op(name="masked_fill", tangent="symmetric")
 def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)

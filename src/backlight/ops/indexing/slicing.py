@@ -38,7 +38,7 @@ select.derivative("input", formula="grad at the index, 0 elsewhere")(
 )
 
 
-@op(node="SelectBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def select_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -66,7 +66,7 @@ sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
 )
 
 
-@op(node="SliceBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def slice_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -155,7 +155,7 @@ diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
 )
 
 
-@op(node="DiagonalBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def diagonal_backward(xp, grad_output: Array, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)

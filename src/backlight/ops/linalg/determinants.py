@@ -130,7 +130,7 @@ def det(input: TensorState):
     return linalg_det(input)
 
 
-@op(name="linalg_slogdet", node="LinalgSlogdetBackward0", outputs=2, returns=return_types.linalg_slogdet)
+@op(name="linalg_slogdet", outputs=2, returns=return_types.linalg_slogdet)
 def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)

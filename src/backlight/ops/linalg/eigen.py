@@ -34,7 +34,7 @@ def or_not_converged(function: Callable, *given):
         ) from None
 
 
-@op(name="linalg_eigh", node="LinalgEighBackward0", outputs=2, returns=return_types.linalg_eigh)
+@op(name="linalg_eigh", outputs=2, returns=return_types.linalg_eigh)
 def symmetric_eigen(xp, input: Array, UPLO: str = "L"):
     """The eigenvalues and eigenvectors of symmetric matrices."""
     check_symmetric(input, UPLO)

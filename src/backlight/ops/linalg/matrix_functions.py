@@ -23,7 +23,7 @@ from backlight.sizes import check_work
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
-@op(node="LinalgMatrixExpBackward0")
+@op
 def linalg_matrix_exp(xp, input: Array):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 

@@ -41,7 +41,7 @@ def bound(value: TensorState | float | None):
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
 
-@op(name="linalg_pinv", node="LinalgPinvBackward0")
+@op(name="linalg_pinv")
 def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
@@ -144,13 +144,7 @@ def linalg_matrix_rank(input: TensorState, tol=None, hermitian: bool = False, *,
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@op(
-    name="linalg_lstsq",
-    node="LinalgLstsqBackward0",
-    outputs=4,
-    differentiable=(0, 1),
-    returns=return_types.linalg_lstsq,
-)
+@op(name="linalg_lstsq", outputs=4, differentiable=(0, 1), returns=return_types.linalg_lstsq)
 def least_squares(xp, input: Array, b: Array, rcond: float | None = None, driver: str = "gelsy"):
     """The X of least norm with the least ‖A · X − B‖, the squares that are left, the rank, the singular values."""
     check_least_squares(input, b, driver)

@@ -55,7 +55,7 @@ def not_converged(input: Array) -> LinAlgError:
     )
 
 
-@op(name="linalg_svd", node="LinalgSvdBackward0", outputs=3, returns=return_types.linalg_svd)
+@op(name="linalg_svd", outputs=3, returns=return_types.linalg_svd)
 def decomposition(xp, A: Array, full_matrices: bool = True):
     """The singular vectors and values: U, S, Vᵀ."""
     check_matrix("linalg.svd", A)

@@ -159,7 +159,7 @@ def smooth_l1_loss(
     return smooth_absolute_error(input, target, reduction, float(beta))
 
 
-@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
+@op(name="smooth_l1_loss", promote="same", refuse=no_integers("smooth_l1_cpu"))
 def smooth_absolute_error(xp, input: Array, target: Array, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))

@@ -190,7 +190,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
     return (found if factors is None else found * factors) @ value
 
 
-@op(name="ragged_attention", keeps=("logs",))
+@op(keeps=("logs",))
 def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 

@@ -154,7 +154,6 @@ def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> No
     outputs=3,
     differentiable=(0,),
     keeps=("mean", "inverse"),
-    name="native_batch_norm",
     resting=("input", "weight"),
     refuse=no_integers("batch_norm"),
 )

@@ -31,13 +31,7 @@ __all__ = [
 ]
 
 
-@op(
-    name="convolution",
-    node="ConvolutionBackward0",
-    tangent="multilinear",
-    tangent_with={"bias": None},
-    resting=("input", "weight"),
-)
+@op(name="convolution", tangent="multilinear", tangent_with={"bias": None}, resting=("input", "weight"))
 def convolve(
     xp,
     input: Array,

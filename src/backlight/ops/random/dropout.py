@@ -124,7 +124,7 @@ def native_dropout(input: TensorState, p: float, train: bool):
     return native_dropout_scaled(input, chosen, 1 / (1 - p) if p < 1 else 0.0), chosen
 
 
-@op(name="native_dropout", node="NativeDropoutBackward0", tangent="linear")
+@op(name="native_dropout", tangent="linear")
 def native_dropout_scaled(xp, input: Array, mask: Array, scale: float):
     """The elements that a mask keeps times `scale`, 0 elsewhere."""
     return input * (mask * input.dtype.type(scale))

@@ -199,7 +199,7 @@ def extreme_over(name: str, extreme: Callable, input: Array, dim: int | Sequence
     return extreme.reduce(input, dims, None, None, keepdim)
 
 
-@op(name="amax", node="AmaxBackward0")
+@op(name="amax")
 def amax_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
@@ -211,7 +211,7 @@ amax_dims.derivative("input", formula="grad, shared equally by the elements that
 )
 
 
-@op(name="amin", node="AminBackward0")
+@op(name="amin")
 def amin_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
@@ -227,7 +227,7 @@ amax = with_numpy_names(amax_dims)
 amin = with_numpy_names(amin_dims)
 
 
-@op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
+@op(name="aminmax", outputs=2, returns=return_types.aminmax)
 def both_extremes(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
     """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:

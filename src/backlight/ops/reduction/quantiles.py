@@ -113,7 +113,7 @@ def nanmedian(input: TensorState, dim: int | None = None, keepdim: bool = False)
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@op(name="mode", node="ModeBackward0", **SELECTED, returns=return_types.mode)
+@op(name="mode", **SELECTED, returns=return_types.mode)
 def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     """The most frequent values along `dim`, and where each occurs last."""
     values, indices = most_frequent(xp, input, normalise_dim(dim, input.ndim), keepdim)

@@ -104,7 +104,7 @@ def sum(
     return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
-@op(name="nansum", node="NansumBackward0")
+@op(name="nansum")
 def nansum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
@@ -216,7 +216,7 @@ def products_of_others(input: Array, dim: int, ops):
     return before * after
 
 
-@op(name="prod_all", node="ProdBackward0")
+@op(node="ProdBackward0")
 def prod_all(xp, input: Array):
     """The product of all elements."""
     return multiply_up(xp, input, None)

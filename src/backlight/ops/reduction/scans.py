@@ -50,7 +50,7 @@ def scan(accumulate: Callable, input: Array, dim: int, reverse: bool = False):
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
-@op(name="cumsum", node="CumsumBackward0", tangent="linear")
+@op(name="cumsum", tangent="linear")
 def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
@@ -122,7 +122,7 @@ linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · 
 )
 
 
-@op(name="cumprod", node="CumprodBackward0")
+@op(name="cumprod")
 def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)
@@ -183,7 +183,7 @@ def running_extreme(input: Array, dim: int, largest: bool):
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
-@op(name="cummax", node="CummaxBackward0", returns=return_types.cummax, **SELECTED)
+@op(name="cummax", returns=return_types.cummax, **SELECTED)
 def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
@@ -196,7 +196,7 @@ running_max.derivative("input", formula="Σ grad_i over the i whose extreme is t
 )
 
 
-@op(name="cummin", node="CumminBackward0", returns=return_types.cummin, **SELECTED)
+@op(name="cummin", returns=return_types.cummin, **SELECTED)
 def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)

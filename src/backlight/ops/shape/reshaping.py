@@ -82,7 +82,7 @@ def _check_bytes(data: Array, kind: np.dtype) -> None:
         raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
 
 
-@op(node="UnsafeViewBackward0", tangent="linear")
+@op(tangent="linear")
 def unsafe_view(xp, input: Array, size: tuple):
     """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)
