@@ -10,7 +10,7 @@ from filled import BOTH, filled
 
 import backlight
 import backlight.nn.functional as F
-from backlight.kernels.reduction import rows
+from backlight.kernels.nn import softmax as rows
 from backlight.kernels.reduction.segment_sums import sums_by_index
 
 # --- softmax and norms ------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def op(forward=None, **options):
 
     Args:
         name: the op's name in the table; the function's own by default.
-        node: the name of its node; PyTorch's for the same op.
+        node: the name of its node, PyTorch's for the same op; `SumBackward0` for an op called sum by default.
         promote: "same" converts the inputs to their common dtype, "float" also integers to floats; and broadcasts.
         view: the output shares memory with the first input.
         keeps: names of the values that the forward returns after its output, for the derivatives.

@@ -39,7 +39,7 @@ def get_num_interop_threads() -> int:
     return _counts["interop"]
 
 
-def _checked(count, name: str) -> int:
+def _checked(count: int, name: str) -> int:
     if type(count) is not int:
         raise ShapeError(f"{name} expects an int, but got {type(count).__name__}; give it a whole number, 1 or more")
     if count < 1:

@@ -24,7 +24,7 @@ class OpOverload:
         """Return `aten::mm`."""
         return f"aten::{self._name}"
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, OpOverload) and self._name == other._name
 
     def __hash__(self) -> int:

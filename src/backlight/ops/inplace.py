@@ -27,7 +27,7 @@ from backlight.ops.type_promotion import LONG, category
 from backlight.ops.view_history import edge_of_values, rewritten_history
 
 
-def inplace(public: Callable, name: str | None = None, *, ufunc=None):
+def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None = None):
     """Return the in-place form of an op's public function: it writes into its first argument and returns it.
 
     Args:
@@ -71,7 +71,7 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
     return target
 
 
-def written_directly(target, operand, ufunc, name: str) -> bool:
+def written_directly(target: TensorState, operand: TensorState | float, ufunc: Callable, name: str) -> bool:
     """Let a ufunc write its result into a tensor's memory, if nothing else is to be done; return whether it did."""
     if transforms.open:
         return False
@@ -213,13 +213,13 @@ def refuse_writing(target: TensorState, name: str = "") -> None:
         refuse_expanded(target)
 
 
-def _prepare_storage(target) -> None:
+def _prepare_storage(target: TensorState) -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
 
 
-def count_unchanged(target, name: str) -> None:
+def count_unchanged(target: TensorState, name: str) -> None:
     """Check and count a write that leaves a tensor and its history as they are."""
     will_record(target)  # raises if it may not be written to
     _prepare_storage(target)
@@ -288,7 +288,7 @@ def _class_of_inplace_form(cls: type) -> type:
     return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
-def alias_before_reshape(target, name: str, args: tuple):
+def alias_before_reshape(target: TensorState, name: str, args: tuple):
     """Return an alias of a tensor, with its memory and history, before the tensor is reshaped in place."""
     if transforms.open:
         refuse_captured(target, name, args)

@@ -36,7 +36,7 @@ def like(array: np.ndarray, number: float):
         return np.array(number).astype(array.dtype)
 
 
-def no_kernel(kernel: str, kind, remedy: str) -> UnsupportedError:
+def no_kernel(kernel: str, kind: np.dtype, remedy: str) -> UnsupportedError:
     """Return PyTorch's error where a kernel does not take a dtype, a NumPy one."""
     return UnsupportedError(f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; {remedy}")
 

@@ -4,6 +4,8 @@ Functions of single elements cast their results, as long as no float becomes an 
 dtype, and say so in words of their own.
 """
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.ops.linalg.matrix_products import small_name
@@ -60,7 +62,7 @@ _WORDS = {
 _OF_SEVERAL = {"max": _WORDS["mm"], "min": _WORDS["mm"]}  # along a dim; of two tensors these cast
 
 
-def check_out_dtype(name: str, kind, given, several: bool) -> None:
+def check_out_dtype(name: str, kind: np.dtype, given: np.dtype, several: bool) -> None:
     """Raise PyTorch's error unless a function writes results of a dtype into tensors of another.
 
     Args:

@@ -8,10 +8,11 @@ is copied into the caller's tensors, which are resized where they do not fit.
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import has_tangents
 from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
@@ -72,7 +73,7 @@ def taking_out(function: Callable, module: str, shown_as: str):
     return may_write
 
 
-def written(function, args: tuple, kwargs: dict):
+def written(function: Callable, args: tuple, kwargs: dict):
     """Call a function and write its result into `kwargs["out"]`, which is returned.
 
     Raises:
@@ -109,7 +110,7 @@ def written(function, args: tuple, kwargs: dict):
     return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
 
 
-def _checked(name: str, out) -> list:
+def _checked(name: str, out: TensorState | Sequence[TensorState]) -> list:
     """Return the tensors to write to as a list."""
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     for one in outs:
@@ -118,14 +119,14 @@ def _checked(name: str, out) -> list:
     return outs
 
 
-def _write(target, values, name: str) -> None:
+def _write(target: TensorState, values: Array, name: str) -> None:
     """Copy values into a tensor, resized if it has another shape."""
     if target._data.shape != values.shape:
         _resize(target, values.shape)
     store(target, values, name)
 
 
-def _resize(target, shape: tuple) -> None:
+def _resize(target: TensorState, shape: tuple) -> None:
     refuse_writing(target)
     if target._data.size:
         warnings.warn(

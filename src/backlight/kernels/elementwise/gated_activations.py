@@ -35,7 +35,7 @@ def _gated(x: np.ndarray, write_gate: Callable):
     return rounded(out, x.dtype).reshape(x.shape)[()]
 
 
-def _gated_gradient(grad, x, write_gate, write_derivative):
+def _gated_gradient(grad: np.ndarray, x: np.ndarray, write_gate: Callable, write_derivative: Callable):
     """Return grad · (gate + x · gate′); `write_derivative(x, gate, out, scratch)` fills one block of x · gate′."""
     source, arrived = np.ascontiguousarray(widened(x)), np.ascontiguousarray(widened(grad))
     out = np.empty_like(source)
@@ -74,7 +74,7 @@ def _fitted_gate(x: np.ndarray, gate: np.ndarray, square: np.ndarray) -> None:
     np.tanh(gate, gate)
 
 
-def _normal_derivative(x, gate, derivative, scratch) -> None:
+def _normal_derivative(x: np.ndarray, gate: np.ndarray, derivative: np.ndarray, scratch: np.ndarray) -> None:
     """x · φ(x) = x · exp(−x² / 2) / √(2π)."""
     np.multiply(x, x, derivative)
     derivative *= -0.5
@@ -94,7 +94,7 @@ def _tanh_gate(x: np.ndarray, gate: np.ndarray, scratch: np.ndarray) -> None:
     gate += 0.5
 
 
-def _tanh_derivative(x, gate, derivative, scratch) -> None:
+def _tanh_derivative(x: np.ndarray, gate: np.ndarray, derivative: np.ndarray, scratch: np.ndarray) -> None:
     """2 · gate · (1 − gate) · √(2/π) · (x + 3 · 0.044715 x³)."""
     np.multiply(x, x, derivative)
     derivative *= 6 * TANH_SLOPE * TANH_CUBE
@@ -113,7 +113,7 @@ def _sigmoid_gate(x: np.ndarray, gate: np.ndarray, scratch: np.ndarray) -> None:
     np.divide(1, gate, gate)
 
 
-def _sigmoid_derivative(x, gate, derivative, scratch) -> None:
+def _sigmoid_derivative(x: np.ndarray, gate: np.ndarray, derivative: np.ndarray, scratch: np.ndarray) -> None:
     """x · gate · (1 − gate)."""
     np.subtract(1, gate, derivative)
     np.multiply(derivative, gate, derivative)
@@ -127,7 +127,7 @@ def gelu(x: np.ndarray):
 
 
 @native
-def gelu_gradient(grad, x):
+def gelu_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad · (Φ(x) + x · φ(x))."""
     return _gated_gradient(grad, x, _normal_gate, _normal_derivative)
 
@@ -139,7 +139,7 @@ def gelu_tanh(x: np.ndarray):
 
 
 @native
-def gelu_tanh_gradient(grad, x):
+def gelu_tanh_gradient(grad: np.ndarray, x: np.ndarray):
     """Return the gradient of `gelu_tanh`."""
     return _gated_gradient(grad, x, _tanh_gate, _tanh_derivative)
 
@@ -151,6 +151,6 @@ def silu(x: np.ndarray):
 
 
 @native
-def silu_gradient(grad, x):
+def silu_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad · s · (1 + x · (1 − s)), s = sigmoid(x)."""
     return _gated_gradient(grad, x, _sigmoid_gate, _sigmoid_derivative)

@@ -42,7 +42,7 @@ def tanh(x: np.ndarray):
 
 
 @native
-def tanh_gradient(grad, out):
+def tanh_gradient(grad: np.ndarray, out: np.ndarray):
     """Return grad · (1 − out²)."""
     return rounded(widened(grad) - widened(grad) * (widened(out) * out), grad.dtype)
 
@@ -54,7 +54,7 @@ def sigmoid(x: np.ndarray):
 
 
 @native
-def sigmoid_gradient(grad, out):
+def sigmoid_gradient(grad: np.ndarray, out: np.ndarray):
     """Return grad · out · (1 − out)."""
     return rounded(grad * ((1 - widened(out)) * out), grad.dtype)
 
@@ -67,7 +67,7 @@ def logsigmoid(x: np.ndarray):
 
 
 @native
-def logsigmoid_gradient(grad, x):
+def logsigmoid_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad · sigmoid(−x)."""
     return rounded(grad * sigmoid(-widened(x)), grad.dtype)
 
@@ -82,7 +82,7 @@ def softplus(x: np.ndarray, beta: float, threshold: float):
 
 
 @native
-def softplus_gradient(grad, x, beta: float, threshold: float):
+def softplus_gradient(grad: np.ndarray, x: np.ndarray, beta: float, threshold: float):
     """Return grad · sigmoid(beta · x); grad where beta · x > threshold."""
     scaled, wide = widened(x) * beta, widened(grad)
     return rounded(chosen(scaled > threshold, wide, wide * sigmoid(scaled)), grad.dtype)
@@ -95,7 +95,7 @@ def relu(x: np.ndarray):
 
 
 @native
-def relu_gradient(grad, out):
+def relu_gradient(grad: np.ndarray, out: np.ndarray):
     """Return grad where out > 0, else 0; grad too where out is NaN."""
     return kept(grad, ~(out <= 0))
 
@@ -107,7 +107,7 @@ def leaky_relu(x: np.ndarray, negative_slope: float):
 
 
 @native
-def leaky_relu_gradient(grad, x, negative_slope: float):
+def leaky_relu_gradient(grad: np.ndarray, x: np.ndarray, negative_slope: float):
     """Return grad where x > 0, else negative_slope · grad."""
     return chosen(x > 0, grad, rounded(widened(grad) * negative_slope, grad.dtype))
 
@@ -119,7 +119,7 @@ def hardtanh(x: np.ndarray, least: float, most: float):
 
 
 @native
-def hardtanh_gradient(grad, x, least: float, most: float):
+def hardtanh_gradient(grad: np.ndarray, x: np.ndarray, least: float, most: float):
     """Return grad where least < x < most or x is NaN, else 0."""
     return kept(grad, ~((x <= least) | (x >= most)))
 
@@ -131,7 +131,7 @@ def hardsigmoid(x: np.ndarray):
 
 
 @native
-def hardsigmoid_gradient(grad, x):
+def hardsigmoid_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad / 6 where −3 < x < 3, else 0."""
     return kept(rounded(widened(grad) / 6, grad.dtype), (x > -3) & (x < 3))
 
@@ -144,7 +144,7 @@ def hardswish(x: np.ndarray):
 
 
 @native
-def hardswish_gradient(grad, x):
+def hardswish_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad · (x / 3 + ½) where −3 < x < 3, grad above and 0 below."""
     wide, arrived = widened(x), widened(grad)
     return rounded(kept(chosen(wide < 3, arrived * (wide / 3 + 0.5), arrived), ~(wide <= -3)), grad.dtype)
@@ -163,7 +163,7 @@ def hardshrink(x: np.ndarray, width: float):
 
 
 @native
-def shrink_gradient(grad, x, width: float):
+def shrink_gradient(grad: np.ndarray, x: np.ndarray, width: float):
     """Return grad, and 0 where x lies within a width of 0."""
     return kept(grad, ~((x >= -float(width)) & (x <= width)))
 
@@ -177,7 +177,7 @@ def elu(x: np.ndarray, alpha: float, scale: float, input_scale: float):
 
 
 @native
-def elu_gradient(grad, x, alpha: float, scale: float, input_scale: float):
+def elu_gradient(grad: np.ndarray, x: np.ndarray, alpha: float, scale: float, input_scale: float):
     """Return scale · grad where x > 0, else grad · alpha · scale · input_scale · exp(input_scale · x)."""
     wide, arrived = widened(x), widened(grad)
     bent = arrived * (np.exp(np.minimum(wide, 0) * input_scale) * (alpha * scale * input_scale))

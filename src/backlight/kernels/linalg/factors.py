@@ -31,7 +31,7 @@ def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return factors, np.array([info for _, info in found], np.int32).reshape(a.shape[:-2])[()]
 
 
-def _one_cholesky(a) -> tuple[np.ndarray, int]:
+def _one_cholesky(a: np.ndarray) -> tuple[np.ndarray, int]:
     factor = np.tril(a)
     for column in range(len(a)):
         before = factor[column:, :column]
@@ -70,14 +70,14 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @native
-def eliminate_columns(work, pivots, start: int, stop: int) -> None:
+def eliminate_columns(work: np.ndarray, pivots: np.ndarray, start: int, stop: int) -> None:
     """Factor the columns from `start` to `stop` in place, exchanging whole rows; note with which row each was."""
     eliminate = _eliminate_one if len(work) == 1 else _eliminate
     for column in range(start, stop):
         pivots[:, column] = eliminate(work, column, stop) + 1
 
 
-def _eliminate(work, column: int, stop: int) -> np.ndarray:
+def _eliminate(work: np.ndarray, column: int, stop: int) -> np.ndarray:
     """Bring the largest element of a column to the diagonal and eliminate below it, up to column `stop`."""
     each = np.arange(len(work))
     pivots = column + np.argmax(np.abs(work[:, column:, column]), axis=1)
@@ -91,7 +91,7 @@ def _eliminate(work, column: int, stop: int) -> np.ndarray:
     return pivots
 
 
-def _eliminate_one(work, column: int, stop: int) -> int:
+def _eliminate_one(work: np.ndarray, column: int, stop: int) -> int:
     """The same for one matrix, where plain slices are twice as fast."""
     matrix = work[0]
     pivot = column + int(np.abs(matrix[column:, column]).argmax())

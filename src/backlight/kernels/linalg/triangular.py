@@ -44,7 +44,7 @@ def _substitute(a: np.ndarray, x: np.ndarray, unit: bool) -> None:
         _by_rows(triangle, x)
 
 
-def _by_rows(a, x) -> None:
+def _by_rows(a: np.ndarray, x: np.ndarray) -> None:
     """The same, row after row from the last: where there is a zero on the diagonal."""
     for row in reversed(range(a.shape[-1])):
         x[..., row : row + 1, :] -= a[..., row : row + 1, row + 1 :] @ x[..., row + 1 :, :]

@@ -7,7 +7,7 @@ backward makes the gradients in one pass over the rows.
 import numpy as np
 
 from backlight.kernels.native import native
-from backlight.kernels.reduction.rows import shifted, sums
+from backlight.kernels.nn.softmax import shifted, sums
 
 
 @native

@@ -215,7 +215,7 @@ def taken(planes: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.nda
 
 
 @native
-def added_back(grad, weights, places, positions: int) -> np.ndarray:
+def added_back(grad: np.ndarray, weights: np.ndarray, places: np.ndarray, positions: int) -> np.ndarray:
     """Return zeros with weight · grad added at each tap's place: the transpose of `taken`.
 
     Shapes: grad (batch, channels, samples) -> (batch, channels, positions)
@@ -229,7 +229,7 @@ def added_back(grad, weights, places, positions: int) -> np.ndarray:
 
 
 @native
-def dotted(grad, planes, places) -> np.ndarray:
+def dotted(grad: np.ndarray, planes: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return Σ over channels of grad · element, for each tap.
 
     Shapes: grad (batch, channels, samples), planes (batch, channels, positions) -> (taps, batch, samples)

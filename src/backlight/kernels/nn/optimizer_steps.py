@@ -12,19 +12,19 @@ import numpy as np
 from backlight.kernels.native import native
 
 
-def _gradient(values: np.ndarray, grad, sign: float, decay: float):
+def _gradient(values: np.ndarray, grad: np.ndarray, sign: float, decay: float):
     """Return sign · grad + decay · values."""
     if sign != 1:
         grad = grad * sign
     return grad + decay * values if decay else grad
 
 
-def _to_average(average: np.ndarray, value, share: float) -> None:
+def _to_average(average: np.ndarray, value: np.ndarray, share: float) -> None:
     """Move a running average towards a value: average ← average + share · (value − average)."""
     average += share * (value - average)
 
 
-def _to_average_of_squares(average: np.ndarray, value, kept: float) -> None:
+def _to_average_of_squares(average: np.ndarray, value: np.ndarray, kept: float) -> None:
     """Take a square into a running average: average ← kept · average + (1 − kept) · value²."""
     average *= kept
     average += (1 - kept) * value * value
@@ -113,7 +113,9 @@ def adamax_step(values, grad, mean, largest, size, share, kept, eps, sign, decay
 
 
 @native
-def adagrad_step(values, grad, total, rate, eps, sign, decay) -> None:
+def adagrad_step(
+    values: np.ndarray, grad: np.ndarray, total: np.ndarray, rate: float, eps: float, sign: float, decay: float
+) -> None:
     """Step by the gradient over the root of the sum of squares.
 
     total ← total + g²        values ← values − rate · g / (√total + eps)

@@ -38,10 +38,7 @@ def offsets(
     """Yield, for each element of the kernel, its index and the slices of the input that it meets."""
     for index in product(*map(range, kernel)):
         starts = [at * by for at, by in zip(index, dilation)]
-        yield (
-            index,
-            tuple(slice(start, start + (n - 1) * by + 1, by) for start, by, n in zip(starts, stride, places)),
-        )
+        yield (index, tuple(slice(start, start + (n - 1) * by + 1, by) for start, by, n in zip(starts, stride, places)))
 
 
 def unpadded(before: Sequence[int], sizes: Sequence[int]) -> tuple:

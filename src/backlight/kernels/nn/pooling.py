@@ -93,7 +93,7 @@ def flat_places(indices: np.ndarray, dims: int, plane: int) -> np.ndarray:
 
 
 @native
-def added_at(values, places, shape: tuple) -> np.ndarray:
+def added_at(values: np.ndarray, places: np.ndarray, shape: tuple) -> np.ndarray:
     """Return zeros with values added at flat places."""
     out = np.zeros(shape, values.dtype)
     np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
@@ -127,14 +127,16 @@ def _divisor(
     return kind.type(first) if (found == first).all() else found.astype(kind)
 
 
-def _towards_zero(dividend, divisor):
+def _towards_zero(dividend: np.ndarray, divisor: np.ndarray):
     """Return the quotients of integers, rounded towards zero."""
     quotient = dividend // divisor
     return quotient + ((quotient < 0) & (quotient * divisor != dividend))
 
 
 @native
-def shared_in_windows(grad, windows, sizes, with_padding: bool, divisor: int | None) -> np.ndarray:
+def shared_in_windows(
+    grad: np.ndarray, windows, sizes: Sequence[int], with_padding: bool, divisor: int | None
+) -> np.ndarray:
     """Return zeros with each value, divided, added to all elements of its window: the transpose of `means_in_windows`.
 
     Shapes: (batch, channels, *places) -> (batch, channels, *sizes)
@@ -183,7 +185,7 @@ def means_in_bins(input: np.ndarray, places: Sequence[int]) -> np.ndarray:
 
 
 @native
-def shared_in_bins(grad, sizes) -> np.ndarray:
+def shared_in_bins(grad: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """Return zeros with each value, divided, added to all elements of its adaptive window.
 
     Shapes: (batch, channels, *places) -> (batch, channels, *sizes)

@@ -13,6 +13,7 @@ What a step does besides the product with the weight is one native pass; the ref
 arrays have a row for each sequence of the step, and a row of gates has them side by side.
 """
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -27,7 +28,7 @@ def time_steps(sizes: tuple[int, ...], reverse: bool) -> list[tuple[int, int]]:
     return steps[::-1] if reverse else steps
 
 
-def _sigmoid(x) -> None:
+def _sigmoid(x: np.ndarray) -> None:
     """Overwrite with the sigmoid (see NOTE [Gates by tanh])."""
     x *= 0.5
     np.tanh(x, x)
@@ -35,7 +36,9 @@ def _sigmoid(x) -> None:
     x += 0.5
 
 
-def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
+def plain(
+    rows: np.ndarray, hidden: np.ndarray, weight: np.ndarray, sizes: Sequence[int], reverse: bool, rectified: bool
+):
     """Return the outputs h = tanh(rows + weight · h), the last h, and h before each step; or with max(x, 0)."""
     out, before, last = rows.copy(), np.empty_like(rows), hidden.copy()
     turned = np.ascontiguousarray(weight.T)
@@ -63,7 +66,7 @@ def plain_gradient(grad_out, grad_last, out, weight, sizes, reverse: bool, recti
 
 
 @native
-def lstm_step(gates, sums, cells, bent, out) -> None:
+def lstm_step(gates: np.ndarray, sums: np.ndarray, cells: np.ndarray, bent: np.ndarray, out: np.ndarray) -> None:
     """Write the gates of gates + sums in their place, c = f · c + i · g into `cells`, tanh(c), and o · tanh(c).
 
     Shapes: gates, sums (rows, 4 · size), cells, bent, out (rows, size)
@@ -81,7 +84,9 @@ def lstm_step(gates, sums, cells, bent, out) -> None:
 
 
 @native
-def lstm_step_gradient(grad_h, grad_c, gates, before, bent, found) -> None:
+def lstm_step_gradient(
+    grad_h: np.ndarray, grad_c: np.ndarray, gates: np.ndarray, before: np.ndarray, bent: np.ndarray, found: np.ndarray
+) -> None:
     """Write the gradient of the sums into `found`, and that of the cells before the step into `grad_c`.
 
     `grad_h` is the gradient of o · tanh(c), `grad_c` on entry that of c from later steps, `before` c before the
@@ -139,7 +144,7 @@ def lstm_gradient(grads, weight, projection, gates, c_before, bent, sizes, rever
 
 
 @native
-def gru_step(gates, sums, state, inner, out) -> None:
+def gru_step(gates: np.ndarray, sums: np.ndarray, state: np.ndarray, inner: np.ndarray, out: np.ndarray) -> None:
     """Write the gates of gates and sums in place of `gates`, h into `state` and `out`, and the sums of the new gate.
 
         r = σ(…), z = σ(…), n = tanh(gates_n + r · sums_n), h = n + z · (h − n)

@@ -7,7 +7,7 @@ made again from the input where they are needed, which costs less than to write 
 import numpy as np
 
 from backlight.kernels.native import native
-from backlight.kernels.reduction.rows import blocks, dots, sums
+from backlight.kernels.nn.softmax import blocks, dots, sums
 
 
 @native

@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def random_normals(state: np.ndarray, count: int, mean: float, std: float, kind:
     return multiply_add(numbers, kind.type(std), kind.type(mean))
 
 
-def in_blocks(uniform: np.ndarray, draw) -> np.ndarray:
+def in_blocks(uniform: np.ndarray, draw: Callable) -> np.ndarray:
     """Return standard normal numbers, as many as uniform ones; the last 16 of `draw(16)` if they fill no block."""
     blocked = len(uniform) // 16 * 16
     numbers = np.empty_like(uniform)

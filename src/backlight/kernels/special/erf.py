@@ -148,7 +148,7 @@ def erf(x: np.ndarray):
 
 
 @native
-def erf_gradient(grad, x):
+def erf_gradient(grad: np.ndarray, x: np.ndarray):
     """Return grad · 2/√π · exp(−x²)."""
     wide = widened(x)
     return rounded(grad * (np.exp(-(wide * wide)) * (2 / math.sqrt(math.pi))), grad.dtype)

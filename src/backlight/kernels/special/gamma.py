@@ -126,13 +126,13 @@ def zeta(s: int, q: np.ndarray):
     return in_float64(of_flat)(q)
 
 
-def _nearest_poles(s: int, x):
+def _nearest_poles(s: int, x: np.ndarray):
     """Return Σ 1 / (x + k)^s over all whole k, for s so large that only the two nearest to 0 count."""
     nearest = x - np.rint(x)
     return nearest ** -float(s) + (nearest - np.copysign(1, nearest)) ** -float(s)
 
 
-def _cotangent_derivative(n: int, x):
+def _cotangent_derivative(n: int, x: np.ndarray):
     """Return π / n! times the n-th derivative of cot(πx), a polynomial in the cotangent: dc/dx = −π(1 + c²)."""
     Polynomial = import_unforked("numpy.polynomial").Polynomial
     polynomial = Polynomial([0, 1])

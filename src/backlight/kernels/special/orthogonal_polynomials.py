@@ -101,10 +101,7 @@ _RECURRENCES = {
         lambda x: 1 - x,
         lambda x, k, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1),
     ),
-    "legendre_polynomial_p": (
-        lambda x: x,
-        lambda x, k, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1),
-    ),
+    "legendre_polynomial_p": (lambda x: x, lambda x, k, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1)),
 }
 _VALUES = {name: _by_recurrence(name, *how) for name, how in _RECURRENCES.items()}
 

@@ -10,17 +10,7 @@ from backlight.ops.number_operands import like, no_bools, no_integers, promoted_
 from backlight.ops.scalars import element_like
 from backlight.ops.type_promotion import BOOL, category
 
-__all__ = [
-    "add",
-    "addcdiv",
-    "addcmul",
-    "lerp",
-    "mul",
-    "multiply",
-    "rsub",
-    "sub",
-    "subtract",
-]
+__all__ = ["add", "addcdiv", "addcmul", "lerp", "mul", "multiply", "rsub", "sub", "subtract"]
 
 ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options that integers take
 
@@ -93,7 +83,7 @@ sub.derivative("other", formula="−alpha · grad")(
 subtract = sub
 
 
-@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
+@op(name="rsub", promote="same", refuse=_refuse_bools, tangent="symmetric")
 def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)

@@ -1,6 +1,7 @@
 """What PyTorch does with complex numbers: it is here by name, and says that complex dtypes wait."""
 
 from backlight.dtypes import complex_refused
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.inplace import count_unchanged
 
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 
-def conj_physical_(input):
+def conj_physical_(input: TensorState):
     """Return the input itself, which counts as written to: backlight has real numbers only."""
     count_unchanged(input, "conj_physical_")
     return input
@@ -67,11 +68,11 @@ istft = _of_complex(
 )
 
 
-def is_conj(input) -> bool:
+def is_conj(input: TensorState) -> bool:
     """Tell whether a conjugation is pending: never."""
     return False
 
 
-def is_neg(input) -> bool:
+def is_neg(input: TensorState) -> bool:
     """Tell whether a change of sign is pending: never."""
     return False

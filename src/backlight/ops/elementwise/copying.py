@@ -8,6 +8,7 @@ from backlight import dtypes
 from backlight.codegen.declaration import Array, op
 from backlight.devices import require_cpu
 from backlight.dispatch.dispatcher import composite_function
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
@@ -95,7 +96,7 @@ def type_name(kind: np.dtype) -> str:
     return f"torch.{dtypes.from_numpy_dtype(kind).old_name}Tensor"
 
 
-def as_type(input, dtype=None, non_blocking: bool = False):
+def as_type(input: TensorState, dtype: dtype | None = None, non_blocking: bool = False):
     """Return the tensor in another dtype, given as a dtype or as an old name; without one, the tensor's own old name.
 
     Raises:
@@ -111,7 +112,7 @@ def as_type(input, dtype=None, non_blocking: bool = False):
     return cast(input, dtypes.to_numpy_dtype(dtype))
 
 
-def type_as(input, other):
+def type_as(input: TensorState, other: TensorState):
     """Return the tensor in the dtype of another."""
     return cast(input, other._data.dtype)
 

@@ -43,7 +43,7 @@ def gelu_backward_input(grad: Array, arrived: Array, input: Array, approximate: 
     return grad * arrived * (ops.exp(input * input * -0.5) * (2 - input * input) * gated_activations.DENSITY_AT_0)
 
 
-def _tanh_form_bend(x, ops):
+def _tanh_form_bend(x: Array, ops):
     """The second derivative of x · s(b), s the sigmoid and b = √(8/π) · (x + 0.044715 x³)."""
     square = x * x
     opened = ops.sigmoid(x * (square * gated_activations.TANH_CUBE + 1) * (2 * gated_activations.TANH_SLOPE))

@@ -14,18 +14,7 @@ from backlight.ops.number_operands import like, no_integers, promoted_with
 from backlight.ops.scalars import element_like
 from backlight.ops.type_promotion import category
 
-__all__ = [
-    "float_power",
-    "hypot",
-    "ldexp",
-    "logaddexp",
-    "logaddexp2",
-    "pow",
-    "reciprocal",
-    "rsqrt",
-    "sqrt",
-    "square",
-]
+__all__ = ["float_power", "hypot", "ldexp", "logaddexp", "logaddexp2", "pow", "reciprocal", "rsqrt", "sqrt", "square"]
 
 LN2 = math.log(2)
 FLOAT64 = np.dtype(np.float64)

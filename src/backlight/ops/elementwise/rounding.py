@@ -62,7 +62,7 @@ neg.derivative("input", formula="−grad")(lambda grad: -grad)
 negative = neg
 
 
-def positive(input):
+def positive(input: TensorState):
     """Return the input itself.
 
     Raises:
@@ -73,7 +73,7 @@ def positive(input):
     return input
 
 
-def conj(input):
+def conj(input: TensorState):
     """Return the input itself: backlight has real numbers only."""
     return input
 
@@ -125,7 +125,7 @@ def angle(xp, input: Array):
 angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-def _copy_of_integers(kernel: str, array):
+def _copy_of_integers(kernel: str, array: Array):
     require_no_bools(kernel, array)
     return array.copy()
 

@@ -70,7 +70,7 @@ def _as_branch(value: TensorState | float, other: TensorState | float):
     return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
-def _as_mask(condition):
+def _as_mask(condition: TensorState):
     kind = from_numpy_dtype(condition._data.dtype)
     if kind.old_name != "Byte":
         raise ShapeError(

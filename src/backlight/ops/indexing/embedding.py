@@ -6,6 +6,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction.segment_sums import sums_by_index
@@ -54,7 +55,7 @@ def embedding_dense_backward_grad_output(
     return ops.weighted_rows(grad, indices, padding_idx, scale_grad_by_freq)
 
 
-@op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
+@op(node="IndexSelectBackward0", tangent="linear")
 def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
     indices = owned(indices)
@@ -95,7 +96,7 @@ def check_indices(weight: Array, indices: Array) -> None:
             )
 
 
-def shorten_rows(weight, indices, max_norm: float, norm_type: float = 2.0) -> None:
+def shorten_rows(weight: TensorState, indices: TensorState, max_norm: float, norm_type: float = 2.0) -> None:
     """Shorten, in place, the rows of `weight` that are taken and longer than `max_norm`."""
     check_indices(weight._data, indices._data)
     taken = np.unique(indices._data)

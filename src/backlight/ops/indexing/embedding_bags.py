@@ -20,7 +20,7 @@ def embedding_bag(
     input: TensorState,
     weight: TensorState,
     offsets: TensorState | None = None,
-    max_norm=None,
+    max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",

@@ -130,7 +130,7 @@ scatter_add.derivative("src", formula="grad at the places")(
 )
 
 
-@op(name="gathered_as", node="GatherBackward0", tangent="linear")
+@op(node="GatherBackward0", tangent="linear")
 def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
@@ -204,7 +204,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return scatter_number(input, dim, index, written)
 
 
-def _scatter_reduce(input, dim, index, written, reduce):
+def _scatter_reduce(input: TensorState, dim: int, index: TensorState, written: TensorState | float, reduce: str):
     if reduce not in ("add", "multiply"):
         raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
     if not isinstance(written, TensorState):
@@ -313,12 +313,14 @@ def _product_gradients(
     single = zero & (ops.gathered_as(zeros, dim, index, src.shape) == 1)
     others = ops.masked_fill(src, single, 1)
     product = ops.scatter_reduce(input, dim, index, others, "prod", include_self=include_self)
-    beside_zero = ops.gathered_as(grad * product, dim, index, src.shape)
+    at_single_zero = ops.gathered_as(grad * product, dim, index, src.shape)
     elsewhere = ops.gathered_as(grad * out, dim, index, src.shape) / ops.masked_fill(src, zero, 1)
-    return own, ops.masked_fill(beside_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
+    return own, ops.masked_fill(at_single_zero, ~single, 0) + ops.masked_fill(elsewhere, single, 0)
 
 
-def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+def index_reduce(
+    input: TensorState, dim: int, index: TensorState, source: TensorState, reduce: str, *, include_self: bool = True
+):
     """Reduce slices of `source` into the slices that a vector of indices along `dim` names.
 
     Raises:

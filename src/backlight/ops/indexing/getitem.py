@@ -104,7 +104,7 @@ def _dims_of(item) -> int:
     return 1
 
 
-def _as_number(item) -> int:
+def _as_number(item: object) -> int:
     if isinstance(item, str):
         raise ArgumentError(
             f"new(): invalid data type 'str'; an index must be integers, slices or tensors, got {item!r}"
@@ -285,7 +285,7 @@ def set_item(input: TensorState, index: TensorState | Sequence, value: TensorSta
         fill_into(view, value)
 
 
-def _as_element(value, kind):
+def _as_element(value: float, kind: np.dtype):
     """Return a number as a 0-d tensor of a dtype; integers drop what is behind the point."""
     if isinstance(value, int) and not -LONG <= value < LONG:
         raise ValueProblem(f"Overflow when unpacking long long; an int must be -2**63 to 2**63 - 1, got {value}")
@@ -310,7 +310,7 @@ def set_where(input: TensorState, mask: TensorState, value: TensorState) -> None
     put_into(input, value, list(found.values()), tuple(found))
 
 
-def _name_of(value) -> str:
+def _name_of(value: object) -> str:
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 

@@ -160,7 +160,7 @@ index_copy.derivative("source", formula="grad at the indices")(
 )
 
 
-@op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
+@op(name="index_fill", tangent="symmetric")
 def index_fill_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
     return _filled(xp, input, dim, index, element(value, input.dtype))

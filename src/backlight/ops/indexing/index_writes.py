@@ -30,7 +30,7 @@ def numpy_key(indices: Sequence[Array], places: Sequence[int], ndim: int) -> tup
     return tuple(key)
 
 
-def _index_problem(problem: IndexError, input, indices, places) -> DimError:
+def _index_problem(problem: IndexError, input: Array, indices: Sequence[Array], places: Sequence[int]) -> DimError:
     """Return PyTorch's error for an index that NumPy refused."""
     for place, index in zip(places, indices):
         size = input.shape[place]
@@ -55,7 +55,7 @@ index_at.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(node="IndexBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def index_backward(xp, grad_output: Array, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)

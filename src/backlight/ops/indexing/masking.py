@@ -18,7 +18,7 @@ def _check_mask(message: str, mask: Array) -> None:
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
-@op(name="masked_fill", node="MaskedFillBackward0", tangent="symmetric")
+@op(name="masked_fill", tangent="symmetric")
 def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
@@ -152,7 +152,7 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
     return wrap(np.argwhere(data))
 
 
-def nonzero_static(input, *, size, fill_value=-1):
+def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):
     """Return the places of the first `size` elements that are not zero, one row each; rows of `fill_value` if fewer."""
     if size < 0:
         raise ShapeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")

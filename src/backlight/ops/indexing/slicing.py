@@ -11,15 +11,7 @@ from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.sizes import Shape
 
-__all__ = [
-    "diagonal",
-    "diagonal_scatter",
-    "narrow",
-    "narrow_copy",
-    "select",
-    "select_scatter",
-    "slice_scatter",
-]
+__all__ = ["diagonal", "diagonal_scatter", "narrow", "narrow_copy", "select", "select_scatter", "slice_scatter"]
 
 
 def at(dim: int, index: int | slice) -> tuple:
@@ -46,7 +38,7 @@ select.derivative("input", formula="grad at the index, 0 elsewhere")(
 )
 
 
-@op(node="SelectBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def select_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -74,7 +66,7 @@ sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
 )
 
 
-@op(node="SliceBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def slice_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -163,7 +155,7 @@ diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
 )
 
 
-@op(node="DiagonalBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def diagonal_backward(xp, grad_output: Array, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)

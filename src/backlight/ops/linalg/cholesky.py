@@ -41,13 +41,7 @@ def gradient_of_factor(grad: Array, factor: Array, upper: bool, ops):
     return ops.linalg_solve_triangular(lower, halfway, upper=False, left=False)
 
 
-@op(
-    name="linalg_cholesky_ex",
-    node="LinalgCholeskyExBackward0",
-    outputs=2,
-    differentiable=(0,),
-    returns=return_types.linalg_cholesky_ex,
-)
+@op(name="linalg_cholesky_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_cholesky_ex)
 def cholesky_factor(xp, input: Array, *, upper: bool = False, raising: str = ""):
     """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
 
@@ -82,7 +76,7 @@ def linalg_cholesky_ex(input: TensorState, *, upper: bool = False, check_errors:
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
 
-@op(name="cholesky", node="CholeskyBackward0")
+@op(name="cholesky")
 def old_cholesky(xp, input: Array, upper: bool = False):
     """The Cholesky factor."""
     check_square("cholesky", input)
@@ -124,7 +118,7 @@ def gradient_of_product(product: Array, factor: Array, upper: bool):
     return factor @ both if upper else both @ factor
 
 
-@op(node="CholeskySolveBackward0")
+@op
 def cholesky_solve(xp, input: Array, input2: Array, upper: bool = False):
     """Solve A · X = input, given A's Cholesky factor `input2`.
 
@@ -159,7 +153,7 @@ def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, n
     return (ops.sum_to_size(solved, input_shape) if needs[0] else None), grad_factor
 
 
-@op(node="CholeskyInverseBackward0")
+@op
 def cholesky_inverse(xp, input: Array, upper: bool = False):
     """Return A⁻¹, given A's Cholesky factor `input`.
 

@@ -32,7 +32,7 @@ def outer(input: TensorState, vec2: TensorState):
     return input.reshape((-1, 1)) * vec2
 
 
-def ger(input, vec2):
+def ger(input: TensorState, vec2: TensorState):
     """Multiply each element of one vector with each of another; the old name of `outer`."""
     return outer(input, vec2)
 
@@ -127,7 +127,7 @@ def kron(input: TensorState, other: TensorState):
     return product.reshape([a * b for a, b in zip(left, right)])
 
 
-def vecdot(x, y, *, dim=-1):
+def vecdot(x: TensorState, y: TensorState, *, dim: int = -1):
     """Return the sum of x · y along `dim`; other dims broadcast."""
     if x._data.dtype != y._data.dtype:
         names = [big_name(one._data.dtype) for one in (x, y)]
@@ -175,7 +175,7 @@ def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
     return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
 
 
-@op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear", refuse=_one_kind)
+@op(name="linalg_cross", promote="same", tangent="multilinear", refuse=_one_kind)
 def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)

@@ -92,7 +92,7 @@ def cofactor_slopes(xp, input: Array, direction: Array):
     return sign[..., None, None] * (left @ change @ right)
 
 
-def pairs_without(xp, values):
+def pairs_without(xp, values: Array):
     """Return, for each two places, the product of all values but theirs; 0 on the diagonal."""
     count = values.shape[-1]
     itself = xp.eye(count, dtype=bool)
@@ -117,7 +117,7 @@ def cofactor_slopes_input(grad: Array, input: Array, direction: Array, ops):
     return scale * (outer + inner)
 
 
-def traces(matrices, ops):
+def traces(matrices: Array, ops):
     """Return the traces of a batch of matrices, with two dims of size 1 in their place."""
     return ops.sum(ops.diagonal(matrices, 0, -2, -1), (-1,), True)[..., None]
 
@@ -130,7 +130,7 @@ def det(input: TensorState):
     return linalg_det(input)
 
 
-@op(name="linalg_slogdet", node="LinalgSlogdetBackward0", outputs=2, returns=return_types.linalg_slogdet)
+@op(name="linalg_slogdet", outputs=2, returns=return_types.linalg_slogdet)
 def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)

@@ -34,7 +34,7 @@ def or_not_converged(function: Callable, *given):
         ) from None
 
 
-@op(name="linalg_eigh", node="LinalgEighBackward0", outputs=2, returns=return_types.linalg_eigh)
+@op(name="linalg_eigh", outputs=2, returns=return_types.linalg_eigh)
 def symmetric_eigen(xp, input: Array, UPLO: str = "L"):
     """The eigenvalues and eigenvectors of symmetric matrices."""
     check_symmetric(input, UPLO)
@@ -79,12 +79,12 @@ def linalg_eigvalsh(input: TensorState, UPLO: str = "L"):
     return plain(or_not_converged(np.linalg.eigvalsh, input._data, UPLO.upper()))
 
 
-def linalg_eig(input):
+def linalg_eig(input: TensorState):
     """Refuse: eigenvalues of matrices that are not symmetric are complex, and backlight has no complex dtypes."""
     raise _complex("eig")
 
 
-def linalg_eigvals(input):
+def linalg_eigvals(input: TensorState):
     """Refuse: eigenvalues of matrices that are not symmetric are complex, and backlight has no complex dtypes."""
     raise _complex("eigvals")
 

@@ -50,7 +50,7 @@ def einsum(*args):
     return contraction(operands, tuple(labels), output)
 
 
-@op(name="einsum", node="EinsumBackward0", tangent="multilinear")
+@op(name="einsum", tangent="multilinear")
 def contraction(xp, tensors: Arrays, terms: tuple, output: str):
     """A contraction in normal form."""
     return rounded(contract([widened(tensor) for tensor in tensors], terms, output), tensors[0].dtype)

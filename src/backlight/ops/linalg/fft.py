@@ -8,11 +8,13 @@ with m·k / n summed over the dims. A hermitian transform and the inverse of a r
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.number_operands import promoted_with
@@ -60,7 +62,7 @@ half_of_signal.derivative("input", formula="scale · Σ_k w_k · grad_k · cos(2
 )
 
 
-def _resized(array, dims, sizes) -> np.ndarray:
+def _resized(array: Array, dims: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Return an array with some dims cut off or filled up with zeros."""
     for dim, size in zip(dims, sizes):
         have = array.shape[dim]
@@ -71,7 +73,7 @@ def _resized(array, dims, sizes) -> np.ndarray:
     return array
 
 
-def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
+def real_signal(name: str, input: TensorState, sizes, dims, norm, inverse: bool):
     """Return the signal of a half spectrum.
 
     Args:
@@ -94,7 +96,9 @@ def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
     return signal_of_half(promoted_with(input, 1.0), Transform((dims, sizes, scale)))
 
 
-def _checked(name: str, input, sizes, dims) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _checked(
+    name: str, input: TensorState, sizes: Sequence[int] | None, dims: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the dims, counted from the start, and the sizes of the signal along them."""
     ndim = input._data.ndim
     sizes, dims = (None if one is None else one_or_several(one) for one in (sizes, dims))

@@ -83,7 +83,7 @@ def check_real(name: str, input: Array) -> None:
         raise UnsupportedError(f"\"{name}\" not implemented for '{big_name(input.dtype)}'; convert it (.float())")
 
 
-@op(node="LinalgHouseholderProductBackward0")
+@op
 def linalg_householder_product(xp, input: Array, tau: Array):
     """Return the first columns of Q, the product of the reflections that `input` holds below its diagonal.
 
@@ -114,7 +114,7 @@ def orgqr(input: TensorState, input2: TensorState):
     return linalg_householder_product(input, input2)
 
 
-@op(node="OrmqrBackward0")
+@op
 def ormqr(xp, input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False):
     """Return Q · input3, where Q is the product of the reflections that `input` (and τ, `input2`) holds.
 

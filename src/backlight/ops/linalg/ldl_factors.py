@@ -16,13 +16,7 @@ from backlight.sizes import Shape
 ZERO_BLOCK = "D[{0},{0}] is zero and using it on ldl_solve would result in a division by zero."
 
 
-@op(
-    name="linalg_ldl_factor_ex",
-    node="LinalgLdlFactorExBackward0",
-    outputs=3,
-    differentiable=(0,),
-    returns=return_types.linalg_ldl_factor_ex,
-)
+@op(name="linalg_ldl_factor_ex", outputs=3, differentiable=(0,), returns=return_types.linalg_ldl_factor_ex)
 def symmetric_factor(xp, input: Array, *, hermitian: bool = False, raising: str = ""):
     """The factors in one matrix, the rows exchanged, and where D has a zero.
 

@@ -35,13 +35,7 @@ def is_vector(a_shape: Sequence[int], b_shape: Sequence[int]) -> bool:
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
 
 
-@op(
-    name="linalg_solve_ex",
-    node="LinalgSolveExBackward0",
-    outputs=2,
-    differentiable=(0,),
-    returns=return_types.linalg_solve_ex,
-)
+@op(name="linalg_solve_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_solve_ex)
 def solution(xp, A: Array, B: Array, *, left: bool = True, raising: str = ""):
     """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero.
 
@@ -89,13 +83,7 @@ def linalg_solve_ex(A: TensorState, B: TensorState, *, left: bool = True, check_
     return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
 
 
-@op(
-    name="linalg_inv_ex",
-    node="LinalgInvExBackward0",
-    outputs=2,
-    differentiable=(0,),
-    returns=return_types.linalg_inv_ex,
-)
+@op(name="linalg_inv_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_inv_ex)
 def inversion(xp, A: Array, *, raising: str = ""):
     """The inverse, and where an LU factor has a zero; `raising` as for `solution`."""
     check_square("linalg.inv", A)
@@ -129,7 +117,7 @@ def linalg_inv_ex(A: TensorState, *, check_errors: bool = False):
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
 
 
-@op(node="LinalgSolveTriangularBackward0")
+@op
 def linalg_solve_triangular(xp, input: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """Solve input · X = B, or X · input = B with left=False; only one triangle of `input` is read.
 
@@ -162,7 +150,7 @@ def triangle_read(grad: Array, upper: bool, unit: bool, ops):
     return ops.triu(grad, int(unit)) if upper else ops.tril(grad, -int(unit))
 
 
-@op(name="triangular_solve", node="TriangularSolveBackward0", outputs=2, returns=return_types.triangular_solve)
+@op(name="triangular_solve", outputs=2, returns=return_types.triangular_solve)
 def old_triangular(
     xp, input: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ):

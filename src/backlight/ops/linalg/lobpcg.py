@@ -1,5 +1,6 @@
 """`lobpcg`: the largest or smallest eigenvalues of symmetric matrices."""
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError, ValueProblem
 from backlight.ops.linalg.cholesky import linalg_cholesky
 from backlight.ops.linalg.eigen import linalg_eigh
@@ -10,9 +11,9 @@ __all__ = ["lobpcg"]
 
 
 def lobpcg(
-    A,
+    A: TensorState,
     k=None,
-    B=None,
+    B: TensorState | None = None,
     X=None,
     n=None,
     iK=None,

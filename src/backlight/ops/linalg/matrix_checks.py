@@ -15,7 +15,7 @@ from backlight.ops.number_operands import no_kernel
 from backlight.ops.type_promotion import is_float
 
 
-def times(matrices) -> str:
+def times(matrices: np.ndarray) -> str:
     """Return the size of matrices as `2 by 3`."""
     return f"{matrices.shape[-2]} by {matrices.shape[-1]}"
 

@@ -23,7 +23,7 @@ from backlight.sizes import check_work
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
-@op(node="LinalgMatrixExpBackward0")
+@op
 def linalg_matrix_exp(xp, input: Array):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 
@@ -144,7 +144,7 @@ def linalg_diagonal(A: TensorState, *, offset: int = 0, dim1: int = -2, dim2: in
     return diagonal(A, offset, dim1, dim2)
 
 
-def vander(x, N=None, increasing=False):
+def vander(x: TensorState, N: int | None = None, increasing: bool = False):
     """Return a matrix with the powers N − 1, …, 1, 0 of each number in a row; `increasing` turns them round.
 
     Shapes: x (n,) -> (n, N)

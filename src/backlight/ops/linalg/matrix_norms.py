@@ -7,6 +7,7 @@ from types import NoneType
 import numpy as np
 
 from backlight import dtypes
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.dims import normalise_dim
@@ -102,7 +103,7 @@ def norm(
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
-    dtype=None,
+    dtype: dtype | None = None,
 ):
     """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too, "nuc" of matrices."""
     if not isinstance(p, (str, int, float, np.number, TensorState, NoneType)):

@@ -12,7 +12,7 @@ until they are added up. A stack on the right is transposed, and the result copi
 rules, so that the graph has its nodes; only broadcasting is our bmm's own affair, where PyTorch's has nodes before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -46,18 +46,18 @@ def careful_product(xp, a: Array, b: Array, check: Callable):
     return a @ b
 
 
-def small_name(kind) -> str:
+def small_name(kind: np.dtype) -> str:
     """Return a dtype as PyTorch's products name it: float, double, long int."""
     name = from_numpy_dtype(kind).old_name
     return {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int"}.get(name, name.lower())
 
 
-def big_name(kind) -> str:
+def big_name(kind: np.dtype) -> str:
     """Return a dtype by its old name: Float, Double, Long."""
     return from_numpy_dtype(kind).old_name
 
 
-def times(shape) -> str:
+def times(shape: Sequence[int]) -> str:
     """Return a shape as 2x3."""
     return "x".join(map(str, shape))
 

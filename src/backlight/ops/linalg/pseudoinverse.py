@@ -20,7 +20,7 @@ from backlight.sizes import Shape
 __all__ = ["pinverse"]
 
 
-def tolerance(largest: Array, shape: Sequence[int], atol, rtol: Array | float | None):
+def tolerance(largest: Array, shape: Sequence[int], atol: Array | float | None, rtol: Array | float | None):
     """Return below which size a singular value counts as 0: max(atol, rtol · the largest).
 
     Args:
@@ -42,7 +42,7 @@ def bound(value: TensorState | float | None):
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
 
-@op(name="linalg_pinv", node="LinalgPinvBackward0")
+@op(name="linalg_pinv")
 def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
@@ -147,13 +147,7 @@ def linalg_matrix_rank(input: TensorState, tol=None, hermitian: bool = False, *,
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@op(
-    name="linalg_lstsq",
-    node="LinalgLstsqBackward0",
-    outputs=4,
-    differentiable=(0, 1),
-    returns=return_types.linalg_lstsq,
-)
+@op(name="linalg_lstsq", outputs=4, differentiable=(0, 1), returns=return_types.linalg_lstsq)
 def least_squares(xp, input: Array, b: Array, rcond: float | None = None, driver: str = "gelsy"):
     """The X of least norm with the least ‖A · X − B‖, the squares that are left, the rank, the singular values."""
     check_least_squares(input, b, driver)
@@ -233,7 +227,7 @@ def equation_gradients(grad_solution: Array | None, grad_rest: Array | None, inp
     return grad_a, grad_b
 
 
-def linalg_lstsq(input: TensorState, b: TensorState, rcond=None, *, driver: str | None = None):
+def linalg_lstsq(input: TensorState, b: TensorState, rcond: float | None = None, *, driver: str | None = None):
     """Return (solution, residuals, rank, singular_values) of the least squares problem min ‖input · X − b‖.
 
     Of all best solutions it is the one of least norm.

@@ -14,7 +14,7 @@ __all__ = ["geqrf", "qr"]
 MODES = ("reduced", "complete", "r")
 
 
-@op(name="linalg_qr", node="LinalgQrBackward0", outputs=2, returns=return_types.linalg_qr)
+@op(name="linalg_qr", outputs=2, returns=return_types.linalg_qr)
 def orthogonal_factor(xp, A: Array, mode: str = "reduced"):
     """The factors Q and R; Q without elements for mode "r"."""
     check_matrix("linalg.qr", A)
@@ -77,7 +77,7 @@ def qr(input: TensorState, some: bool = True):
     return return_types.qr(*orthogonal_factor(input, "reduced" if some else "complete"))
 
 
-@op(node="GeqrfBackward0", outputs=2, returns=return_types.geqrf)
+@op(outputs=2, returns=return_types.geqrf)
 def geqrf(xp, input: Array):
     """Return (a, tau): R, with below its diagonal the reflectors whose product Q is (see `linalg.householder_product`).
 

@@ -27,7 +27,7 @@ def decomposed(xp, input: Array, full_matrices: bool, compute_uv: bool = True):
     return found
 
 
-def around_infinities(xp, input, full_matrices: bool, compute_uv: bool):
+def around_infinities(xp, input: Array, full_matrices: bool, compute_uv: bool):
     """Return NaN for matrices that hold infinities; PyTorch's error for NaN."""
     infinite = xp.isinf(input).any((-2, -1))
     if xp.isnan(input).any():
@@ -41,7 +41,7 @@ def around_infinities(xp, input, full_matrices: bool, compute_uv: bool):
     return xp.where(full, xp.nan, left), xp.where(infinite[..., None], xp.nan, sizes), xp.where(full, xp.nan, right)
 
 
-def not_converged(input) -> LinAlgError:
+def not_converged(input: Array) -> LinAlgError:
     """Return PyTorch's error for the first matrix of a batch that has no singular values."""
     bad = ~np.isfinite(input).all((-2, -1))
     place = f"(Batch element {int(np.flatnonzero(bad)[0])}): " if input.ndim > 2 and bad.any() else ""
@@ -55,7 +55,7 @@ def not_converged(input) -> LinAlgError:
     )
 
 
-@op(name="linalg_svd", node="LinalgSvdBackward0", outputs=3, returns=return_types.linalg_svd)
+@op(name="linalg_svd", outputs=3, returns=return_types.linalg_svd)
 def decomposition(xp, A: Array, full_matrices: bool = True):
     """The singular vectors and values: U, S, Vᵀ."""
     check_matrix("linalg.svd", A)
@@ -113,7 +113,7 @@ def added(total: Array | None, part: Array):
     return part if total is None else total + part
 
 
-def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver=None):
+def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver: str | None = None):
     """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
 
     Shapes: A (…, m, n) -> (…, m, m), (…, k), (…, n, n) with k = min(m, n); with full_matrices=False (…, m, k), (…, k),
@@ -126,7 +126,7 @@ def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver=None):
     return decomposition(A, full_matrices)
 
 
-def linalg_svdvals(A: TensorState, *, driver=None):
+def linalg_svdvals(A: TensorState, *, driver: str | None = None):
     """Return the singular values, from the largest down.
 
     Shapes: A (…, m, n) -> (…, min(m, n))

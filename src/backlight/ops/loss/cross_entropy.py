@@ -35,9 +35,9 @@ def cross_entropy(
     input: TensorState,
     target: TensorState,
     weight: TensorState | None = None,
-    size_average=None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce=None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ):
@@ -74,15 +74,15 @@ def cross_entropy(
 
 
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: TensorState,
+    linear_weight: TensorState,
+    target: TensorState,
     *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
+    linear_bias: TensorState | None = None,
+    weight: TensorState | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
     options=None,
 ):
     """Return the cross-entropy of linear(input, linear_weight, linear_bias).
@@ -274,7 +274,7 @@ nll = _declare_nll("nll_loss", "NllLossBackward0", "nll_loss_out_frame")
 nll_of_maps = _declare_nll("nll_loss2d", "NllLoss2DBackward0", "nll_loss2d_forward_out_frame")
 
 
-@op(name="spread_over_classes", node="NllLossBackwardBackward0", tangent="linear")
+@op(node="NllLossBackwardBackward0", tangent="linear")
 def spread_over_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
     out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
@@ -291,7 +291,7 @@ def spread_over_classes_input(grad: Array, target: Array, factors: Array, input_
     return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="take_of_classes", node="NllLossBackwardBackward0", tangent="linear")
+@op(node="NllLossBackwardBackward0", tangent="linear")
 def take_of_classes(xp, input: Array, target: Array, factors: Array, size: tuple, ignore_index: int):
     """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
     classes = target.reshape(-1)

@@ -186,7 +186,7 @@ def logistic_margin_decomposition(input: TensorState, target: TensorState, reduc
     return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
 
 
-def _not_cast(input) -> ShapeError:
+def _not_cast(input: TensorState) -> ShapeError:
     """Return PyTorch's error for integers or bools where the loss, a float, would be written."""
     kind = from_numpy_dtype(input._data.dtype).old_name
     return ShapeError(f"result type Float can't be cast to the desired output type {kind}; convert it with .float()")

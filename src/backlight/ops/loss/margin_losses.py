@@ -67,8 +67,8 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average=None,
-    reduce=None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ):
     """Return max(0, margin + |anchor − positive| − |anchor − negative|) in the p-norm.

@@ -23,7 +23,7 @@ from backlight.sizes import Size
 __all__ = []
 
 
-def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
+def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """Return the reduction, also from its two old names.
 
     Raises:
@@ -43,7 +43,7 @@ def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
     return reduction
 
 
-def _old_names(size_average, reduce) -> str:
+def _old_names(size_average: bool | None, reduce: bool | None) -> str:
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
@@ -159,7 +159,7 @@ def smooth_l1_loss(
     return smooth_absolute_error(input, target, reduction, float(beta))
 
 
-@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
+@op(name="smooth_l1_loss", promote="same", refuse=no_integers("smooth_l1_cpu"))
 def smooth_absolute_error(xp, input: Array, target: Array, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))

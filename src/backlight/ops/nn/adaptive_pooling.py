@@ -13,7 +13,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import pooling
-from backlight.ops.nn.pooling import largest_as, stacked
+from backlight.ops.nn.pooling import LARGEST, largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
 from backlight.sizes import Shape, check_storage
@@ -89,7 +89,7 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
     return _MEAN[dims](input, wanted)
 
 
-def adaptive_avg_pool1d(input, output_size):
+def adaptive_avg_pool1d(input: TensorState, output_size: int | Sequence[int]):
     """Return the means of `output_size` windows over the last dim.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size)
@@ -113,14 +113,7 @@ def adaptive_avg_pool3d(input: TensorState, output_size: int | Sequence[int | No
 def _declare_max(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(
-        name=f"adaptive_max_pool{dims}d",
-        node=f"AdaptiveMaxPool{dims}DBackward0",
-        zero_derivative=("input",),
-        outputs=2,
-        differentiable=(0,),
-        keeps=("places",),
-    )
+    @op(name=f"adaptive_max_pool{dims}d", node=f"AdaptiveMaxPool{dims}DBackward0", **LARGEST)
     def adaptive_max_pool(xp, input: Array, output_size: tuple):
         """Return the largest element of each adaptive window, and where in its plane it lies."""
         return largest_as(pooling.largest_in_bins(widened(stacked(input, dims)), output_size), input, dims)

@@ -2,7 +2,7 @@
 
 NOTE [Attention]
 The forward keeps its probabilities, so that backward is four products and one pass. Scores are never shifted by the
-maxima of their rows where they are all small (see kernels/reduction/rows.py). A row that may look at nothing gives
+maxima of their rows where they are all small (see kernels/nn/softmax.py). A row that may look at nothing gives
 zeros.
 """
 
@@ -17,8 +17,8 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.linalg.matrix_products import matmul
+from backlight.kernels.nn import softmax as softmax_kernels
 from backlight.kernels.nn import varlen_attention
-from backlight.kernels.reduction import rows
 from backlight.ops.linalg.matrix_products import check_stacks, not_a_tensor
 from backlight.ops.nn.softmax import softmax_along
 from backlight.ops.random.dropout import check_probability, kept
@@ -56,7 +56,7 @@ def scaled_dot_product_attention(
     return attention(query, key, value, attn_mask, factors, bool(is_causal), float(scale))
 
 
-def _dropout_factors(query, key, p: float):
+def _dropout_factors(query: Array, key: Array, p: float):
     """Return random factors for the probabilities: 0 with probability p, else 1 / (1 − p)."""
     check_probability(p)
     shape = (*broadcast(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
@@ -64,7 +64,9 @@ def _dropout_factors(query, key, p: float):
     return wrap(found / (1 - p) if p < 1 else found)
 
 
-def _check(query: TensorState, key: TensorState, value: TensorState, attn_mask, is_causal: bool) -> None:
+def _check(
+    query: TensorState, key: TensorState, value: TensorState, attn_mask: TensorState | None, is_causal: bool
+) -> None:
     try:
         q, k, v = query._data, key._data, value._data
     except AttributeError:
@@ -121,11 +123,11 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
     wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
     scores = matmul(wide_query * wide_query.dtype.type(scale), wide_key.mT)
     if is_causal:
-        attn_mask = rows.causal_mask(*scores.shape[-2:])
+        attn_mask = softmax_kernels.causal_mask(*scores.shape[-2:])
     mask = attn_mask
     if mask is not None and mask.dtype.kind != "b":
         mask = rounded(mask, scores.dtype)
-    probabilities = rows.attention_weights(scores, mask)
+    probabilities = softmax_kernels.attention_weights(scores, mask)
     weights = probabilities if factors is None else probabilities * factors
     return rounded(matmul(weights, wide_value), query.dtype), probabilities
 
@@ -159,7 +161,7 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
         grad_scores = matmul(wide, widened(value).mT)
         if factors is not None:
             grad_scores *= factors
-        grad_scores = rows.softmax_gradient(grad_scores, probabilities)
+        grad_scores = softmax_kernels.softmax_gradient(grad_scores, probabilities)
         factor = grad_scores.dtype.type(scale)
         if needs[0]:
             g_query = _fitting(matmul(grad_scores, widened(key)) * factor, query)
@@ -179,7 +181,7 @@ def _fitting(grad: Array, like: Array):
 def attention_decomposition(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
     scores = (query * scale) @ key.mT
     if is_causal:
-        attn_mask = wrap(rows.causal_mask(*scores.shape[-2:]))
+        attn_mask = wrap(softmax_kernels.causal_mask(*scores.shape[-2:]))
     if attn_mask is not None:
         boolean = attn_mask._data.dtype.kind == "b"
         scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
@@ -188,7 +190,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
     return (found if factors is None else found * factors) @ value
 
 
-@op(name="ragged_attention", keeps=("logs",))
+@op(keeps=("logs",))
 def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 

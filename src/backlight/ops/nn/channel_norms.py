@@ -78,7 +78,7 @@ def native_group_norm_decomposition(
     return _scaled_and_shifted(normal.reshape(input.shape), weight, bias)
 
 
-def _scaled_and_shifted(normal, weight, bias):
+def _scaled_and_shifted(normal: TensorState, weight: TensorState | None, bias: TensorState | None):
     """Multiply each channel with its weight and add its bias: tensors."""
     shape = (1, -1) + (1,) * (normal.ndim - 2)
     normal = normal if weight is None else normal * weight.reshape(shape)
@@ -138,13 +138,13 @@ def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, t
     return out, mean, variance
 
 
-def _nothing(input, weight, bias):
+def _nothing(input: TensorState, weight: TensorState | None, bias: TensorState | None):
     """Return an empty input, part of the graph of weight and bias."""
     out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
     return out if bias is None else out + bias.narrow(0, 0, 1)
 
 
-def move_towards(running, found: np.ndarray, momentum: float) -> None:
+def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> None:
     """Write (1 − momentum) · running + momentum · found into a running statistic."""
     data = writable(running)
     begin_write(running, "batch_norm", user_place(1))
@@ -156,7 +156,6 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     outputs=3,
     differentiable=(0,),
     keeps=("mean", "inverse"),
-    name="native_batch_norm",
     zero_derivative=("input", "weight"),
     refuse=no_integers("batch_norm"),
 )
@@ -229,8 +228,8 @@ def check_several(shape: Sequence[int], what: str, shown: Sequence[int] | None =
 @composite_function
 def instance_norm(
     input: TensorState,
-    running_mean=None,
-    running_var=None,
+    running_mean: TensorState | None = None,
+    running_var: TensorState | None = None,
     weight: TensorState | None = None,
     bias: TensorState | None = None,
     use_input_stats: bool = True,

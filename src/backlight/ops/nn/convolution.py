@@ -31,13 +31,7 @@ __all__ = [
 ]
 
 
-@op(
-    name="convolution",
-    node="ConvolutionBackward0",
-    tangent="multilinear",
-    tangent_with={"bias": None},
-    zero_derivative=("input", "weight"),
-)
+@op(name="convolution", tangent="multilinear", tangent_with={"bias": None}, zero_derivative=("input", "weight"))
 def convolve(
     xp,
     input: Array,
@@ -237,7 +231,7 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-def conv_tbc(input, weight, bias, pad=0):
+def conv_tbc(input: TensorState, weight: TensorState, bias: TensorState, pad: int = 0):
     """Convolve over the first dim, which is time.
 
     Shapes: input (time, batch, in), weight (kernel, in, out), bias (out,) -> (places, batch, out)

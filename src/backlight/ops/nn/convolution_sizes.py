@@ -164,5 +164,5 @@ def _check_sizes(sizes, kernel, stride, padding, dilation, transposed, output_pa
         )
 
 
-def _times(sizes) -> str:
+def _times(sizes: Sequence[int]) -> str:
     return f"({' x '.join(map(str, sizes))})"

@@ -11,6 +11,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.nn.pooling import flat_places
+from backlight.ops.nn.pooling import LARGEST
 from backlight.sizes import Shape
 
 __all__ = []
@@ -30,14 +31,7 @@ def _starts(samples: Array, size: int, kernel: int, count: int) -> np.ndarray:
 def _declare(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(
-        name=f"fractional_max_pool{dims}d",
-        node=f"FractionalMaxPool{dims}DBackward0",
-        zero_derivative=("input",),
-        outputs=2,
-        differentiable=(0,),
-        keeps=("places",),
-    )
+    @op(name=f"fractional_max_pool{dims}d", node=f"FractionalMaxPool{dims}DBackward0", **LARGEST)
     def fractional_max_pool(xp, input: Array, random_samples: Array, kernel_size: tuple, output_size: tuple):
         """Return the largest element of each window, and where in its plane it lies."""
         sizes = input.shape[-dims:]
@@ -85,7 +79,7 @@ def pool_fractionally(input: TensorState, random_samples: TensorState, kernel: t
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
                 f"dimension {dim} being empty."
             )
-    place, spare = (name, 0) if dims == 2 else (f"{name}_out", 1)  # PyTorch asks more of volumes
+    place, spare = (name, 0) if dims == 2 else (f"{name}_out", 1)  # PyTorch requires one more of volumes
     for dim, size, window, count in zip(_NAMES[dims], shape[-dims:], kernel, output_size):
         if count + window - 1 > size - spare:
             raise ShapeError(f"{place}(): pool {dim} {window} too large relative to input {dim} {size}")

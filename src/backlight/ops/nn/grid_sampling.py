@@ -68,7 +68,7 @@ def _declare(dims: int):
     return grid_sample
 
 
-def _fractions(taps, change, dims: int) -> list:
+def _fractions(taps: Sequence, change: TensorState, dims: int) -> list:
     """Return the fraction along each dim as a tensor that depends on the grid."""
     return [wrap(one.fraction) + wrap(one.derivative) * change[:, :, dims - 1 - dim] for dim, one in enumerate(taps)]
 
@@ -98,12 +98,16 @@ def grid_sampler(
     return _OPS[input._data.ndim - 2](input, grid, how)
 
 
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_2d(
+    input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
+):
     """Return the values of pictures at the places of a grid; see `grid_sampler`."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_3d(
+    input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
+):
     """Return the values of volumes at the places of a grid; see `grid_sampler`."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 

@@ -206,6 +206,6 @@ channel_shuffle.derivative("input", formula="grad, mixed back")(
 )
 
 
-def native_channel_shuffle(input, groups):
+def native_channel_shuffle(input: TensorState, groups: int):
     """Mix channels; the same as `channel_shuffle`."""
     return channel_shuffle(input, groups)

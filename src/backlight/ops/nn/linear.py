@@ -83,7 +83,7 @@ def rows_of(input: Array):
     return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
 
-def check_rows_and_weight(input, weight) -> None:
+def check_rows_and_weight(input: Array, weight: Array) -> None:
     """Raise PyTorch's error unless the input's last size is the weight's."""
     check_matrices(rows_of(input), weight.T)
 
@@ -94,7 +94,7 @@ def check_rows_weight_and_bias(input: Array, weight: Array, bias: Array) -> None
     check_sum_dtypes(bias, input, weight)
 
 
-@op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
+@op(node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
 def linear_without_bias(xp, input: Array, weight: Array):
     """Rows times the transposed weight."""
     return (
@@ -104,7 +104,7 @@ def linear_without_bias(xp, input: Array, weight: Array):
     )
 
 
-@op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
+@op(node="AddmmBackward0", explain=check_rows_weight_and_bias)
 def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     """Rows times the transposed weight, plus bias."""
     kind = input.dtype
@@ -140,7 +140,7 @@ linear_with_bias.tangent("weight")(lambda tangent, input, ops: ops.linear_withou
 linear_with_bias.tangent("bias")(lambda tangent: tangent)
 
 
-@op(name="view_of_rows", node="ViewBackward0", tangent="linear")
+@op(node="ViewBackward0", tangent="linear")
 def view_of_rows(xp, input: Array, size: tuple):
     """A fresh result in another shape."""
     return input.reshape(size)

@@ -1,26 +1,24 @@
 """Normalisations that also return the statistics they used, under the names that PyTorch's kernels have."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.nn.channel_norms import batch_norm_with_statistics, group_norm
 from backlight.ops.nn.normalization import layer_norm
 
-__all__ = [
-    "_native_batch_norm_legit",
-    "native_batch_norm",
-    "native_group_norm",
-    "native_layer_norm",
-]
+__all__ = ["_native_batch_norm_legit", "native_batch_norm", "native_group_norm", "native_layer_norm"]
 
 
 @composite_function
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
+def native_layer_norm(
+    input: TensorState, normalized_shape: Sequence[int], weight: TensorState, bias: TensorState, eps: float
+):
     """Return layer norm and, for each row, the mean and 1 / √(variance + eps)."""
     out = layer_norm(input, normalized_shape, weight, bias, eps)
     lead = tuple(input.shape[: input.ndim - len(normalized_shape)])
@@ -30,7 +28,9 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 
 @composite_function
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+def native_group_norm(
+    input: TensorState, weight: TensorState, bias: TensorState, N: int, C: int, HxW: int, group: int, eps: float
+):
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
     Args:
@@ -77,7 +77,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return out, wrap(rounded(mean._data, kind)), wrap(rounded(inverse, kind))
 
 
-def _native_batch_norm_legit(input, weight, bias, *rest):
+def _native_batch_norm_legit(input: TensorState, weight: TensorState | None, bias: TensorState | None, *rest):
     """Return what `native_batch_norm` does; the running statistics may be left out altogether."""
     if len(rest) == 3:
         return native_batch_norm(input, weight, bias, None, None, *rest)

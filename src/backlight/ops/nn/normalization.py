@@ -143,7 +143,9 @@ def check_layer_norm(input: Array, weight: Array | None, bias: Array | None, nor
         )
 
 
-def rms_norm(input: TensorState, normalized_shape: Sequence[int], weight: TensorState | None = None, eps=None):
+def rms_norm(
+    input: TensorState, normalized_shape: Sequence[int], weight: TensorState | None = None, eps: float | None = None
+):
     """Divide by the root of the mean square over the last dims, then scale.
 
         x / √(mean(x²) + eps) · weight

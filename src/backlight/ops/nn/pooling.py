@@ -18,13 +18,15 @@ from backlight.ops.nn.pooling_sizes import Windows, check_dims, checked_places, 
 from backlight.ops.number_operands import no_kernel, require_floats
 from backlight.sizes import Shape
 
-__all__ = [
-    "avg_pool1d",
-    "max_pool1d",
-    "max_pool1d_with_indices",
-    "max_pool2d",
-    "max_pool3d",
-]
+__all__ = ["avg_pool1d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d"]
+
+
+LARGEST = {
+    "outputs": 2,
+    "differentiable": (0,),
+    "keeps": ("places",),
+    "zero_derivative": ("input",),
+}  # options of the ops
 
 
 def stacked(array: Array, dims: int):
@@ -69,14 +71,7 @@ taken_at_places.derivative("input", formula="grad added at the places")(
 def _declare_max(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(
-        name=f"max_pool{dims}d_with_indices",
-        node=f"MaxPool{dims}DWithIndicesBackward0",
-        zero_derivative=("input",),
-        outputs=2,
-        differentiable=(0,),
-        keeps=("places",),
-    )
+    @op(name=f"max_pool{dims}d_with_indices", node=f"MaxPool{dims}DWithIndicesBackward0", **LARGEST)
     def max_pool(xp, input: Array, windows: Windows):
         """Return the largest element of each window, and where in its plane it lies."""
         stack = stacked(input, dims)

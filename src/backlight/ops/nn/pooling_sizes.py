@@ -80,7 +80,7 @@ def _require_positive(name: str, option: str, numbers: Sequence[int]) -> None:
     raise ShapeError(f"{option} should be greater than zero, but got {list(numbers)} for {name}")
 
 
-def _too_much(name, pad, size, step) -> str:
+def _too_much(name: str, pad: int, size: int, step: int) -> str:
     if name == "max_pool1d":
         return (
             f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} and kernel_size={size}"
@@ -108,7 +108,7 @@ def numbers_of(name: str, option: str, value: int | Sequence[int], dims: int) ->
     return tuple(map(int, value)) * (dims if len(value) == 1 else 1)
 
 
-def _miscounted(name: str, option: str, value, dims: int) -> str:
+def _miscounted(name: str, option: str, value: Sequence[int], dims: int) -> str:
     """Return PyTorch's message for a tuple of the wrong length."""
     if name == "max_pool1d":
         return (
@@ -183,7 +183,7 @@ def _check_not_empty(name: str, shape: Sequence[int], dims: int) -> None:
     raise ShapeError(_expected(name, shape, dims))
 
 
-def _expected(name: str, shape, dims: int) -> str:
+def _expected(name: str, shape: Sequence[int], dims: int) -> str:
     before = f"{name}: " if name == "max_pool1d" else ""
     shown = (*shape[:-1], 1, shape[-1]) if name == "avg_pool1d" else shape  # PyTorch makes planes of it first
     most = 3 if name == "max_pool1d" else 4

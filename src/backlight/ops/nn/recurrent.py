@@ -5,6 +5,8 @@ kernels/nn/recurrence.py), and returns the outputs of all steps and the last sta
 gradients of the weights are one product over all rows.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
@@ -16,16 +18,16 @@ from backlight.ops.shape.joining import cat
 __all__ = []
 
 
-def _filled(grad, like):
+def _filled(grad: Array, like: Array):
     """Return a gradient in wide floats, zeros where there is none."""
     return np.zeros(like.shape, widened(like).dtype) if grad is None else widened(grad)
 
 
-def _all_rounded(arrays, kind) -> tuple:
+def _all_rounded(arrays: Sequence[Array | None], kind: np.dtype) -> tuple:
     return tuple(None if array is None else rounded(array, kind) for array in arrays)
 
 
-def _over(old, new):
+def _over(old: TensorState, new: TensorState):
     """Return states with the first rows replaced: tensors."""
     count = new.shape[0]
     return new if count == old.shape[0] else cat([new, old.narrow(0, count, old.shape[0] - count)])

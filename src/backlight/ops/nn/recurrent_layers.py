@@ -4,6 +4,7 @@ The functions at the end have PyTorch's positional signatures, each in two forms
 with the number of rows of each step.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from backlight.engine.tensor_state import TensorState
@@ -33,23 +34,23 @@ class Weights(NamedTuple):
         return self.input_bias + self.hidden_bias
 
 
-def through_tanh(rows, states, weights: Weights, sizes: tuple, reverse: bool):
+def through_tanh(rows: TensorState, states: Sequence[TensorState], weights: Weights, sizes: tuple, reverse: bool):
     """Return the outputs and the last state of h_t = tanh(W · x_t + b + U · h_(t−1) + d)."""
     return rnn_steps(linear(rows, weights.input, weights.bias), *states, weights.hidden, sizes, reverse, False)
 
 
-def through_relu(rows, states, weights: Weights, sizes: tuple, reverse: bool):
+def through_relu(rows: TensorState, states: Sequence[TensorState], weights: Weights, sizes: tuple, reverse: bool):
     """Return the outputs and the last state of h_t = max(W · x_t + b + U · h_(t−1) + d, 0)."""
     return rnn_steps(linear(rows, weights.input, weights.bias), *states, weights.hidden, sizes, reverse, True)
 
 
-def through_lstm(rows, states, weights: Weights, sizes: tuple, reverse: bool):
+def through_lstm(rows: TensorState, states: Sequence[TensorState], weights: Weights, sizes: tuple, reverse: bool):
     """Return the outputs and the last hidden and cell states of an LSTM."""
     sums = linear(rows, weights.input, weights.bias)
     return lstm_steps(sums, *states, weights.hidden, weights.projection, sizes, reverse)
 
 
-def through_gru(rows, states, weights: Weights, sizes: tuple, reverse: bool):
+def through_gru(rows: TensorState, states: Sequence[TensorState], weights: Weights, sizes: tuple, reverse: bool):
     """Return the outputs and the last state of a GRU."""
     sums = linear(rows, weights.input, weights.input_bias)
     return gru_steps(sums, *states, weights.hidden, weights.hidden_bias, sizes, reverse)
@@ -100,7 +101,7 @@ def _arguments(name: str, args: tuple, named: dict) -> dict:
     return found
 
 
-def _weights(params, has_biases: bool, projected: bool) -> list[Weights]:
+def _weights(params: Sequence[TensorState], has_biases: bool, projected: bool) -> list[Weights]:
     """Return the flat list of parameters by layer and direction."""
     size = 2 + 2 * has_biases + projected
     if len(params) % size:
@@ -164,7 +165,9 @@ def _with_one_state(name: str, mode: str, args: tuple, named: dict) -> tuple:
     return out, last
 
 
-def _check_cell(gates: int, input, states, w_ih, w_hh) -> None:
+def _check_cell(
+    gates: int, input: TensorState, states: Sequence[TensorState], w_ih: TensorState, w_hh: TensorState
+) -> None:
     """Raise PyTorch's error for sizes that do not fit.
 
     Raises:
@@ -186,12 +189,12 @@ def _check_cell(gates: int, input, states, w_ih, w_hh) -> None:
         raise ShapeError(f"weight_hh first dim must be {gates} * hidden_size = {gates * size}, but got {w_hh.size(0)}")
 
 
-def _check_input(input, w_ih) -> None:
+def _check_input(input: TensorState, w_ih: TensorState) -> None:
     if input.size(1) != w_ih.size(1):
         raise ShapeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
 
 
-def _check_floats(input) -> None:
+def _check_floats(input: TensorState) -> None:
     if not input.is_floating_point():
         raise ShapeError(
             f"result type Float can't be cast to the desired output type {input.dtype.old_name}; convert with .float()"

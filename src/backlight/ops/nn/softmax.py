@@ -3,11 +3,11 @@
 import warnings
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
-from backlight.kernels.reduction import rows
+from backlight.kernels.nn import softmax as softmax_kernels
 from backlight.ops.dims import normalise_dim
 from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
@@ -15,7 +15,7 @@ from backlight.ops.type_promotion import is_float
 __all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
 
 
-def softmax(input: TensorState, dim: int, dtype=None):
+def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return exp(x) / Σ exp(x) along `dim`: positive numbers that add up to 1.
 
     Args:
@@ -28,7 +28,7 @@ def softmax(input: TensorState, dim: int, dtype=None):
 def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
-    return rounded(rows.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
@@ -36,10 +36,10 @@ softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 )
 
 
-@op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
+@op(refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
 def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
-    wide = rows.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
+    wide = softmax_kernels.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 
@@ -56,17 +56,17 @@ def _softmax_backward_data_output(grad: Array, grad_output: Array, output: Array
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
 
 
-def _safe_softmax(input: TensorState, dim: int, dtype=None):
+def _safe_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
     return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="_safe_softmax", node="SafeSoftmaxBackward0")
+@op(name="_safe_softmax")
 def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
-    found = rows.softmax(widened(input), dim)
+    found = softmax_kernels.softmax(widened(input), dim)
     empty = xp.logical_and.reduce(input == -xp.inf, dim, keepdims=True) if input.ndim else input == -xp.inf
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
@@ -76,7 +76,7 @@ safe_softmax_along.derivative("input", formula="out · (grad − Σ grad · out)
 )
 
 
-def log_softmax(input: TensorState, dim: int, dtype=None):
+def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     """Return the logarithm of softmax along `dim`, computed without taking the logarithm of small numbers.
 
     Args:
@@ -89,7 +89,7 @@ def log_softmax(input: TensorState, dim: int, dtype=None):
 def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
-    return rounded(rows.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
@@ -100,10 +100,10 @@ log_softmax_along.tangent("input")(
 )
 
 
-@op(name="_log_softmax_backward_data")
+@op
 def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
-    wide = rows.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
+    wide = softmax_kernels.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
     return rounded(wide, output.dtype)
 
 

@@ -2,13 +2,14 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.kernels.random import distributions
@@ -25,7 +26,7 @@ _SATURATION = -1.7580993408473766
 _mul_, _add_ = inplace(mul), inplace(add)
 
 
-def kept(shape, p: float, kind: np.dtype, value: float = 1.0) -> np.ndarray:
+def kept(shape: Sequence[int], p: float, kind: np.dtype, value: float = 1.0) -> np.ndarray:
     """Return `value` with probability 1 − p and 0 else, as floats, drawn from the default generator."""
     return distributions.noise(default_twister, math.prod(shape), 1 - p, value, kind).reshape(shape)
 
@@ -36,7 +37,7 @@ def _kept_in(places: np.ndarray, p: float, kind: np.dtype, value: float = 1.0) -
 
 
 def _features(array: np.ndarray) -> np.ndarray:
-    """Return places for what treats channels as wholes: batch and channels, then ones.
+    """Return places for what drops entire channels: batch and channels, then ones.
 
     Raises:
         RuntimeError: there are fewer than two dims.
@@ -64,7 +65,7 @@ def _check_float(kind: np.dtype) -> None:
         )
 
 
-def _scaled(input, p: float, places: np.ndarray, in_place: bool):
+def _scaled(input: TensorState, p: float, places: np.ndarray, in_place: bool):
     """Multiply by 0 with probability p, and by 1 / (1 − p) else."""
     kind = input._data.dtype
     if p == 1:
@@ -76,7 +77,7 @@ def _scaled(input, p: float, places: np.ndarray, in_place: bool):
     return (_mul_ if in_place else mul)(input, wrap(noise))
 
 
-def _saturated(input, p: float, places: np.ndarray, in_place: bool):
+def _saturated(input: TensorState, p: float, places: np.ndarray, in_place: bool):
     """Set to SELU's saturation with probability p; then scale and shift so that mean and variance stay.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017, arXiv 1706.02515.
@@ -92,13 +93,13 @@ def _saturated(input, p: float, places: np.ndarray, in_place: bool):
     return (_add_ if in_place else add)(product, wrap(shift))
 
 
-def _is_identity(input, p: float, train: bool) -> bool:
+def _is_identity(input: TensorState, p: float, train: bool) -> bool:
     check_probability(p)
     return p == 0 or not train or not input._data.size
 
 
 @composite_function
-def dropout(input, p=0.5, train=True, inplace=False):
+def dropout(input: TensorState, p: float = 0.5, train: bool = True, inplace: bool = False):
     """Set each element to 0 with probability p, and divide the others by 1 − p.
 
     Raises:
@@ -107,7 +108,7 @@ def dropout(input, p=0.5, train=True, inplace=False):
     return input if _is_identity(input, p, train) else _scaled(input, p, input._data, inplace)
 
 
-def native_dropout(input, p, train):
+def native_dropout(input: TensorState, p: float, train: bool):
     """Return what `dropout` does, and which elements it kept.
 
     Args:
@@ -125,7 +126,7 @@ def native_dropout(input, p, train):
     return native_dropout_scaled(input, chosen, 1 / (1 - p) if p < 1 else 0.0), chosen
 
 
-@op(name="native_dropout", node="NativeDropoutBackward0", tangent="linear")
+@op(name="native_dropout", tangent="linear")
 def native_dropout_scaled(xp, input: Array, mask: Array, scale: float):
     """The elements that a mask keeps times `scale`, 0 elsewhere."""
     return input * (mask * input.dtype.type(scale))
@@ -148,24 +149,24 @@ native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 wher
 
 
 @composite_function
-def feature_dropout(input, p=0.5, train=True, inplace=False):
+def feature_dropout(input: TensorState, p: float = 0.5, train: bool = True, inplace: bool = False):
     """Set whole channels (dim 1) to 0 with probability p, and divide the others by 1 − p."""
     return input if _is_identity(input, p, train) else _scaled(input, p, _features(input._data), inplace)
 
 
 @composite_function
-def alpha_dropout(input, p=0.5, train=False, inplace=False):
+def alpha_dropout(input: TensorState, p: float = 0.5, train: bool = False, inplace: bool = False):
     """Set elements to SELU's saturation with probability p, keeping mean and variance."""
     return input if _is_identity(input, p, train) else _saturated(input, p, input._data, inplace)
 
 
 @composite_function
-def feature_alpha_dropout(input, p=0.5, train=False, inplace=False):
+def feature_alpha_dropout(input: TensorState, p: float = 0.5, train: bool = False, inplace: bool = False):
     """Set whole channels (dim 1) to SELU's saturation with probability p, keeping mean and variance."""
     return input if _is_identity(input, p, train) else _saturated(input, p, _features(input._data), inplace)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input: TensorState, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Drop whole channels of (channels, length) or (batch, channels, length)."""
     check_probability(p)
     dims = input._data.ndim
@@ -178,7 +179,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _channels(input, p, training, inplace, batched=dims == 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input: TensorState, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Drop whole channels of (batch, channels, height, width)."""
     check_probability(p)
     dims = input._data.ndim
@@ -196,7 +197,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input: TensorState, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Drop whole channels of (channels, depth, height, width), with or without a batch dim before."""
     check_probability(p)
     dims = input._data.ndim
@@ -205,7 +206,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _channels(input, p, training, inplace, batched=dims == 5)
 
 
-def _channels(input, p, training, inplace, batched: bool):
+def _channels(input: TensorState, p: float, training: bool, inplace: bool, batched: bool):
     """Drop channels, which are dim 0 where there is no batch."""
     if batched:
         return feature_dropout(input, p, training, inplace)

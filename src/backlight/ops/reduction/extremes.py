@@ -15,6 +15,8 @@ from backlight.sizes import Shape
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
+SELECTED = {"outputs": 2, "differentiable": (0,), "keeps": ("indices",)}  # of ops that return (values, indices)
+
 
 def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:
     """Raise PyTorch's error for an extreme over a dim of size 0."""
@@ -141,7 +143,7 @@ def extreme_along(name: str, extreme: Callable, find: Callable, input: Array, di
     return extreme.reduce(input, dim, None, None, keepdim), find(input, dim, keepdims=keepdim)
 
 
-@op(node="MaxBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.max)
+@op(node="MaxBackward0", **SELECTED, returns=return_types.max)
 def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The largest elements along `dim`, and where they are."""
     values, indices = extreme_along("max", xp.maximum, xp.argmax, input, dim, keepdim)
@@ -152,7 +154,7 @@ max_dim.derivative("input", formula="grad at the largest element along dim, 0 el
 max_dim.tangent("input")(picked_tangent)
 
 
-@op(node="MinBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.min)
+@op(node="MinBackward0", **SELECTED, returns=return_types.min)
 def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)
@@ -176,7 +178,9 @@ def max(
 
 
 @with_numpy_names
-def min(input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other=None):
+def min(
+    input: TensorState, dim: TensorState | int | None = None, keepdim: bool = False, *, other: TensorState | None = None
+):
     """Return the smallest element; with `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
     if dim is None and other is None:
         return min_all(input)
@@ -195,7 +199,7 @@ def extreme_over(name: str, extreme: Callable, input: Array, dim: int | Sequence
     return extreme.reduce(input, dims, None, None, keepdim)
 
 
-@op(name="amax", node="AmaxBackward0")
+@op(name="amax")
 def amax_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
@@ -207,7 +211,7 @@ amax_dims.derivative("input", formula="grad, shared equally by the elements that
 )
 
 
-@op(name="amin", node="AminBackward0")
+@op(name="amin")
 def amin_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
@@ -223,7 +227,7 @@ amax = with_numpy_names(amax_dims)
 amin = with_numpy_names(amin_dims)
 
 
-@op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
+@op(name="aminmax", outputs=2, returns=return_types.aminmax)
 def both_extremes(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
     """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:

@@ -1,5 +1,7 @@
 """Slopes of sampled functions: `gradient`, by differences between neighbours."""
 
+from collections.abc import Sequence
+
 from backlight.dtypes import uint8
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
@@ -10,7 +12,7 @@ from backlight.ops.shape.joining import cat
 __all__ = ["gradient"]
 
 
-def gradient(input, *, spacing=1, dim=None, edge_order=1):
+def gradient(input: TensorState, *, spacing=1, dim: int | Sequence[int] | None = None, edge_order: int = 1):
     """Return, for each dim, the slope of a function of which `input` holds samples.
 
         (f₊ − f₋) / (x₊ − x₋) inside, if the samples are evenly spaced; differences of `edge_order` at both ends
@@ -27,7 +29,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     return tuple([_slope(input, one, gap, edge_order) for one, gap in zip(dims, _gaps(input, dim, dims, spacing))])
 
 
-def _check(input, dims, edge_order) -> None:
+def _check(input: TensorState, dims: Sequence[int], edge_order: int) -> None:
     if edge_order not in (1, 2):
         raise ShapeError(f"torch.gradient only supports edge_order=1 and edge_order=2.\n  Got {edge_order}")
     if input.dtype is uint8:
@@ -40,7 +42,7 @@ def _check(input, dims, edge_order) -> None:
             )
 
 
-def _gaps(input, dim, dims, spacing) -> list:
+def _gaps(input: TensorState, dim: int, dims: Sequence[int], spacing) -> list:
     """Return what lies between neighbouring samples of each dim: a number, or a tensor of distances."""
     if spacing is None or isinstance(spacing, (int, float)) or (isinstance(spacing, TensorState) and not spacing.ndim):
         return [1 if spacing is None else spacing] * len(dims)
@@ -58,7 +60,7 @@ def _gaps(input, dim, dims, spacing) -> list:
     return [_distances(one, input.shape[where]) for one, where in zip(spacing, dims)]
 
 
-def _distances(coordinates, count: int):
+def _distances(coordinates: TensorState, count: int):
     if not isinstance(coordinates, TensorState):
         return coordinates
     if coordinates.ndim != 1:
@@ -74,7 +76,7 @@ def _distances(coordinates, count: int):
     return narrow(coordinates, 0, 1, count - 1) - narrow(coordinates, 0, 0, count - 1)
 
 
-def _slope(input, dim: int, gap, edge_order: int):
+def _slope(input: TensorState, dim: int, gap: TensorState | float, edge_order: int):
     """Return the slope along one dim: that of a parabola through three neighbours, inside."""
     size = input.shape[dim]
     first, last = [_edge(input, dim, gap, edge_order, at_end) for at_end in (False, True)]
@@ -93,7 +95,7 @@ def _slope(input, dim: int, gap, edge_order: int):
     return cat([first, middle, last], dim)
 
 
-def _edge(input, dim: int, gap, edge_order: int, at_end: bool):
+def _edge(input: TensorState, dim: int, gap: TensorState | float, edge_order: int, at_end: bool):
     """Return the slope at one end, from two samples or (order 2) three, counted inwards."""
     size, inwards = input.shape[dim], -1 if at_end else 1
     end = size - 1 if at_end else 0

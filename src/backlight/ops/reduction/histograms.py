@@ -1,6 +1,7 @@
 """Histograms with their edges: how many elements, or how much weight, lies in each bin."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +15,7 @@ __all__ = ["histogram", "histogramdd"]
 
 
 @storage_errors
-def histogram(input, bins, *, range=None, weight=None, density=False):
+def histogram(input: TensorState, bins, *, range=None, weight: TensorState | None = None, density=False):
     """Return how many elements lie in each bin, and the bins' edges. There is no derivative, as in PyTorch.
 
     Args:
@@ -31,7 +32,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
 
 
 @storage_errors
-def histogramdd(input, bins, range=None, weight=None, density=False):
+def histogramdd(input: TensorState, bins, range=None, weight: TensorState | None = None, density=False):
     """Return how many points lie in each box of a grid, and the edges along each dim of the points.
 
     Args:
@@ -87,7 +88,9 @@ def _check_bins(bins, kind: np.dtype, dim: int) -> None:
         )
 
 
-def _counted(points: np.ndarray, bins: list, limits, weights, density: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+def _counted(
+    points: np.ndarray, bins: list, limits: Sequence[float] | None, weights: np.ndarray | None, density: bool
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the counts of points (n, dims) in a grid, in their dtype, and the edges of each dim."""
     kind = points.dtype
     if kind not in (np.float32, np.float64):
@@ -117,7 +120,7 @@ def _counted(points: np.ndarray, bins: list, limits, weights, density: bool) -> 
     return hist, edges
 
 
-def _edges(bins, column: np.ndarray, limits, dim: int) -> np.ndarray:
+def _edges(bins: TensorState | int, column: np.ndarray, limits: Sequence[float] | None, dim: int) -> np.ndarray:
     """Return the edges of one dim, or raise PyTorch's error for bins that cannot be."""
     if isinstance(bins, TensorState):
         return np.asarray(bins._data).astype(column.dtype)

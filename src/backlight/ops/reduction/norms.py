@@ -70,7 +70,7 @@ def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, di
     return signs * sizes ** (ord - 1) * ops.divide_or_zero(grad, length ** (ord - 1))
 
 
-@op(node="LinalgVectorNormBackward0")
+@op
 def linalg_vector_norm(xp, input: Array, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
@@ -147,7 +147,7 @@ def _refuse_distances(*kinds):
     return None
 
 
-@op(promote="same", node="DistBackward0", refuse=_refuse_distances)
+@op(promote="same", refuse=_refuse_distances)
 def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
@@ -165,7 +165,7 @@ def dist_other(grad: Array, input: Array, other: Array, out: Array, p: float, op
     return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
-@op(name="cdist", node="CdistBackward0", zero_derivative=("x1", "x2"))
+@op(name="cdist", zero_derivative=("x1", "x2"))
 def pairwise(xp, x1: Array, x2: Array, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
@@ -216,7 +216,7 @@ def _batched(x1: Array, x2: Array):
     )
 
 
-def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode=None):
+def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | None = None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
@@ -241,7 +241,7 @@ def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode=None):
     return pairwise(x1, x2, p)
 
 
-@op(node="RenormBackward0")
+@op
 def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)

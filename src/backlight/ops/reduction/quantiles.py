@@ -11,6 +11,7 @@ from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
 from backlight.ops.reduction.extremes import (
+    SELECTED,
     picked_tangent,
     selected_gradient,
     shared_between_ties,
@@ -79,7 +80,7 @@ nanmedian_all.derivative("input", formula="grad, shared equally by the elements 
 )
 
 
-@op(node="MedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.median)
+@op(node="MedianBackward1", **SELECTED, returns=return_types.median)
 def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim`, and where they are."""
     values, indices = median_along("median", input, dim, keepdim, False)
@@ -90,7 +91,7 @@ median_dim.derivative("input", formula="grad at the median, 0 elsewhere")(select
 median_dim.tangent("input")(picked_tangent)
 
 
-@op(node="NanmedianBackward1", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.nanmedian)
+@op(node="NanmedianBackward1", **SELECTED, returns=return_types.nanmedian)
 def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim` of the elements that are not NaN, and where they are."""
     values, indices = median_along("nanmedian", input, dim, keepdim, True)
@@ -113,7 +114,7 @@ def nanmedian(input: TensorState, dim: int | None = None, keepdim: bool = False)
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@op(name="mode", node="ModeBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.mode)
+@op(name="mode", **SELECTED, returns=return_types.mode)
 def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     """The most frequent values along `dim`, and where each occurs last."""
     values, indices = most_frequent(xp, input, normalise_dim(dim, input.ndim), keepdim)

@@ -11,14 +11,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
-from backlight.ops.dims import (
-    NUMPY_NAMES,
-    kept_shape,
-    normalise_dim,
-    reduced_count,
-    reduced_dims,
-    with_numpy_names,
-)
+from backlight.ops.dims import NUMPY_NAMES, kept_shape, normalise_dim, reduced_count, reduced_dims, with_numpy_names
 from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
 from backlight.sizes import Shape
 
@@ -47,7 +40,7 @@ def computed_in(dtype: dtype | None, compute: Callable, input: TensorState, *opt
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
-def with_numpy_options(numpy_options: dict, dim, keepdim: bool) -> tuple:
+def with_numpy_options(numpy_options: dict, dim: int | Sequence[int] | None, keepdim: bool) -> tuple:
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
@@ -111,7 +104,7 @@ def sum(
     return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
-@op(name="nansum", node="NansumBackward0")
+@op(name="nansum")
 def nansum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
@@ -127,7 +120,9 @@ nansum_dims.tangent("input")(
 
 
 @with_numpy_names
-def nansum(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
+def nansum(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
     return computed_in(dtype, nansum_dims, input, dim, keepdim)
 
@@ -183,7 +178,9 @@ def mean(
 
 
 @with_numpy_names
-def nanmean(input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype=None):
+def nanmean(
+    input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+):
     """Average the elements that are not NaN, all of them or over `dim`."""
     if not input.is_floating_point():
         raise ShapeError(
@@ -219,7 +216,7 @@ def products_of_others(input: Array, dim: int, ops):
     return before * after
 
 
-@op(name="prod_all", node="ProdBackward0")
+@op(node="ProdBackward0")
 def prod_all(xp, input: Array):
     """The product of all elements."""
     return multiply_up(xp, input, None)

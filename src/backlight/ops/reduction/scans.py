@@ -1,5 +1,7 @@
 """Scans: running sums, products and extremes along a dim, and differences of neighbours."""
 
+from collections.abc import Callable
+
 import numpy as np
 from ml_dtypes import finfo
 
@@ -14,7 +16,7 @@ from backlight.kernels.nn.pooling import added_at
 from backlight.kernels.reduction import slices
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.number_operands import no_integers, no_kernel
-from backlight.ops.reduction.extremes import ordered_tangent
+from backlight.ops.reduction.extremes import SELECTED, ordered_tangent
 from backlight.ops.reduction.reductions import computed_in, has_zero
 from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import INT64, is_float
@@ -37,7 +39,7 @@ def in_rows(values: Array) -> np.ndarray:
     return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else np.asarray(values).reshape(1)
 
 
-def scan(accumulate, input: Array, dim: int, reverse: bool = False):
+def scan(accumulate: Callable, input: Array, dim: int, reverse: bool = False):
     """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32.
 
     The result lies row by row, whatever the order of the input.
@@ -48,7 +50,7 @@ def scan(accumulate, input: Array, dim: int, reverse: bool = False):
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
-@op(name="cumsum", node="CumsumBackward0", tangent="linear")
+@op(name="cumsum", tangent="linear")
 def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
@@ -120,7 +122,7 @@ linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · 
 )
 
 
-@op(name="cumprod", node="CumprodBackward0")
+@op(name="cumprod")
 def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)
@@ -136,7 +138,7 @@ def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
 
 
 @with_numpy_names
-def cumprod(input: TensorState, dim: int, *, dtype=None):
+def cumprod(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     _check_scanned("cumprod", dtype)
     return computed_in(dtype, running_product, input, dim)
@@ -181,14 +183,7 @@ def running_extreme(input: Array, dim: int, largest: bool):
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
-@op(
-    name="cummax",
-    node="CummaxBackward0",
-    outputs=2,
-    differentiable=(0,),
-    keeps=("indices",),
-    returns=return_types.cummax,
-)
+@op(name="cummax", returns=return_types.cummax, **SELECTED)
 def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
@@ -201,14 +196,7 @@ running_max.derivative("input", formula="Σ grad_i over the i whose extreme is t
 )
 
 
-@op(
-    name="cummin",
-    node="CumminBackward0",
-    outputs=2,
-    differentiable=(0,),
-    keeps=("indices",),
-    returns=return_types.cummin,
-)
+@op(name="cummin", returns=return_types.cummin, **SELECTED)
 def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)
@@ -311,12 +299,12 @@ def trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None 
     return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
 
 
-def trapz(y: TensorState, x=None, *, dx: float | None = None, dim: int = -1):
+def trapz(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the area under `y` along `dim`: the old name of `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
-def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx=None, dim: int = -1):
+def cumulative_trapezoid(y: TensorState, x: TensorState | None = None, *, dx: float | None = None, dim: int = -1):
     """Return the running area under `y` along `dim` by the trapezoidal rule."""
     _checked_samples("cumulative_trapezoid", y, x)
     panels = _panels(y, x, normalise_dim(dim, y.ndim))

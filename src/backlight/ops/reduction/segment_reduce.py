@@ -7,7 +7,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.indexing.gather_scatter import scatter_reduce
@@ -57,7 +57,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     return _named(found / wrap(divisor))
 
 
-@op(name="segment_reduce", node="SegmentReduceBackward0", tangent="linear", zero_derivative=("input",))
+@op(name="segment_reduce", tangent="linear", zero_derivative=("input",))
 def _named(xp, input: Array):
     """The result, under the node that PyTorch has for all of this."""
     return input.copy()
@@ -66,7 +66,7 @@ def _named(xp, input: Array):
 _named.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def _with_initial(found, reduce: str, initial):
+def _with_initial(found: TensorState, reduce: str, initial: float | None):
     """Combine each segment's result with the value that it starts from."""
     if initial is None:
         return found
@@ -101,7 +101,7 @@ def _lengths(data, reduce, lengths, indices, offsets, axis, unsafe) -> np.ndarra
     return found
 
 
-def _check_sums(data, lengths, axis: int) -> None:
+def _check_sums(data: TensorState, lengths: np.ndarray, axis: int) -> None:
     if (lengths < 0).any():
         raise ShapeError(f"lengths contains negative value!\n  Got {lengths.tolist()}")
     if (lengths.sum(-1) != data.shape[axis]).any():

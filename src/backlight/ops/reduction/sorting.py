@@ -14,7 +14,13 @@ from backlight.kernels.state_blocks import silent_floats
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.number_operands import no_bools, no_kernel, require_no_bools
-from backlight.ops.reduction.extremes import ordered_gradient, ordered_tangent, picked_tangent, selected_gradient
+from backlight.ops.reduction.extremes import (
+    SELECTED,
+    ordered_gradient,
+    ordered_tangent,
+    picked_tangent,
+    selected_gradient,
+)
 from backlight.ops.type_promotion import INT64, common_dtype, is_float
 from backlight.sizes import require_memory
 
@@ -52,7 +58,7 @@ def picked(values: Array, indices: Array, dim: int):
     return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
 
 
-@op(name="sort", node="SortBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.sort)
+@op(name="sort", **SELECTED, returns=return_types.sort)
 def sort_dim(xp, input: Array, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """The elements in order along `dim`, and where each was; sorting is always stable."""
     dim = normalise_dim(dim, input.ndim)
@@ -88,7 +94,7 @@ def argsort(input: TensorState, dim: int = -1, descending: bool = False, stable:
         return sort(input, dim, descending, stable=stable).indices
 
 
-@op(name="topk", node="TopkBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.topk)
+@op(name="topk", **SELECTED, returns=return_types.topk)
 def topk_dim(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """The k largest (or smallest) elements along `dim` in order, and where they are."""
     if input.dtype.kind == "b":
@@ -116,15 +122,7 @@ def topk(input: TensorState, k: int, dim: int = -1, largest: bool = True, sorted
     return topk_dim(input, k, dim, largest, sorted)
 
 
-@op(
-    name="kthvalue",
-    node="KthvalueBackward0",
-    outputs=2,
-    differentiable=(0,),
-    keeps=("indices",),
-    returns=return_types.kthvalue,
-    refuse=no_bools("kthvalue_cpu"),
-)
+@op(name="kthvalue", **SELECTED, returns=return_types.kthvalue, refuse=no_bools("kthvalue_cpu"))
 def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)

@@ -48,7 +48,7 @@ def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None
     return grad_input * (input - ops.mean(input, dim, True))
 
 
-@op(name="var", node="VarBackward0")
+@op(name="var")
 def var_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
     return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
@@ -59,7 +59,7 @@ var_dims.derivative("input", formula="2 / (n − correction) · grad · (input �
 )
 
 
-@op(name="std", node="StdBackward0")
+@op(name="std")
 def std_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
     return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
@@ -70,7 +70,7 @@ def std_input(grad: Array, input: Array, out: Array, dim: tuple | None, correcti
     return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
 
 
-@op(name="var_mean", node="VarMeanBackward0", outputs=2)
+@op(name="var_mean", outputs=2)
 def var_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
@@ -83,7 +83,7 @@ def var_mean_input(grad: Sequence[Array | None], input: Array, dim: tuple | None
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
-@op(name="std_mean", node="StdMeanBackward0", outputs=2)
+@op(name="std_mean", outputs=2)
 def std_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
@@ -131,7 +131,9 @@ var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
 std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
 
 
-def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: TensorState | None = None):
+def cov(
+    input: TensorState, *, correction: int = 1, fweights: TensorState | None = None, aweights: TensorState | None = None
+):
     """Return the covariances of variables (rows) over observations (columns).
 
     Args:
@@ -163,7 +165,7 @@ def cov(input: TensorState, *, correction: int = 1, fweights=None, aweights: Ten
     return ((apart @ weighted.t()) / freedom).squeeze()
 
 
-def _observation_weights(count: int, fweights, aweights: TensorState | None):
+def _observation_weights(count: int, fweights: TensorState | None, aweights: TensorState | None):
     """Return the product of both weights of observations; None if neither is given."""
     for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
         if weights is None:

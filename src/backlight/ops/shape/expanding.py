@@ -71,7 +71,7 @@ def check_expands(data: Array, size: Sequence[int]) -> None:
             raise _expand_problem(data, size)
 
 
-def _expand_problem(data, size) -> Exception:
+def _expand_problem(data: Array, size: Sequence[int]) -> Exception:
     shape, added = data.shape, len(size) - data.ndim
     if added < 0:
         return ShapeError(
@@ -94,7 +94,7 @@ def _expand_problem(data, size) -> Exception:
     return ShapeError(f"cannot expand {list(shape)} to {list(size)}")
 
 
-def broadcast_to(input: TensorState, *sizes, size=None):
+def broadcast_to(input: TensorState, *sizes, size: Sequence[int] | None = None):
     """Return a view of `input` in a larger shape, as broadcasting would stretch it."""
     if not sizes and size is None:
         raise ArgumentError('broadcast_to() missing 1 required positional arguments: "size"')
@@ -173,7 +173,7 @@ def repeat_input(grad: Array, input_shape: Shape, repeats: tuple, ops):
     return summed.reshape(input_shape)
 
 
-def repeated(input: TensorState, *counts, repeats=None):
+def repeated(input: TensorState, *counts, repeats: Sequence[int] | None = None):
     """Lay the tensor side by side: `repeat(2, 3)` twice along dim 0 and three times along dim 1, in a copy.
 
     Raises:

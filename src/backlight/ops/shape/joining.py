@@ -117,7 +117,7 @@ def cat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None
     return joined(tensors, dim if axis is None else axis)
 
 
-def concat(tensors: Sequence[TensorState], dim: int = 0, *, axis=None):
+def concat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; another name of `cat`."""
     return cat(tensors, dim, axis=axis)
 

@@ -15,17 +15,7 @@ from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
 from backlight.sizes import Shape, sizes_given
 
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "flatten",
-    "ravel",
-    "reshape",
-    "squeeze",
-    "unflatten",
-    "unsqueeze",
-]
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "flatten", "ravel", "reshape", "squeeze", "unflatten", "unsqueeze"]
 
 ndarray = np.ndarray
 
@@ -80,7 +70,7 @@ def view_bytes(input: TensorState, kind: np.dtype):
     return view_as_dtype(input, kind)
 
 
-def _check_bytes(data, kind: np.dtype) -> None:
+def _check_bytes(data: Array, kind: np.dtype) -> None:
     names = [from_numpy_dtype(one).old_name for one in (data.dtype, kind)]
     what = f"to view {names[0]} as {names[1]} (different element sizes)"
     if not data.ndim:
@@ -92,7 +82,7 @@ def _check_bytes(data, kind: np.dtype) -> None:
         raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
 
 
-@op(node="UnsafeViewBackward0", tangent="linear")
+@op(tangent="linear")
 def unsafe_view(xp, input: Array, size: tuple):
     """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)

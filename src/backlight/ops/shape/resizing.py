@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
-from backlight.engine.tensor_state import memory_of, replace_memory
+from backlight.engine.tensor_state import TensorState, memory_of, replace_memory
 from backlight.errors import GraphError, ShapeError
 from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.shape.striding import storage_offset_of, strided_memory
@@ -35,12 +35,12 @@ def resize_(self, *sizes, memory_format=None):
     return self
 
 
-def _rows_in_memory(tensor, shape: tuple) -> np.ndarray:
+def _rows_in_memory(tensor: TensorState, shape: tuple) -> np.ndarray:
     """Return the memory from a tensor's first element on, row by row in a shape."""
     return strided_memory(tensor, shape, [math.prod(shape[dim + 1 :]) for dim in range(len(shape))], None)
 
 
-def _larger(tensor, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
+def _larger(tensor: TensorState, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
     """Return a part of a larger copy of a tensor's memory, from its first element on in a shape; and that copy."""
     held, offset = memory_of(tensor).ravel(order="K"), storage_offset_of(tensor)
     check_storage(shape, held.dtype.itemsize)
@@ -49,6 +49,6 @@ def _larger(tensor, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
     return memory[offset:].reshape(shape), memory
 
 
-def resize_as_(self, the_template, *, memory_format=None):
+def resize_as_(self, the_template: TensorState, *, memory_format=None):
     """Take on the size of another tensor, as `resize_` does; return the tensor."""
     return resize_(self, the_template._data.shape)

@@ -235,7 +235,7 @@ def tensor_split(input: TensorState, indices_or_sections: TensorState | int | Se
     return tuple(parts)
 
 
-def _numbers(tensor):
+def _numbers(tensor: TensorState):
     data = tensor._data
     if data.dtype.kind != "i" or data.dtype.itemsize != 8:
         raise ShapeError(
@@ -289,6 +289,6 @@ def dsplit(input: TensorState, indices_or_sections: int | Sequence[int]):
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 
 
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
+def unsafe_split_with_sizes(input: TensorState, split_sizes: Sequence[int], dim: int = 0):
     """Split into copies of the given sizes along `dim`, which may be written to."""
     return tuple([part.clone() for part in split_with_sizes(input, split_sizes, dim)])

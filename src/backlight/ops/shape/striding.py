@@ -45,7 +45,7 @@ unfold.derivative("input", formula="grad, summed over the windows that hold an e
 )
 
 
-@op(node="UnfoldBackwardBackward0", tangent="linear")
+@op(tangent="linear")
 def unfold_backward(xp, grad_in: Array, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)

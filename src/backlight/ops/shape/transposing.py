@@ -70,7 +70,7 @@ def inverse_order(dims: Sequence[int]) -> tuple:
     return tuple(places)
 
 
-def _check_permutation(dims, ndim: int) -> None:
+def _check_permutation(dims: Sequence[int], ndim: int) -> None:
     if len(dims) != ndim:
         raise ShapeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -138,7 +138,7 @@ def reversed_dims(input: TensorState):
     return permuted(input, tuple(range(ndim - 1, -1, -1)))
 
 
-def _same(input, warning: str):
+def _same(input: TensorState, warning: str):
     """Return a 0-d tensor as a view of itself, with PyTorch's warning that this is going away."""
     warn_outside(warning)
     return transpose(input, 0, 0)

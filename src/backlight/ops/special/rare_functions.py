@@ -6,7 +6,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.errors import UnsupportedError
 from backlight.kernels.half_precision import HALVES
 from backlight.kernels.special import orthogonal_polynomials
-from backlight.ops.number_operands import no_integers
+from backlight.ops.number_operands import no_integers, no_kernel
 from backlight.system.lazy_import import function_later
 
 __all__ = ["igamma", "igammac"]
@@ -16,28 +16,20 @@ gammaincc = function_later("backlight.kernels.special.incomplete_gamma", "gammai
 hurwitz_zeta = function_later("backlight.kernels.special.incomplete_gamma", "zeta")
 
 
-def _no_halves(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's message for float16 and bfloat16."""
-
-    def refuse(*kinds) -> str | None:
-        for kind in kinds:
-            if kind in HALVES:
-                name = "Half" if kind == HALVES[0] else "BFloat16"
-                return f"\"{kernel}\" not implemented for '{name}'; convert the input with .float()"
-        return None
-
-    return refuse
+def _refuse_halves(kernel: str, *arrays: Array) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for float16 and bfloat16."""
+    for array in arrays:
+        if array.dtype in HALVES:
+            raise no_kernel(kernel, array.dtype, "convert the input with .float()")
 
 
 def _bessel_function(name: str, meaning: str):
     kernel = function_later("backlight.kernels.special.bessel", name)
 
     def forward(xp, input: Array):
-        if input.dtype in HALVES:
-            raise UnsupportedError(refuse(input.dtype))
+        _refuse_halves(f"{name}_cpu", input)
         return kernel(input)
 
-    refuse = _no_halves("airy_ai_cpu" if name == "airy_ai" else f"{name}_cpu")
     forward.__name__, forward.__doc__ = name, f"{meaning} There is no derivative, as in PyTorch."
     return op(forward, name=f"special_{name}", promote="float")
 
@@ -94,9 +86,7 @@ igammac = _share("igammac", gammaincc, -1, "1 − igamma(input, other), exact wh
 @op(name="special_zeta", promote="float", tangent="symmetric")
 def zeta(xp, input: Array, other: Array):
     """Hurwitz's zeta Σ 1 / (other + k)^input over k ≥ 0."""
-    for one in (input, other):
-        if one.dtype in HALVES:
-            raise UnsupportedError(_no_halves("zeta_cpu")(one.dtype))
+    _refuse_halves("zeta_cpu", input, other)
     return hurwitz_zeta(input, other)
 
 
@@ -109,11 +99,8 @@ zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")(
 
 
 def _polynomial(name: str):
-    refuse = _no_halves(f"{name}_cpu")
-
     def forward(xp, x: Array, n: Array):
-        if x.dtype in HALVES:
-            raise UnsupportedError(refuse(x.dtype))
+        _refuse_halves(f"{name}_cpu", x)
         return orthogonal_polynomials.polynomial(name, x, n)
 
     forward.__doc__ = f"The {name.replace('_polynomial_', ' polynomial ')} of degree n at x. There is no derivative."

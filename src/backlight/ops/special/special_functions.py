@@ -18,18 +18,7 @@ from backlight.ops.number_operands import floats_of_four_bytes, like
 from backlight.ops.type_promotion import LONG
 from backlight.sizes import require_memory, storage_error
 
-__all__ = [
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "i0",
-    "lgamma",
-    "logit",
-    "mvlgamma",
-    "polygamma",
-    "xlogy",
-]
+__all__ = ["digamma", "erf", "erfc", "erfinv", "i0", "lgamma", "logit", "mvlgamma", "polygamma", "xlogy"]
 
 MOST_DERIVATIVES = 2**31 - 1
 MOST_GAMMAS = 2**27  # numbers that mvlgamma computes in some seconds
