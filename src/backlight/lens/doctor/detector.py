@@ -92,12 +92,12 @@ def root_nodes(run: Run) -> list:
     return [root[0] for root in run.roots if root is not None]
 
 
-def nodes_behind(roots: Iterable, until: Callable[[Any], bool] = lambda node: False) -> Iterator:
+def nodes_behind(roots: Iterable, until: Callable[[Any], bool] | None = None) -> Iterator:
     """Give each node of a graph once, from its roots backwards, and nothing behind those at which `until` holds."""
     seen, stack = set(), list(roots)
     while stack:
         node = stack.pop()
-        if node is None or node in seen or until(node):
+        if node is None or node in seen or (until is not None and until(node)):
             continue
         seen.add(node)
         yield node

@@ -85,7 +85,8 @@ class History(Detector):
     def freed(self, run: Run, node) -> None:
         """Remember which backward freed a node."""
         self.freed_by.setdefault(self.engine.key_of(node), self._running[run.number])
-        keep_newest(self.freed_by, NODES)
+        if len(self.freed_by) > NODES:
+            keep_newest(self.freed_by, NODES)
 
     def ended(self, run: Run) -> None:
         """Remember a backward as one of the past, or as the one that failed."""

@@ -54,8 +54,12 @@ class Origins(Detector):
 
     def called(self, call: Call) -> None:
         """Note a cut, or hand earlier ones on."""
-        outs = [one for one in _flat(call.out) if self.engine.is_tensor(one)]
-        if not outs or all(one.requires_grad for one in outs):
+        out = call.out
+        if self.engine.is_tensor(out):
+            outs = [] if out.requires_grad else [out]
+        else:
+            outs = [one for one in _flat(out) if self.engine.is_tensor(one)] if isinstance(out, (tuple, list)) else []
+        if all(one.requires_grad for one in outs):
             return
         cuts: dict[Cut, None] = {}
         for value in (*_flat(call.args), *_flat(tuple(call.kwargs.values()))):

@@ -9,7 +9,6 @@ from backlight.lens.doctor.detector import Detector, is_computed
 from backlight.lens.doctor.evidence import code_of
 from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 MODES = ("no_grad", "enable_grad", "inference_mode")
@@ -24,7 +23,7 @@ class GradModes(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.evaluated: dict[tuple, tuple[Place | None, str]] = {}
-        self.set_to_none: WeakIdDict[Place | None] = WeakIdDict()  # parameters -> the zero_grad() that did it
+        self.set_to_none: dict[int, Place | None] = {}  # parameters -> the zero_grad() that did it
 
     def begin(self) -> None:
         """Watch the making of modes."""
@@ -82,19 +81,16 @@ class GradModes(Detector):
 
     def cleared(self, optimizer, params, grads, place) -> None:
         """Remember what zero_grad set to None."""
-        self.set_to_none.clear()
-        for param, grad in zip(params, grads):
-            if grad is None:
-                self.set_to_none[param] = place
+        self.set_to_none = {id(param): place for param, grad in zip(params, grads) if grad is None}
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Forget what has a gradient again."""
-        self.set_to_none.pop(tensor)
+        self.set_to_none.pop(id(tensor), None)
 
     def read_grad(self, tensor, grad, frame) -> None:
         """Note that a gradient which zero_grad set to None is read."""
-        if grad is None and tensor in self.set_to_none:
-            seen = f"zero_grad() at {brief(self.set_to_none.get(tensor))} set it to None."
+        if grad is None and id(tensor) in self.set_to_none:
+            seen = f"zero_grad() at {brief(self.set_to_none[id(tensor)])} set it to None."
             self.session.add(rule("zero-grad-sets-none").found(place_of_frame(frame), seen))
 
     def end(self, problem) -> None:

@@ -20,7 +20,7 @@ class Optimisers(Detector):
         super().__init__(watch)
         self.replaced: WeakIdDict[tuple] = WeakIdDict()  # a new parameter -> (weak references of the old, name, place)
         self.gone: WeakIdDict[None] = WeakIdDict()  # parameters that were replaced
-        self.memories: dict[tuple, WeakIdDict[None]] = {}  # (run, address, shape) -> leaves that got a gradient
+        self.memories: dict[tuple, dict[int, weakref.ref]] = {}  # (run, address, shape) -> leaves that got a gradient
         self.ties: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # a tensor whose .data was set -> line
 
     def assigned(self, module, name, new, old, frame) -> None:
@@ -93,10 +93,11 @@ class Optimisers(Detector):
             return
         memory = self.engine.memory_of(tensor)[0]  # of the tensor itself: its values may be a copy
         key = run.number, memory, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
-        leaves = self.memories.setdefault(key, WeakIdDict())
-        leaves[tensor] = None
-        if len(leaves) == 2:
-            self._report_tie(leaves.alive())
+        leaves = self.memories.setdefault(key, {})
+        leaves[id(tensor)] = weakref.ref(tensor)
+        tensors = [leaf() for leaf in leaves.values()] if len(leaves) == 2 else [None]
+        if all(one is not None for one in tensors):
+            self._report_tie(tensors)
 
     def _report_tie(self, tensors: list) -> None:
         first, second = (self.watch.flow.name_of(one) for one in tensors)
