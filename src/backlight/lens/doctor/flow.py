@@ -17,7 +17,7 @@ from backlight.dispatch.observers import Call, Run
 from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes
 from backlight.lens.doctor.evidence import name_in
-from backlight.lens.doctor.places import brief_at, place_of
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -41,7 +41,7 @@ class Leaf:
         shape: the tensor's.
         name: the user's variable, once it is found; a parameter's dotted name is known to `Flow.name_of`.
         code, lasti: the first line that was seen to have it.
-        used: (code, lasti) of the first recorded op that used it.
+        used: the first recorded op that used it.
         upstream, cuts: what its values came from, if it was made of a detached tensor or of numbers.
         recorded: whether an op that was recorded used it.
         reached: whether a gradient got to it.
@@ -57,14 +57,14 @@ class Leaf:
     upstream: int = 0
     cuts: int = 0
     recorded: bool = False
-    used: tuple | None = None
+    used: Instruction | None = None
     reached: bool = False
     tries: int = 0
 
 
 @dataclass(slots=True)
 class Cut:
-    """Where gradients stop: an op, its line, and the leaves behind it."""
+    """Where gradients stop: an op, its line, the leaves behind it, and whether recording was on."""
 
     name: str
     code: CodeType
@@ -80,17 +80,17 @@ class Cut:
     @property
     def line(self) -> str:
         """The line as evidence names it."""
-        return brief_at(self.code, self.lasti)
+        return brief_at(self)
 
 
 class Info:
-    """What is known of one tensor (see NOTE [Flow]): also what made it."""
+    """What is known of one tensor (see NOTE [Flow]), and the name of the op that made it."""
 
-    __slots__ = ("code", "cuts", "lasti", "leaf", "leaves", "name", "reference")
+    __slots__ = ("cuts", "leaf", "leaves", "name", "reference")
 
     def __init__(self, reference, leaves: int, cuts: int, leaf: Leaf | None = None):
         self.reference, self.leaves, self.cuts, self.leaf = reference, leaves, cuts, leaf
-        self.name, self.code, self.lasti = "", None, 0
+        self.name = ""
 
 
 class Flow(Detector):
@@ -106,7 +106,7 @@ class Flow(Detector):
         self.first_backward: Place | None = None
         self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
         self.arrays: WeakIdDict[tuple[int, int]] = WeakIdDict()  # NumPy arrays of tensors -> (leaves, cuts)
-        self.constants: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # next to what requires grad -> line
+        self.constants: WeakIdDict[Instruction] = WeakIdDict()  # next to what requires grad -> line
         self.modules: WeakIdDict[None] = WeakIdDict()  # outermost ones that ran
         self.names: WeakIdDict[str] = WeakIdDict()  # parameters -> dotted name
         self._cut_at: dict[tuple, int] = {}
@@ -203,14 +203,14 @@ class Flow(Detector):
             if info.leaf is not None:
                 self._used(info.leaf, tensor, call)
             elif not tensor.requires_grad and tensor not in self.constants:
-                self.constants[tensor] = call.code, call.lasti
+                self.constants[tensor] = Instruction(call.code, call.lasti)
 
     def _used(self, leaf: Leaf, tensor, call: Call) -> None:
         """Note where a recorded op first used a leaf, and what the user calls it."""
         if leaf.recorded and leaf.name is not None:
             return
         if not leaf.recorded:
-            leaf.recorded, leaf.used = True, (call.code, call.lasti)
+            leaf.recorded, leaf.used = True, Instruction(call.code, call.lasti)
         if leaf.name is None and tensor not in self.names and leaf.tries < TRIES:
             leaf.tries += 1
             leaf.name = name_in(frame_of(call.code), tensor)
@@ -223,7 +223,7 @@ class Flow(Detector):
             info.leaves |= leaves
             info.cuts |= cuts
         if call.name != "requires_grad_":
-            info.name, info.code, info.lasti = call.name, call.code, call.lasti
+            info.name = call.name
         if info.leaf is None and is_parameter(out):
             self._make_leaf(out, info, call)
 
@@ -277,7 +277,7 @@ class Flow(Detector):
         """Note what the root was computed from; find the leaves that will be reached, where no event reports them."""
         self.backwards += 1
         if self.first_backward is None:
-            self.first_backward = place_of(run.code, run.lasti)
+            self.first_backward = place_of(run)
         roots = [self._root] if self._root is not None else self._infos_of(root_nodes(run))
         self._root = None
         for info in roots:

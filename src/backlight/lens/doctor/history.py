@@ -6,7 +6,6 @@ from types import CodeType
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import keep_newest
 
 RUNS, WRITES, NODES = 1000, 5000, 200_000  # how many of each are remembered
@@ -24,11 +23,6 @@ class PastRun:
     roots: frozenset[int]
     code: CodeType
     lasti: int
-
-    @property
-    def spot(self) -> Spot:
-        """Where the user called it."""
-        return spot_of(self.code, self.lasti)
 
 
 @dataclass(slots=True)
@@ -51,11 +45,6 @@ class PastWrite:
     name: str
     code: CodeType
     lasti: int
-
-    @property
-    def spot(self) -> Spot:
-        """Where the user wrote."""
-        return spot_of(self.code, self.lasti)
 
 
 @dataclass(slots=True)

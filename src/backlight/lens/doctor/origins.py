@@ -12,7 +12,6 @@ from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 MODULES = 100  # outermost modules that are remembered
@@ -35,11 +34,6 @@ class Cut:
     lasti: int
     recording: bool
     of_tensor: bool
-
-    @property
-    def spot(self) -> Spot:
-        """Where the user called it."""
-        return spot_of(self.code, self.lasti)
 
 
 class Origins(Detector):

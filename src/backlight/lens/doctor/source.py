@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 
-from backlight.lens.doctor.places import is_users
+from backlight.lens.doctor.places import Instruction, Located, is_users, users_frames
 from backlight.lens.records.record import Place
 from backlight.system.fork_safety import cached_property
 
@@ -172,9 +172,10 @@ def span(node: ast.AST) -> tuple[int, int, int, int] | None:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
-def spot_of(code: CodeType, lasti: int, frame: FrameType | None = None) -> Spot:
-    """Return what an instruction does."""
-    position = next(islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+def spot_of(event: Located, frame: FrameType | None = None) -> Spot:
+    """Return the piece of the program at which something happened."""
+    code = event.code
+    position = next(islice(code.co_positions(), event.lasti // 2, None), (None,) * 4)
     line = position[0] or code.co_firstlineno
     return Spot(code.co_filename, code.co_name, (line, *position[1:]), frame)
 
@@ -188,14 +189,13 @@ def spot_of_traceback(trace: TracebackType | None) -> Spot | None:
             found = last
         trace = trace.tb_next
     trace = found or last
-    return None if trace is None else spot_of(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_frame)
+    return None if trace is None else spot_of(Instruction(trace.tb_frame.f_code, trace.tb_lasti), trace.tb_frame)
 
 
 def spot_of_frame(frame: FrameType | None) -> Spot | None:
     """Return the user's innermost instruction that is running, from `frame` outwards; None if none is the user's."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return None if frame is None else spot_of(frame.f_code, frame.f_lasti, frame)
+    user = next(users_frames(frame), None)
+    return None if user is None else spot_of(Instruction(user.f_code, user.f_lasti), user)
 
 
 def assignment_to(name: str | None, file: str, line: int, function: str = "") -> Spot | None:

@@ -108,7 +108,7 @@ class Accumulation(Detector):
         if not old:
             return
         name = self.watch.flow.name_of(tensor)
-        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run.code, run.lasti))
+        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run))
         if by_step:
             self.stale[tensor] = stale
         else:

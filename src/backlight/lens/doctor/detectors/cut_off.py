@@ -79,7 +79,7 @@ class CutOff(Detector):
         name = name_in(frame, tensor) or "the tensor"
         found = rule("grad-without-requires-grad").found(
             place,
-            f"{name}.requires_grad is False; it was used at {brief_at(*line)} beside tensors that require grad.",
+            f"{name}.requires_grad is False; it was used at {brief_at(line)} beside tensors that require grad.",
             f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
             title=f".grad of {name} is None: it does not require grad",
         )
@@ -137,7 +137,7 @@ class CutOff(Detector):
             title = f"{who} ran, and the loss does not depend on the result"
             cause = "an output that the loss leaves out"
             if leaf.used is not None:
-                evidence.append(f"First used at {brief_at(*leaf.used)}.")
+                evidence.append(f"First used at {brief_at(leaf.used)}.")
         else:
             title = f"{who} cut off from the loss by {cut.call} at {cut.line}"
             cause = f"{cut.call} gives a tensor without history" if cut.recording else "the op ran under no_grad()"
@@ -148,6 +148,6 @@ class CutOff(Detector):
                 cause, cure = "what NumPy computes has no history: no gradient passes it", CURES["numpy"]
                 evidence.append(f"They leave for NumPy there, by {left.call} at {left.line}.")
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
-            place = place_of(cut.code, cut.lasti)
+            place = place_of(cut)
         found = rule("parameters-cut-off").found(place, *evidence, title=title, cause=cause, cure=cure, path=path)
         self.session.add(found)

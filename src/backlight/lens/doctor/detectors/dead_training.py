@@ -9,14 +9,13 @@ the next step used some, twice in a row at the same line.
 import sys
 from collections.abc import Callable
 from functools import wraps
-from types import CodeType
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector, is_computed
 from backlight.lens.doctor.evidence import counted, listed, name_of, short
-from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
@@ -33,8 +32,8 @@ class DeadTraining(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.stepwise: dict[int, tuple[str, CodeType, int]] = {}  # nodes -> op, line
-        self.passed: tuple[str, CodeType, int] | None = None  # the one that a backward came through since the last step
+        self.stepwise: dict[int, tuple[str, Instruction]] = {}  # nodes -> op, line
+        self.passed: tuple[str, Instruction] | None = None  # the one that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
         self.zero: dict[int, int] = {}  # optimiser -> steps in a row with gradients of 0 only
         self.clipped: WeakIdDict[tuple[str, Place]] = WeakIdDict()  # parameters -> what clipped nothing
@@ -76,7 +75,7 @@ class DeadTraining(Detector):
     def called(self, call: Call) -> None:
         """Note an op whose derivative is 0 everywhere."""
         if self.watch.name in STEPWISE and self.engine.is_tensor(call.out) and is_computed(call.out):
-            self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, call.code, call.lasti
+            self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, Instruction(call.code, call.lasti)
             keep_newest(self.stepwise, REMEMBERED)
 
     def going_back(self, tensor, keep, place) -> None:
@@ -112,13 +111,15 @@ class DeadTraining(Detector):
         values = self.values(grad)
         return values is None or bool(np.any(values))
 
-    def _report_zeros(self, optimizer, passed: tuple, loss: tuple[float, Place], place: Place | None) -> None:
-        op, code, lasti = passed
+    def _report_zeros(
+        self, optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
+    ) -> None:
+        op, line = passed
         found = rule("gradients-all-zero").found(
-            place_of(code, lasti),
+            place_of(line),
             f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"backward() came through {op}() at {brief_at(code, lasti)}: its derivative is 0 everywhere.",
+            f"backward() came through {op}() at {brief_at(line)}: its derivative is 0 everywhere.",
             title=f"every gradient is exactly 0: {op}() hands on none",
             cause=f"{op}() returns the same for all numbers nearby, so that the loss does not change with the "
             "parameters",

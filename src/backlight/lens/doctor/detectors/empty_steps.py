@@ -8,13 +8,13 @@ reported at the end, and not if an earlier finding is the reason.
 """
 
 import dataclasses
-from types import CodeType, FrameType
+from types import FrameType
 
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
 from backlight.lens.doctor.flow import Cut, Leaf
-from backlight.lens.doctor.places import brief, brief_at, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.finding import Finding
@@ -53,7 +53,7 @@ class EmptySteps(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.before: set[int] = set()  # optimisers that step, and had no gradient when they began
-        self.fresh: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # parameters with an unused gradient -> backward
+        self.fresh: WeakIdDict[Instruction] = WeakIdDict()  # parameters with an unused gradient -> backward
         self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
 
@@ -76,7 +76,7 @@ class EmptySteps(Detector):
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Note that a gradient came."""
-        self.fresh[tensor] = run.code, run.lasti
+        self.fresh[tensor] = Instruction(run.code, run.lasti)
         self.wiped.pop(tensor)
 
     def stepping(self, optimizer, params, grads, place) -> None:
@@ -118,7 +118,7 @@ class EmptySteps(Detector):
         backward, where = self.wiped.get(wiped[0])
         return rule("step-without-gradients").found(
             where or known.place,
-            f"backward() at {brief_at(*backward)} gave gradients to {_listed([self._name(one) for one in wiped])}.",
+            f"backward() at {brief_at(backward)} gave gradients to {_listed([self._name(one) for one in wiped])}.",
             f"zero_grad() at {brief(where)} cleared them before {known.holds}.step() at {brief(known.place)}.",
             title=f"zero_grad() clears the gradients before {known.holds}.step() has used them",
             cause="zero_grad() stands between backward() and step()",

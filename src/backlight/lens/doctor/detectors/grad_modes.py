@@ -59,7 +59,7 @@ class GradModes(Detector):
         """Note a leaf that is made to require grad where nothing is recorded."""
         if call.name in FACTORIES and call.kwargs.get("requires_grad") and not self.engine.module.is_grad_enabled():
             seen = "requires_grad is True, and is_grad_enabled() is False."
-            self.session.add(rule("leaf-made-in-no-grad").found(place_of(call.code, call.lasti), seen))
+            self.session.add(rule("leaf-made-in-no-grad").found(place_of(call), seen))
 
     def started(self, run) -> None:
         """Note that what was evaluated is differentiated after all."""

@@ -31,7 +31,7 @@ class Legal(Detector):
         computed = [node.name() for node, _ in run.inputs if not self.engine.is_leaf_node(node)]
         if computed:
             seen = f"inputs= names what {computed[0]} computed: it gets a .grad, and what lies before it none"
-            self.session.add(rule("BL215").found(place_of(run.code, run.lasti), seen))
+            self.session.add(rule("BL215").found(place_of(run), seen))
 
     def called(self, call: Call) -> None:
         """Note a write to a view, and a write that made a tensor part of the graph."""
@@ -40,7 +40,7 @@ class Legal(Detector):
             return
         if not self.engine.is_tensor(tensor) or tensor.grad_fn is None:
             return
-        place = place_of(call.code, call.lasti)
+        place = place_of(call)
         if tensor._is_view():
             seen = f"{call.name} wrote to a view of shape {list(tensor.shape)}, and so to its base"
             self.session.add(rule("BL312").found(place, seen))

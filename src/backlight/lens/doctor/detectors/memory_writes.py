@@ -75,7 +75,7 @@ class MemoryWrites(Detector):
             if call.name in ("data", "detach") and len(args) == 1:
                 self._note_alias(call, args[0])
             elif call.name in ("numpy", "__array__"):
-                self.exposed[self.engine.memory_of(args[0])[0]] = place_of(call.code, call.lasti)
+                self.exposed[self.engine.memory_of(args[0])[0]] = place_of(call)
             elif (known := self.aliases.get(args[0])) is not None:
                 self._look_at_write(call, args[0], known)
                 if self.engine.is_tensor(call.out) and call.out is not args[0] and not call.out.requires_grad:
@@ -92,7 +92,7 @@ class MemoryWrites(Detector):
             base, how = known.base(), "data" if "data" in (how, known.how) else how
         if base is not None:
             kept = stored_in(call.code, call.lasti) is not None
-            self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call.code, call.lasti), kept)
+            self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call), kept)
 
     def _share(self, one, other) -> bool:
         return self.engine.memory_of(one)[0] == self.engine.memory_of(other)[0]
@@ -110,7 +110,7 @@ class MemoryWrites(Detector):
         memory = self.engine.memory_of(alias)[0]
         if self.last_write is None or self.last_write[0] != memory or self.last_write[2:] != (call.code, call.lasti):
             return
-        name, place, self.last_write = self.last_write[1], place_of(call.code, call.lasti), None
+        name, place, self.last_write = self.last_write[1], place_of(call), None
         if known.how == "data":
             self.writes[memory] = Write(name, place, self._now())
         elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:

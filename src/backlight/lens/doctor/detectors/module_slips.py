@@ -5,8 +5,8 @@ from types import FrameType
 from typing import Any
 
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced, users_frames
-from backlight.lens.doctor.places import brief, place_of_frame
+from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
+from backlight.lens.doctor.places import brief, place_of_frame, users_frames
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place

@@ -123,7 +123,7 @@ class NonFinite(Detector):
             return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
         cause = cause_of(name, values, kind.lower(), out=self.values(out))
-        what = f"{name} at {brief_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
+        what = f"{name} at {brief_at(call)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
         origin.recorded = out.requires_grad
@@ -164,14 +164,14 @@ class NonFinite(Detector):
         origin.handled = True
         first = origin.parent if origin.parent is not None else origin
         found = rule("nan-in-forward" if origin.kind == "NaN" else "infinite-loss").found(
-            place_of(first.code, first.lasti),
+            place_of(first),
             first.evidence,
             *([origin.evidence] if origin is not first else []),
             *more,
             title=f"{first.name} made {first.kind} out of finite numbers",
             cause=first.cause.cause,
             cure=first.cause.cure,
-            path=path_from("loss", f"{origin.name} at {brief_at(origin.code, origin.lasti)}") if more else (),
+            path=path_from("loss", f"{origin.name} at {brief_at(origin)}") if more else (),
         )
         self.session.add(found)
 
@@ -224,7 +224,7 @@ class NonFinite(Detector):
         self.reported = True
         bad_gradient, name = self.bad_gradient, self.watch.flow.name_of(tensor)
         found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
-            bad_gradient.place or place_of(run.code, run.lasti),
+            bad_gradient.place or place_of(run),
             *bad_gradient.evidence,
             *bad_gradient.then,
             f"{name}.grad has {_count(self.values(arrived), kind)}.",

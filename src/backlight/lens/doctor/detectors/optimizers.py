@@ -1,11 +1,10 @@
 """Optimisers that change nothing of what matters: replaced parameters, ties that do not hold."""
 
 import weakref
-from types import CodeType
 
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, name_of
-from backlight.lens.doctor.places import brief, place_of, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
@@ -21,7 +20,7 @@ class Optimisers(Detector):
         self.replaced: WeakIdDict[tuple] = WeakIdDict()  # a new parameter -> (weak references of the old, name, place)
         self.gone: WeakIdDict[None] = WeakIdDict()  # parameters that were replaced
         self.memories: dict[tuple, dict[int, weakref.ref]] = {}  # (run, address, shape) -> leaves that got a gradient
-        self.ties: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # a tensor whose .data was set -> line
+        self.ties: WeakIdDict[Instruction] = WeakIdDict()  # a tensor whose .data was set -> line
 
     def assigned(self, module, name, new, old, frame) -> None:
         """Remember which parameters took the place of which."""
@@ -81,7 +80,7 @@ class Optimisers(Detector):
     def called(self, call) -> None:
         """Note where `.data` of a tensor was set."""
         if call.name == "data=" or (call.name == "data" and len(call.args) == 2):
-            self.ties[call.args[0]] = call.code, call.lasti
+            self.ties[call.args[0]] = Instruction(call.code, call.lasti)
 
     def ended(self, run) -> None:
         """Forget the run's leaves; another may be going on around it, over the same memory (checkpoint)."""
@@ -102,7 +101,7 @@ class Optimisers(Detector):
     def _report_tie(self, tensors: list) -> None:
         first, second = (self.watch.flow.name_of(one) for one in tensors)
         line = next((line for one in tensors if (line := self.ties.get(one)) is not None), None)
-        place = None if line is None else place_of(*line)
+        place = None if line is None else place_of(line)
         text = "" if place is None else code_of(place)
         found = rule("tied-through-data").found(
             place,

@@ -60,7 +60,7 @@ class Rebinding(Detector):
         for cut in self.watch.flow.cuts_in(self.watch.flow.of(tensor).cuts):
             name = self.updates.get((cut.code, cut.lasti))
             if name is not None:
-                self._report(name, place_of(cut.code, cut.lasti), place)
+                self._report(name, place_of(cut), place)
                 return
 
     def _report(self, name: str, update: Place, place: Place | None) -> None:

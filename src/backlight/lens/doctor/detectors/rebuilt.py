@@ -33,10 +33,10 @@ class Rebuilt(Detector):
                 self._report_list(call, lost)
         elif call.name == "tolist" and call.args and call.args[0].requires_grad:
             seen = f"The tensor, of shape {tuple(call.args[0].shape)}, requires grad; its list has no graph."
-            self.session.add(rule("tolist-requires-grad").found(place_of(call.code, call.lasti), seen))
+            self.session.add(rule("tolist-requires-grad").found(place_of(call), seen))
 
     def _report_list(self, call: Call, lost: list) -> None:
-        place, first = place_of(call.code, call.lasti), lost[0]
+        place, first = place_of(call), lost[0]
         maker = "a leaf" if first.grad_fn is None else f"computed by {first.grad_fn.name()}"
         scalars = all(one.dim() == 0 for one in lost) and len(lost) == len(call.args[0])
         alone = scalars and not call.kwargs and len(call.args) == 1
@@ -64,7 +64,7 @@ class Rebuilt(Detector):
     def _report_loss(self, leaf: Leaf, place: Place | None, behind: list[Leaf], cuts: list[Cut]) -> None:
         names = ", ".join(self._name(one) for one in behind[:4])
         found = rule("loss-rebuilt-as-leaf").found(
-            place if leaf.code is None else place_of(leaf.code, leaf.lasti),
+            place if leaf.code is None else place_of(leaf),
             f"What backward() at {brief(place)} starts from is a leaf: no op made it, nothing is behind it.",
             *(f"Its value left the graph by {cut.name}() at {cut.line}." for cut in cuts[:2]),
             f"No gradient reaches {names}.",
@@ -123,7 +123,7 @@ class Rebuilt(Detector):
         cuts = self.watch.flow.cuts_before(old, new.cuts)
         if any(cut.name in ("item", "tolist") for cut in cuts):
             return  # a loss made of numbers, reported already
-        where = place if new.code is None else place_of(new.code, new.lasti)
+        where = place if new.code is None else place_of(new)
         made = f"made at {brief(where)}" if new.code is not None else "made on the fly"
         found = rule("detached-leaf").found(
             where,

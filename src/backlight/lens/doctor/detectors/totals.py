@@ -94,7 +94,7 @@ class Totals(Detector):
         for total in self.totals.values():
             if total.added < ENOUGH or total.reached or total.recurrent:
                 continue
-            place = place_of(total.code, total.lasti)
+            place = place_of(total)
             nodes = counted(total.nodes, "node")
             title, cure, line, corrected, kept = None, None, None, None, _listed(place)
             if kept is not None:

@@ -13,7 +13,7 @@ from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import short
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.places import Instruction, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
@@ -38,7 +38,7 @@ class Trends(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.layers: dict[tuple, Layer] = {}
+        self.layers: dict[tuple[Instruction, str], Layer] = {}
         self.paths: list[str] = []
         self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
         self.reported = False
@@ -57,7 +57,7 @@ class Trends(Detector):
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
-        layer = self.layers.setdefault((call.code, call.lasti, path), Layer(path))
+        layer = self.layers.setdefault((Instruction(call.code, call.lasti), path), Layer(path))
         layer.calls += 1
         if not layer.dead:
             return
@@ -79,15 +79,15 @@ class Trends(Detector):
             name = self.watch.flow.name_of(tensor)
             listed = " → ".join(short(one) for one in norms[-5:])
             seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
-            self.session.add(rule("exploding-gradient").found(place_of(run.code, run.lasti), seen))
+            self.session.add(rule("exploding-gradient").found(place_of(run), seen))
 
     def end(self, problem) -> None:
         """Report dead layers."""
-        for (code, lasti, path), layer in self.layers.items():
+        for (line, path), layer in self.layers.items():
             if layer.dead and layer.calls >= LONG:
                 name = f"relu of {path}" if path else "relu"
                 found = rule("dead-relu").found(
-                    place_of(code, lasti),
+                    place_of(line),
                     f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
                     f"{layer.shape}. No gradient passes it.",
                 )

@@ -42,7 +42,7 @@ class Scene:
         if self.failure is None:
             return self.place
         run = self.failure[1].run
-        called = spot_of(run.code, run.lasti)
+        called = spot_of(run)
         return called.place if is_users(called.file) or self.spot is None else self.place
 
     @property

@@ -8,7 +8,7 @@ from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.errors.scene import Scene
 from backlight.lens.doctor.origins import Cut, Origins
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.finding import Finding
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
@@ -52,7 +52,7 @@ def not_recorded(scene: Scene, tensor: Any) -> Finding | None:
 
 def _cut_off(scene: Scene, cut: Cut) -> Finding:
     """Return the finding for a root whose graph ends at a cut."""
-    spot = cut.spot
+    spot = spot_of(cut)
     where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
     name, corrected, reason = "BL209", None, ()
     if not cut.recording:
