@@ -17,7 +17,7 @@ def _after(code: CodeType, lasti: int):
 
 
 @lru_cache(maxsize=4096)
-def stored_in(code, lasti: int) -> str | None:
+def stored_in(code: CodeType, lasti: int) -> str | None:
     """Return the name that the result of an instruction is stored under, "" for a place without a name, None if not."""
     for one in islice(_after(code, lasti), 4):
         if one.opname in NAMED:

@@ -12,6 +12,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Module
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 MODULES = 100  # outermost modules that are remembered
@@ -72,7 +73,7 @@ class Origins(Detector):
         """Return the cuts that a tensor without a graph is behind, those of its own line first."""
         return self._behind.get(tensor, ())
 
-    def entered(self, module, path: str) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Remember an outermost module."""
         if not path and len(self._modules) < MODULES:
             self._modules[module] = None

@@ -104,11 +104,11 @@ class _Patched(Block):
     def _block_state(self):
         return vars(self.owner).get(self.name, MISSING)
 
-    def _block_change(self, own) -> None:
+    def _block_change(self, own: Any) -> None:
         original = getattr(self.owner, self.name) if own is MISSING or callable(own) else own
         setattr(self.owner, self.name, self.make(original))
 
-    def _block_restore(self, own) -> None:
+    def _block_restore(self, own: Any) -> None:
         if own is not MISSING:
             setattr(self.owner, self.name, own)
         elif self.name in vars(self.owner):

@@ -11,11 +11,14 @@ import ast
 import sys
 import weakref
 from dataclasses import dataclass
+from types import FrameType
 
 import numpy as np
 
+from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, short
+from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -57,7 +60,7 @@ class Accumulation(Detector):
         self.again: tuple[Place | None, Place | None] | None = None
         self.doubled: list[tuple] = []
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count a step that uses old gradients once more."""
         self.optimised.update(map(id, params))
         stale = [one for param in params if (one := self.stale.pop(param)) is not None]
@@ -65,7 +68,7 @@ class Accumulation(Detector):
         if count == TWICE:
             self._report_steps(optimizer, stale[0], count, place)
 
-    def _report_steps(self, optimizer, stale: Stale, count: int, place: Place | None) -> None:
+    def _report_steps(self, optimizer: Optimizer, stale: Stale, count: int, place: Place | None) -> None:
         name = name_in(sys._getframe(), optimizer) or "optimizer"
         found = rule("forgotten-zero-grad").found(
             stale.place,
@@ -76,24 +79,24 @@ class Accumulation(Detector):
         )
         self.session.add(found)
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients are used up."""
         for param, grad in zip(params, grads):
             if grad is not None:
                 self.used[param] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
-    def cleared(self, optimizer, params, grads, place) -> None:
+    def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Forget what was cleared."""
         for param in params:
             self.stale.pop(param)
             self.used.pop(param)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note that the user's code has seen a gradient."""
         if grad is not None and tensor.is_leaf:
             self.read[tensor] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
-    def accumulated(self, run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note a gradient that was added to one that had been used up, or read."""
         used, read = self.used.pop(tensor), self.read.pop(tensor)
         if before is None:
@@ -114,18 +117,18 @@ class Accumulation(Detector):
         else:
             self.added.setdefault(id(tensor), []).append(stale)
 
-    def _is_unchanged(self, used: Used, tensor) -> bool:
+    def _is_unchanged(self, used: Used, tensor: Tensor) -> bool:
         """Return whether the sum is in the tensor that was used, and nothing else was written to it since."""
         grad = tensor.grad
         return grad is not None and used.grad() is grad and self.engine.version_of(grad) == used.version + 1
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note a backward that starts where one has started before that kept nothing."""
         kept, first = self.roots.get(tensor, (True, None))
         self.again = None if kept or tensor.is_leaf else (first, place)
         self.roots[tensor] = keep, place
 
-    def ended(self, run) -> None:
+    def ended(self, run: Run) -> None:
         """Report a second backward that went through."""
         again, doubled, self.again, self.doubled = self.again, self.doubled, None, []
         if again is None or not doubled or run.problem is not None:
@@ -141,7 +144,7 @@ class Accumulation(Detector):
         )
         self.session.add(found)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report sums that the user read one after the other, of tensors that no optimiser has."""
         optimised = self.optimised | set(self.watch.optimised())
         for key, stale in self.added.items():

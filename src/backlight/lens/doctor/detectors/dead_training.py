@@ -7,14 +7,15 @@ the next step used some, twice in a row at the same line.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted, listed, name_of, short
+from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
@@ -78,17 +79,17 @@ class DeadTraining(Detector):
             self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, Instruction(call.code, call.lasti)
             keep_newest(self.stepwise, REMEMBERED)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note the loss, where that may matter."""
         values = self.values(tensor) if self.stepwise else None
         self.loss = None if values is None or values.size != 1 else (float(values.reshape(())), place)
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a backward comes through such an op."""
         if self.stepwise:
             self.passed = self.stepwise.get(self.engine.key_of(node)) or self.passed
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count steps of zeros, and clips that came before their gradients."""
         with_grads = [(param, grad) for param, grad in zip(params, grads) if grad is not None]
         self._count_zeros(optimizer, [grad for _, grad in with_grads], place)
@@ -98,7 +99,7 @@ class DeadTraining(Detector):
                 self.used[param] = None
             self.steps[id(optimizer)] = name_of(optimizer), place
 
-    def _count_zeros(self, optimizer, grads: list, place: Place | None) -> None:
+    def _count_zeros(self, optimizer: Optimizer, grads: list, place: Place | None) -> None:
         passed, loss, self.passed = self.passed, self.loss, None
         if not grads or passed is None or loss is None or not loss[0] or any(map(self._has_values, grads)):
             self.zero[id(optimizer)] = 0
@@ -107,12 +108,12 @@ class DeadTraining(Detector):
         if count == IN_A_ROW:
             self._report_zeros(optimizer, passed, loss, place)
 
-    def _has_values(self, grad) -> bool:
+    def _has_values(self, grad: Tensor | None) -> bool:
         values = self.values(grad)
         return values is None or bool(np.any(values))
 
     def _report_zeros(
-        self, optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
+        self, optimizer: Optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
     ) -> None:
         op, line = passed
         found = rule("gradients-all-zero").found(
@@ -145,7 +146,7 @@ class DeadTraining(Detector):
                 )
                 self.session.add(found)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Note parameters of a model in training that get unused gradients."""
         if not self.session.notes or not self.steps or self.session.has(("BL705", "BL708")):
             return

@@ -3,10 +3,11 @@
 from types import FrameType
 from typing import Any
 
-from backlight.dispatch.observers import Call
+from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.bytecode import is_dropped
-from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of
+from backlight.lens.doctor.graph import Module, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
@@ -61,17 +62,17 @@ class GradModes(Detector):
             seen = "requires_grad is True, and is_grad_enabled() is False."
             self.session.add(rule("leaf-made-in-no-grad").found(place_of(call), seen))
 
-    def started(self, run) -> None:
+    def started(self, run: Run) -> None:
         """Note that what was evaluated is differentiated after all."""
         self.evaluated.clear()
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note backward() where recording is off."""
         if not self.engine.module.is_grad_enabled():
             seen = f"is_grad_enabled() is False at {brief(place)}; the graph was made before."
             self.session.add(rule("backward-in-no-grad").found(place, seen))
 
-    def left(self, module, path, out) -> None:
+    def left(self, module: Module, path: str, out: Any) -> None:
         """Note a model in eval mode whose output is recorded."""
         if path or module.training or not self.engine.module.is_grad_enabled():
             return
@@ -79,21 +80,21 @@ class GradModes(Detector):
             place = place_of_frame()
             self.evaluated.setdefault((place.file, place.line) if place else (), (place, type(module).__name__))
 
-    def cleared(self, optimizer, params, grads, place) -> None:
+    def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Remember what zero_grad set to None."""
         self.set_to_none = {id(param): place for param, grad in zip(params, grads) if grad is None}
 
-    def accumulated(self, run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Forget what has a gradient again."""
         self.set_to_none.pop(id(tensor), None)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note that a gradient which zero_grad set to None is read."""
         if grad is None and id(tensor) in self.set_to_none:
             seen = f"zero_grad() at {brief(self.set_to_none[id(tensor)])} set it to None."
             self.session.add(rule("zero-grad-sets-none").found(place_of_frame(frame), seen))
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Note evaluations that were recorded for nothing."""
         for place, name in self.evaluated.values():
             seen = f"{name} ran in eval() mode; its output requires grad, and no backward() followed."

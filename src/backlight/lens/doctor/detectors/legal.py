@@ -4,6 +4,7 @@ from types import FrameType
 
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Node
 from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 
@@ -54,7 +55,7 @@ def _writes(name: str) -> bool:
     return name.startswith("__i") if name.endswith("__") else name.endswith("_") and name not in FLAGS
 
 
-def _joined(node) -> bool:
+def _joined(node: Node) -> bool:
     """Return whether a node's first input, the tensor as it was before the write, required no grad."""
     inputs = [inner for inner, _ in node.next_functions]
     return len(inputs) > 1 and inputs[0] is None and any(inner is not None for inner in inputs)

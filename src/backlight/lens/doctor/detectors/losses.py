@@ -5,6 +5,7 @@ import ast
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, spot_of
@@ -54,7 +55,7 @@ class Losses(Detector):
             if known is not None:
                 self._report_broadcast(*known)
 
-    def _look_at_loss(self, call: Call, loss: str, scores) -> None:
+    def _look_at_loss(self, call: Call, loss: str, scores: Tensor) -> None:
         made, line = self.probabilities.get(scores, ("", None))
         if made not in WRONG[loss] or not scores.requires_grad:
             return
@@ -87,7 +88,7 @@ class Losses(Detector):
         if len(column) == 2 and len(row) == 1 and column == (row[0], 1) and row[0] > 1 and not self._was_opened(output):
             self.differences[call.out] = Instruction(call.code, call.lasti), *shapes, tuple(call.out.shape)
 
-    def _was_opened(self, tensor) -> bool:
+    def _was_opened(self, tensor: Tensor) -> bool:
         """Return whether the program made the column on purpose."""
         info = self.watch.flow.known(tensor)
         return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")

@@ -17,8 +17,9 @@ import numpy as np
 
 from backlight.dispatch.observers import Call, Kept, Run
 from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, replaced
+from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.places import brief, place_of, place_of_node
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
@@ -94,10 +95,10 @@ class MemoryWrites(Detector):
             kept = stored_in(call.code, call.lasti) is not None
             self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call), kept)
 
-    def _share(self, one, other) -> bool:
+    def _share(self, one: Tensor, other: Tensor) -> bool:
         return self.engine.memory_of(one)[0] == self.engine.memory_of(other)[0]
 
-    def wrote(self, tensor, name, code, lasti) -> None:
+    def wrote(self, tensor: Tensor, name: str, code: CodeType, lasti: int) -> None:
         """Note which memory was written to last; the call that did it comes next."""
         if self.aliases:
             self.last_write = self.engine.memory_of(tensor)[0], name, code, lasti
@@ -159,12 +160,12 @@ class MemoryWrites(Detector):
             if node.next_functions:
                 self._compare(node)
 
-    def freed(self, run, node) -> None:
+    def freed(self, run: Run, node: Node) -> None:
         """Forget what a node dropped."""
         if self.prints:
             self.prints.pop(self.engine.key_of(node), None)
 
-    def _compare(self, node) -> None:
+    def _compare(self, node: Node) -> None:
         prints = self.prints.get(self.engine.key_of(node)) if self.prints else None
         if prints is None and not self.writes:
             return
@@ -184,12 +185,12 @@ class MemoryWrites(Detector):
         values = self.values(kept.tensor)
         return values is not None and _checksum(values) != known.checksum
 
-    def _look_for_write(self, node, kept: Kept) -> None:
+    def _look_for_write(self, node: Node, kept: Kept) -> None:
         write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
         if write is not None and sequence_of(node) < write.after:
             self._report(node, kept, None)
 
-    def _report(self, node, kept: Kept, known: Print | None) -> None:
+    def _report(self, node: Node, kept: Kept, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
         if memory in self.reported:
             return

@@ -6,6 +6,7 @@ from typing import Any
 
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
+from backlight.lens.doctor.graph import Module, Optimizer
 from backlight.lens.doctor.places import brief, place_of_frame, users_frames
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -27,7 +28,7 @@ class ModuleSlips(Detector):
         self.evaluated: dict[int, list[tuple]] = {}  # and steps in eval mode after them: (name, place, layers)
         self.seen: WeakIdDict[bool] = WeakIdDict()  # outermost models that ran -> whether in train mode
 
-    def assigned(self, module, name, value, old, frame) -> None:
+    def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """Look at an attribute that was set on a module."""
         user = next(users_frames(frame), None)
         if user is None:
@@ -56,14 +57,14 @@ class ModuleSlips(Detector):
         )
         self.session.add(found)
 
-    def entered(self, module, path) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Note what runs with recording on; learn what mode an outermost model runs in."""
         if self.lists and self.engine.module.is_grad_enabled():
             self.running[module] = None
         if not path:
             self.seen[module] = module.training
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count the steps that a model takes in each mode."""
         held = {id(param) for param in params}
         for model, training in self.seen.items():
@@ -77,7 +78,7 @@ class ModuleSlips(Detector):
                 self.evaluated.setdefault(key, []).append((type(model).__name__, place, _switched(model)))
         self.seen.clear()
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report layers that no model knows of, and models that went on learning in eval mode."""
         for (_, name), (reference, place) in self.lists.items():
             module = reference()

@@ -7,6 +7,7 @@ it was recorded and nothing ever made finite numbers of it; an infinity, if a ba
 it got into `.grad`. What comes after the first is a consequence and is not reported.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -16,8 +17,9 @@ import numpy as np
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
+from backlight.lens.doctor.graph import Node, Tensor, is_computed
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
@@ -131,14 +133,14 @@ class NonFinite(Detector):
         del self.origins[:-MOST_ORIGINS]
         return origin
 
-    def _kind(self, tensor) -> str | None:
+    def _kind(self, tensor: Tensor) -> str | None:
         """Return "NaN" or "inf" if a tensor holds one, NaN first; None if all is finite."""
         if not tensor.is_floating_point():
             return None
         values = self.values(tensor)
         return None if values is None else kind_of(values)
 
-    def _note_risk(self, call: Call, name: str, out) -> None:
+    def _note_risk(self, call: Call, name: str, out: Any) -> None:
         """Note inputs at which the derivative of an op is not finite, in case its gradient is not finite."""
         if not is_computed(out):
             return
@@ -149,7 +151,7 @@ class NonFinite(Detector):
             self.risks[self.engine.key_of(out.grad_fn)] = seen
             keep_newest(self.risks, MOST_RISKS)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that starts from NaN or infinity."""
         kind = self._kind(tensor)
         if kind is None:
@@ -179,7 +181,7 @@ class NonFinite(Detector):
         """Begin to look for the first gradient that is not finite."""
         self.bad_gradient = None
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
         if not grad_inputs or not self.root_is_finite or self.reported:
             return
@@ -193,11 +195,11 @@ class NonFinite(Detector):
             where = "" if place is None else f" at {brief(place)}"
             self.bad_gradient.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
 
-    def _worst(self, gradients) -> str | None:
+    def _worst(self, gradients: Iterable) -> str | None:
         kinds = {self._kind(one) for one in gradients if one is not None}
         return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
 
-    def _note_gradient(self, node, kind: str, grad_outputs, grad_inputs) -> NonFiniteGradient:
+    def _note_gradient(self, node: Node, kind: str, grad_outputs: Sequence, grad_inputs: Sequence) -> NonFiniteGradient:
         place = place_of_node(self.engine, node)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
@@ -214,7 +216,7 @@ class NonFinite(Detector):
             evidence.append(risk)
         return NonFiniteGradient(kind, node.name(), place, evidence, cause)
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Report a spoilt gradient when it gets into `.grad`."""
         if self.bad_gradient is None or self.reported:
             return
@@ -240,7 +242,7 @@ class NonFinite(Detector):
         self.root_is_finite = True
         self.bad_gradient = None
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report NaNs that were recorded and never made finite."""
         if self.reported:
             return

@@ -1,9 +1,13 @@
 """Optimisers that change nothing of what matters: replaced parameters, ties that do not hold."""
 
 import weakref
+from types import FrameType
+from typing import Any
 
+from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, name_of
+from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.places import Instruction, brief, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -22,7 +26,7 @@ class Optimisers(Detector):
         self.memories: dict[tuple, dict[int, weakref.ref]] = {}  # (run, address, shape) -> leaves that got a gradient
         self.ties: WeakIdDict[Instruction] = WeakIdDict()  # a tensor whose .data was set -> line
 
-    def assigned(self, module, name, new, old, frame) -> None:
+    def assigned(self, module: Module, name: str, new: Any, old: Any, frame: FrameType) -> None:
         """Remember which parameters took the place of which."""
         if old is None or new is None or new is old:
             return
@@ -39,7 +43,7 @@ class Optimisers(Detector):
                 named = ".".join(filter(None, (name_in(frame, module), name, inner)))
                 self.replaced[parameter] = olds, named, place
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Report a step that left replaced parameters behind."""
         for members in self.left_behind(params):
             self._report_replaced(name_of(optimizer), members, place)
@@ -77,16 +81,16 @@ class Optimisers(Detector):
         )
         self.session.add(found)
 
-    def called(self, call) -> None:
+    def called(self, call: Call) -> None:
         """Note where `.data` of a tensor was set."""
         if call.name == "data=" or (call.name == "data" and len(call.args) == 2):
             self.ties[call.args[0]] = Instruction(call.code, call.lasti)
 
-    def ended(self, run) -> None:
+    def ended(self, run: Run) -> None:
         """Forget the run's leaves; another may be going on around it, over the same memory (checkpoint)."""
         self.memories = {key: leaves for key, leaves in self.memories.items() if key[0] != run.number}
 
-    def accumulated(self, run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Report two leaves that share memory and get a gradient each."""
         if not tensor.is_leaf or not tensor.numel() or self.values(tensor) is None:
             return

@@ -6,13 +6,14 @@ something that was computed of it, though it no longer requires grad. (Where it 
 of which the engines themselves warn.)
 """
 
-from types import CodeType
+from types import CodeType, FrameType
 
 from backlight.dispatch.observers import Call
 from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.detector import Detector, is_parameter
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in
+from backlight.lens.doctor.graph import Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -32,7 +33,7 @@ class Rebinding(Detector):
         self.from_grads: WeakIdDict[int] = WeakIdDict()  # tensors computed from a leaf's .grad -> id of the leaf
         self.updates: dict[tuple[CodeType, int], str] = {}  # lines that lose requires_grad -> the leaf's name
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a gradient that the user takes."""
         if grad is not None and is_parameter(tensor):
             self.from_grads[grad] = id(tensor)
@@ -53,7 +54,7 @@ class Rebinding(Detector):
             if stored is not None and stored in (name, ""):
                 self.updates[call.code, call.lasti] = name or "the parameter"
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that has nowhere to go since an update lost requires_grad."""
         if tensor.requires_grad or not self.updates:
             return

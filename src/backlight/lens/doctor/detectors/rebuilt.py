@@ -1,11 +1,13 @@
 """A loss, or a tensor on the way to it, that was built anew from numbers or from a detached copy."""
 
+from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector, is_parameter
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, path_from, replaced
 from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -48,7 +50,7 @@ class Rebuilt(Detector):
         )
         self.session.add(found)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
         flow = self.watch.flow
         info = flow.of(tensor)
@@ -76,12 +78,12 @@ class Rebuilt(Detector):
         tensor = leaf.tensor()
         return leaf.name or "a leaf" if tensor is None else self.watch.flow.name_of(tensor)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a leaf's None that the user found."""
         if grad is None and is_parameter(tensor) and self.watch.flow.backwards:
             self._expect(tensor, place_of_frame(frame), name_in(frame, tensor))
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note parameters of an optimiser that have no gradient while others have."""
         if all(grad is None for grad in grads):
             self._look_for_number(params)
@@ -108,7 +110,7 @@ class Rebuilt(Detector):
         if tensor not in self.reads:
             self.reads[tensor] = place, name
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report new leaves that got the gradient which a leaf before them misses."""
         flow = self.watch.flow
         for tensor, (place, name) in self.reads.items():

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import brief, is_users, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
@@ -34,7 +35,7 @@ class SavedHooks(Detector):
             place = place_of_frame(sys._getframe(1))
             detector = weakref.ref(self)
 
-            def pack(tensor):
+            def pack(tensor: Tensor):
                 return _Packed(pack_hook(tensor), _kind(tensor))
 
             def unpack(packed: _Packed):

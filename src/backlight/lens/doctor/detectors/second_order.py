@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from backlight.lens.doctor.detector import Detector, nodes_behind
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import nodes_behind
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict

@@ -10,14 +10,16 @@ import ast
 import linecache
 import re
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import CodeType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector, is_computed, nodes_behind, sequence_of
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted
+from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
@@ -81,7 +83,7 @@ class Totals(Detector):
                 return count, True
         return count, False
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a sum is differentiated."""
         if self.totals and node.next_functions:
             number = sequence_of(node)
@@ -89,7 +91,7 @@ class Totals(Detector):
                 if number in total.numbers:
                     total.reached = True
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report sums that nothing differentiated."""
         for total in self.totals.values():
             if total.added < ENOUGH or total.reached or total.recurrent:

@@ -6,6 +6,7 @@ grew at least tenfold from one backward to the next, several times in a row, to 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import short
+from backlight.lens.doctor.graph import Module, Tensor
 from backlight.lens.doctor.places import Instruction, place_of
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -43,11 +45,11 @@ class Trends(Detector):
         self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
         self.reported = False
 
-    def entered(self, module, path) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Note which module runs."""
         self.paths.append(path)
 
-    def left(self, module, path, out) -> None:
+    def left(self, module: Module, path: str, out: Any) -> None:
         """Note that it ended."""
         if self.paths:
             self.paths.pop()
@@ -65,7 +67,7 @@ class Trends(Detector):
         layer.shape = tuple(call.out.shape)
         layer.dead = values is not None and values.size >= FEW and not np.any(values)
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Follow the norm of a leaf's gradient."""
         values = None if self.reported else self.values(arrived)
         if values is None:
@@ -81,7 +83,7 @@ class Trends(Detector):
             seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
             self.session.add(rule("exploding-gradient").found(place_of(run), seen))
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report dead layers."""
         for (line, path), layer in self.layers.items():
             if layer.dead and layer.calls >= LONG:

@@ -8,8 +8,8 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.detector import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.errors.scene import Scene
+from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.places import place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
