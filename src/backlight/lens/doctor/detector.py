@@ -3,7 +3,7 @@
 NOTE [A detector]
 A session watches each engine with one detector of each kind (`DETECTORS` in lens/doctor/engine_watch.py). A detector
 gets the engine's events (it is a `Watcher`) and those below, may stand behind functions of the engine's Python
-interface (`watch.after`), adds what it finds with `session.add`, and looks at what is left in `end`, when nothing is
+interface (`watch.after`), adds what it finds with `report`, and looks at what is left in `end`, when nothing is
 watched or patched any more. It must be sure: a healthy program gives no finding.
 
 It looks at a program's tensors and never changes what the program sees: it writes nothing, makes no hooks, keeps no
@@ -12,12 +12,13 @@ read cheaply.
 """
 
 from types import FrameType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from backlight.dispatch.observers import Watcher
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor
+from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.records.record import Place
 
 
@@ -60,6 +61,10 @@ class Detector(Watcher):
 
     def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """An attribute of a module was set; `old` is the parameter or module that had its place."""
+
+    def report(self, name: str, place: Place | None, *evidence: str, **words: Unpack[Words]) -> None:
+        """Add a finding of a rule; `words` are those that differ from the rule's own."""
+        self.session.add(rule(name).found(place, *evidence, **words))
 
     def values(self, tensor: Tensor) -> np.ndarray | None:
         """Return a tensor's values, or None if they are not to be had."""

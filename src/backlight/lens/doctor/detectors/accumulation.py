@@ -20,7 +20,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -70,14 +69,14 @@ class Accumulation(Detector):
 
     def _report_steps(self, optimizer: Optimizer, stale: Stale, count: int, place: Place | None) -> None:
         name = name_in(sys._getframe(), optimizer) or "optimizer"
-        found = rule("forgotten-zero-grad").found(
+        self.report(
+            "forgotten-zero-grad",
             stale.place,
             f"{stale.name}.grad still held the gradient of the step before, of norm {short(stale.old)}, when "
             f"backward() at {brief(stale.place)} added one of norm {short(stale.new)}.",
             f"{name}.step() at {brief(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
             corrected=preceded(code_of(stale.place), f"{name}.zero_grad()"),
         )
-        self.session.add(found)
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients are used up."""
@@ -136,13 +135,13 @@ class Accumulation(Detector):
         tensor, before, after = doubled[0]
         first, second = again
         name = self.watch.flow.name_of(tensor)
-        found = rule("backward-twice-accumulates").found(
+        self.report(
+            "backward-twice-accumulates",
             second,
             f"backward() at {brief(first)} and again at {brief(second)} started from the same tensor.",
             f"{name}.grad had norm {short(_norm(self.values(before)))} after the first, and has "
             f"{short(_norm(self.values(after)))} now.",
         )
-        self.session.add(found)
 
     def end(self, problem: BaseException | None) -> None:
         """Report sums that the user read one after the other, of tensors that no optimiser has."""
@@ -156,13 +155,13 @@ class Accumulation(Detector):
                     f"{brief(one.place)} added {short(one.new)}."
                     for one in lines[:TWICE]
                 ]
-                found = rule("forgotten-zero-grad").found(
+                self.report(
+                    "forgotten-zero-grad",
                     first.place,
                     *evidence,
                     corrected=preceded(code_of(first.place), f"{first.name}.grad = None"),
                     cure=f"set {first.name}.grad = None (or call zero_grad() of the optimiser) before each backward()",
                 )
-                self.session.add(found)
                 return
 
 

@@ -15,7 +15,6 @@ from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import Cut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -78,13 +77,13 @@ class CutOff(Detector):
         if isinstance(tensor, self.engine.module.nn.Parameter) or line is None:
             return
         name = name_in(frame, tensor) or "the tensor"
-        found = rule("grad-without-requires-grad").found(
+        self.report(
+            "grad-without-requires-grad",
             place,
             f"{name}.requires_grad is False; it was used at {brief_at(line)} beside tensors that require grad.",
             f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
             title=f".grad of {name} is None: it does not require grad",
         )
-        self.session.add(found)
 
     def end(self, problem: BaseException | None) -> None:
         """Report what is still missing, what has the same cause together."""
@@ -150,5 +149,4 @@ class CutOff(Detector):
                 evidence.append(f"They leave for NumPy there, by {left.call} at {left.line}.")
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
             place = place_of(cut)
-        found = rule("parameters-cut-off").found(place, *evidence, title=title, cause=cause, cure=cure, path=path)
-        self.session.add(found)
+        self.report("parameters-cut-off", place, *evidence, title=title, cause=cause, cure=cure, path=path)

@@ -17,7 +17,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted, listed, name_of, short
 from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -116,7 +115,8 @@ class DeadTraining(Detector):
         self, optimizer: Optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
     ) -> None:
         op, line = passed
-        found = rule("gradients-all-zero").found(
+        self.report(
+            "gradients-all-zero",
             place_of(line),
             f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
@@ -125,7 +125,6 @@ class DeadTraining(Detector):
             cause=f"{op}() returns the same for all numbers nearby, so that the loss does not change with the "
             "parameters",
         )
-        self.session.add(found)
 
     def _count_clips(self, params: list, place: Place | None) -> None:
         """Count lines that clipped nothing of what a step now uses."""
@@ -138,13 +137,13 @@ class DeadTraining(Detector):
             self.clips[key] = self.clips.get(key, 0) + 1
             if self.clips[key] == TWICE:
                 name, where = members[0]
-                found = rule("clip-before-backward").found(
+                self.report(
+                    "clip-before-backward",
                     where,
                     f"{name}() at {brief(where)} ran when .grad of {counted(len(members), 'parameter')} was None, all "
                     "that it was given: it clipped nothing.",
                     f"The gradients came after it, and the step at {brief(place)} used them unclipped, {TWICE} times.",
                 )
-                self.session.add(found)
 
     def end(self, problem: BaseException | None) -> None:
         """Note parameters of a model in training that get unused gradients."""
@@ -161,9 +160,9 @@ class DeadTraining(Detector):
     def _report_unused(self, idle: list) -> None:
         names = [self.watch.flow.name_of(one) for one in idle]
         name, place = next(iter(self.steps.values()))
-        found = rule("gradients-nobody-uses").found(
+        self.report(
+            "gradients-nobody-uses",
             place,
             f"{listed(names, SHOWN)}: gradients came to {'it' if len(idle) == 1 else 'them'}; {name}, which steps at "
             f"{brief(place)}, holds other parameters of the same model, and no optimiser holds these.",
         )
-        self.session.add(found)

@@ -9,7 +9,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
 MODES = ("no_grad", "enable_grad", "inference_mode")
@@ -39,7 +38,8 @@ class GradModes(Detector):
 
     def _report_bare(self, place: Place, name: str) -> None:
         text = code_of(place)
-        found = rule("bare-no-grad").found(
+        self.report(
+            "bare-no-grad",
             place,
             f"{name}() was made at {brief(place)} and dropped at once: it was neither entered nor used as a decorator.",
             f"Recording is {'on' if self.engine.module.is_grad_enabled() else 'off'} after that line as before it.",
@@ -47,20 +47,19 @@ class GradModes(Detector):
             cure=f"with torch.{name}(): around what it is for; @torch.{name}() before a function",
             corrected=f"with {text}:" if text.endswith("()") else None,
         )
-        self.session.add(found)
 
     def _decorated(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         """Report the class as a decorator, without parentheses."""
         user = frame.f_back
         if frame.f_code.co_name == "__new__" and user is not None and is_users(user.f_code.co_filename):
             seen = f"{getattr(args[1], '__name__', 'a function')} is decorated with the class itself."
-            self.session.add(rule("no-grad-decorator-without-parentheses").found(place_of_frame(user), seen))
+            self.report("no-grad-decorator-without-parentheses", place_of_frame(user), seen)
 
     def called(self, call: Call) -> None:
         """Note a leaf that is made to require grad where nothing is recorded."""
         if call.name in FACTORIES and call.kwargs.get("requires_grad") and not self.engine.module.is_grad_enabled():
             seen = "requires_grad is True, and is_grad_enabled() is False."
-            self.session.add(rule("leaf-made-in-no-grad").found(place_of(call), seen))
+            self.report("leaf-made-in-no-grad", place_of(call), seen)
 
     def started(self, run: Run) -> None:
         """Note that what was evaluated is differentiated after all."""
@@ -70,7 +69,7 @@ class GradModes(Detector):
         """Note backward() where recording is off."""
         if not self.engine.module.is_grad_enabled():
             seen = f"is_grad_enabled() is False at {brief(place)}; the graph was made before."
-            self.session.add(rule("backward-in-no-grad").found(place, seen))
+            self.report("backward-in-no-grad", place, seen)
 
     def left(self, module: Module, path: str, out: Any) -> None:
         """Note a model in eval mode whose output is recorded."""
@@ -92,10 +91,10 @@ class GradModes(Detector):
         """Note that a gradient which zero_grad set to None is read."""
         if grad is None and id(tensor) in self.set_to_none:
             seen = f"zero_grad() at {brief(self.set_to_none[id(tensor)])} set it to None."
-            self.session.add(rule("zero-grad-sets-none").found(place_of_frame(frame), seen))
+            self.report("zero-grad-sets-none", place_of_frame(frame), seen)
 
     def end(self, problem: BaseException | None) -> None:
         """Note evaluations that were recorded for nothing."""
         for place, name in self.evaluated.values():
             seen = f"{name} ran in eval() mode; its output requires grad, and no backward() followed."
-            self.session.add(rule("eval-records").found(place, seen))
+            self.report("eval-records", place, seen)

@@ -7,7 +7,6 @@ from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
@@ -65,7 +64,8 @@ class Losses(Detector):
         cure, corrected = f"give {loss} the scores themselves: leave {made} out while training", _without(spot, made)
         if loss == "nll_loss":
             cure, corrected = "use log_softmax in place of softmax, or cross_entropy of the scores", None
-        found = rule("loss-of-probabilities").found(
+        self.report(
+            "loss-of-probabilities",
             spot.place,
             f"{loss} was given the output of {made} ({brief_at(line)}), of shape {tuple(scores.shape)}; it "
             f"wants {wanted}.",
@@ -73,7 +73,6 @@ class Losses(Detector):
             cure=cure,
             corrected=corrected,
         )
-        self.session.add(found)
 
     def _look_at_difference(self, call: Call) -> None:
         """Remember a difference of a column that requires grad and a row that does not, of one length."""
@@ -94,13 +93,13 @@ class Losses(Detector):
         return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")
 
     def _report_broadcast(self, line: Instruction, output: tuple, target: tuple, result: tuple) -> None:
-        found = rule("loss-broadcasts").found(
+        self.report(
+            "loss-broadcasts",
             place_of(line),
             f"The output has shape {output}, the target {target}; their difference has shape {result}: "
             f"{result[0]} × {result[1]} pairs instead of {output[0]}.",
             cure="give both the same shape: output.squeeze(1), or target.unsqueeze(1)",
         )
-        self.session.add(found)
 
 
 def _without(spot: Spot, made: str) -> str | None:

@@ -21,7 +21,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, replaced
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.places import brief, place_of, place_of_node
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -126,14 +125,14 @@ class MemoryWrites(Detector):
 
     def _report_detached(self, base: Any, op: str, made: Place, place: Place) -> None:
         name = self.watch.flow.name_of(base)
-        found = rule("detached-shares-memory").found(
+        self.report(
+            "detached-shares-memory",
             place,
             f"detach() of {name} at {brief(made)} shares its memory; {op} at {brief(place)} wrote to it.",
             f"{name} requires grad and holds the new values now.",
             corrected=replaced(code_of(made), ".detach()", ".detach().clone()"),
             corrected_at=made,
         )
-        self.session.add(found)
 
     def _take_prints(self, node: Any) -> None:
         """Take the checksums of what the new nodes behind one saved."""
@@ -206,11 +205,11 @@ class MemoryWrites(Detector):
         write, exposed = self.writes.get(memory), self.exposed.get(memory)
         if write is not None and sequence_of(node) < write.after:
             evidence.append(f"{write.op} at {brief(write.place)} wrote through .data, which counts no version.")
-            self.session.add(rule("data-write-to-saved").found(write.place, *evidence))
+            self.report("data-write-to-saved", write.place, *evidence)
             return
         if exposed is not None:
             evidence.append(f"NumPy got this memory at {brief(exposed)}.")
-        self.session.add(rule("array-write-to-saved").found(exposed or made, *evidence))
+        self.report("array-write-to-saved", exposed or made, *evidence)
 
 
 def _checksum(values: np.ndarray) -> int:

@@ -8,7 +8,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
 from backlight.lens.doctor.graph import Module, Optimizer
 from backlight.lens.doctor.places import brief, place_of_frame, users_frames
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -49,13 +48,13 @@ class ModuleSlips(Detector):
             return
         text, called = code_of(place), f"requires_grad_({value})"
         corrected = replaced(text, f"requires_grad = {value}", called)
-        found = rule("module-requires-grad").found(
+        self.report(
+            "module-requires-grad",
             place,
             f"{name_in(frame, module) or kind} is a {kind}; {still} of its {counted(len(parameters), 'parameter')} "
             f"have requires_grad={not value} after that line.",
             corrected=corrected or replaced(text, f"requires_grad={value}", called),
         )
-        self.session.add(found)
 
     def entered(self, module: Module, path: str) -> None:
         """Note what runs with recording on; learn what mode an outermost model runs in."""
@@ -87,13 +86,13 @@ class ModuleSlips(Detector):
         for key, steps in self.evaluated.items():
             name, place, layers = steps[0]
             if len(steps) > 1 and layers:
-                found = rule("train-mode-forgotten").found(
+                self.report(
+                    "train-mode-forgotten",
                     place,
                     f"{name} took {self.trained[key]} step(s) in train mode, then {len(steps)} in eval mode, the first "
                     f"at {brief(place)}.",
                     f"Layers of {name} that work differently in eval mode: {', '.join(layers)}.",
                 )
-                self.session.add(found)
 
     def _look_at_list(self, module: Any, name: str, place: Place) -> None:
         """Report layers with parameters in a plain list, which no module has and no optimiser."""
@@ -115,7 +114,8 @@ class ModuleSlips(Detector):
         wanted = "nn.ModuleDict" if kind is dict else "nn.ModuleList"
         text = code_of(place)
         target, _, made = text.partition(" = ")
-        found = rule("layers-in-plain-list").found(
+        self.report(
+            "layers-in-plain-list",
             place,
             f"{owner}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
             f"{counted(sum(map(len, lost)), 'parameter')}.",
@@ -123,7 +123,6 @@ class ModuleSlips(Detector):
             corrected=f"{target} = {wanted}({made})" if text.endswith(("]", "}")) and text.count(" = ") == 1 else None,
             cure=f"use {wanted} in place of the {kind.__name__}",
         )
-        self.session.add(found)
 
 
 def _switched(model: Any) -> tuple[str, ...]:

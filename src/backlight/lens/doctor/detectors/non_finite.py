@@ -21,7 +21,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -165,7 +164,8 @@ class NonFinite(Detector):
     def _report_origin(self, origin: NonFiniteOrigin, *more: str) -> None:
         origin.handled = True
         first = origin.parent if origin.parent is not None else origin
-        found = rule("nan-in-forward" if origin.kind == "NaN" else "infinite-loss").found(
+        self.report(
+            "nan-in-forward" if origin.kind == "NaN" else "infinite-loss",
             place_of(first),
             first.evidence,
             *([origin.evidence] if origin is not first else []),
@@ -175,7 +175,6 @@ class NonFinite(Detector):
             cure=first.cause.cure,
             path=path_from("loss", f"{origin.name} at {brief_at(origin)}") if more else (),
         )
-        self.session.add(found)
 
     def started(self, run: Run) -> None:
         """Begin to look for the first gradient that is not finite."""
@@ -225,7 +224,8 @@ class NonFinite(Detector):
             return
         self.reported = True
         bad_gradient, name = self.bad_gradient, self.watch.flow.name_of(tensor)
-        found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
+        self.report(
+            "nan-gradient" if kind == "NaN" else "infinite-gradient",
             bad_gradient.place or place_of(run),
             *bad_gradient.evidence,
             *bad_gradient.then,
@@ -235,7 +235,6 @@ class NonFinite(Detector):
             cure=bad_gradient.cause.cure,
             path=path_from("loss", bad_gradient.node, name),
         )
-        self.session.add(found)
 
     def ended(self, run: Run) -> None:
         """Forget the run."""

@@ -9,7 +9,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, name_of
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.places import Instruction, brief, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -72,14 +71,14 @@ class Optimisers(Detector):
         cure = f", or give it the new parameters: {held}.add_param_group(...)"
         if all(fits for _, _, fits in members):
             cure = ", or write the new values into the old parameter: under no_grad(), parameter.copy_(...)"
-        found = rule("optimizer-holds-replaced").found(
+        self.report(
+            "optimizer-holds-replaced",
             where,
             f"{names} {was} replaced at {brief(where)}; {held} still holds what was there before.",
             f"At {brief(place)} the new {names} {has} in no optimiser: no step changes {it}.",
             title=f"{held} holds the {names} that {was} replaced at {brief(where)}",
             cure=f"make {held} after {brief(where)}{cure}",
         )
-        self.session.add(found)
 
     def called(self, call: Call) -> None:
         """Note where `.data` of a tensor was set."""
@@ -107,11 +106,11 @@ class Optimisers(Detector):
         line = next((line for one in tensors if (line := self.ties.get(one)) is not None), None)
         place = None if line is None else place_of(line)
         text = "" if place is None else code_of(place)
-        found = rule("tied-through-data").found(
+        self.report(
+            "tied-through-data",
             place,
             f"{first} and {second} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
             "Each got a .grad of its own in one backward(): an optimiser moves the shared values twice, each time "
             "by one half of the gradient.",
             corrected=text.replace(".data", "") if text.count(".data") == 2 and " = " in text else None,
         )
-        self.session.add(found)

@@ -15,7 +15,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in
 from backlight.lens.doctor.graph import Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -65,14 +64,14 @@ class Rebinding(Detector):
                 return
 
     def _report(self, name: str, update: Place, place: Place | None) -> None:
-        found = rule("parameter-rebound-in-no-grad").found(
+        self.report(
+            "parameter-rebound-in-no-grad",
             place,
             f"{name} got a new value at {brief(update)}, under no_grad(): the result does not require grad.",
             f"What backward() at {brief(place)} starts from was computed of it, and does not require grad either.",
             corrected=in_place(update),
             corrected_at=update,
         )
-        self.session.add(found)
 
 
 def in_place(place: Place) -> str | None:

@@ -9,7 +9,6 @@ from backlight.lens.doctor.evidence import code_of, counted, name_in, path_from,
 from backlight.lens.doctor.flow import Cut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -35,20 +34,20 @@ class Rebuilt(Detector):
                 self._report_list(call, lost)
         elif call.name == "tolist" and call.args and call.args[0].requires_grad:
             seen = f"The tensor, of shape {tuple(call.args[0].shape)}, requires grad; its list has no graph."
-            self.session.add(rule("tolist-requires-grad").found(place_of(call), seen))
+            self.report("tolist-requires-grad", place_of(call), seen)
 
     def _report_list(self, call: Call, lost: list) -> None:
         place, first = place_of(call), lost[0]
         maker = "a leaf" if first.grad_fn is None else f"computed by {first.grad_fn.name()}"
         scalars = all(one.dim() == 0 for one in lost) and len(lost) == len(call.args[0])
         alone = scalars and not call.kwargs and len(call.args) == 1
-        found = rule("tensor-of-tensors").found(
+        self.report(
+            "tensor-of-tensors",
             place,
             f"{counted(len(lost), 'tensor')} in the list require{'s' if len(lost) == 1 else ''} grad "
             f"(the first is {maker}); the result requires grad: {call.out.requires_grad}.",
             corrected=replaced(code_of(place), "torch.tensor(", "torch.stack(") if alone else None,
         )
-        self.session.add(found)
 
     def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
@@ -65,14 +64,14 @@ class Rebuilt(Detector):
 
     def _report_loss(self, leaf: Leaf, place: Place | None, behind: list[Leaf], cuts: list[Cut]) -> None:
         names = ", ".join(self._name(one) for one in behind[:4])
-        found = rule("loss-rebuilt-as-leaf").found(
+        self.report(
+            "loss-rebuilt-as-leaf",
             place if leaf.code is None else place_of(leaf),
             f"What backward() at {brief(place)} starts from is a leaf: no op made it, nothing is behind it.",
             *(f"Its value left the graph by {cut.name}() at {cut.line}." for cut in cuts[:2]),
             f"No gradient reaches {names}.",
             path=path_from("loss (a leaf)", *(f"✂ {cut.name}()" for cut in cuts[:1]), names),
         )
-        self.session.add(found)
 
     def _name(self, leaf: Leaf) -> str:
         tensor = leaf.tensor()
@@ -127,11 +126,11 @@ class Rebuilt(Detector):
             return  # a loss made of numbers, reported already
         where = place if new.code is None else place_of(new)
         made = f"made at {brief(where)}" if new.code is not None else "made on the fly"
-        found = rule("detached-leaf").found(
+        self.report(
+            "detached-leaf",
             where,
             f"A tensor of shape {new.shape}, {made}, is a leaf; it got the gradient.",
             *(f"It was cut off from {name} by {cut.name}() at {cut.line}." for cut in cuts[:1]),
             f"{name}.grad was read at {brief(place)}, and is None.",
             path=path_from("loss", f"a leaf of shape {new.shape}", *(f"✂ {cut.name}()" for cut in cuts[:1]), name),
         )
-        self.session.add(found)

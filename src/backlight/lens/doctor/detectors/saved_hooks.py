@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import brief, is_users, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
 
@@ -50,17 +49,17 @@ class SavedHooks(Detector):
         return construct
 
     def _allowed(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
-        self.session.add(rule("mutation-allowed").found(place_of_frame(frame)))
+        self.report("mutation-allowed", place_of_frame(frame))
 
     def compare(self, packed: tuple, unpacked: tuple, place: Place | None) -> None:
         """Report a tensor of another shape or dtype than was packed."""
         if packed != unpacked:
-            found = rule("unpack-changed-tensor").found(
+            self.report(
+                "unpack-changed-tensor",
                 place,
                 f"Packed: shape {packed[0]}, {packed[1]}; unpacked by the hooks of {brief(place)}: "
                 f"shape {unpacked[0]}, {unpacked[1]}.",
             )
-            self.session.add(found)
 
 
 class _Packed(NamedTuple):

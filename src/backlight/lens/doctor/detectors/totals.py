@@ -21,7 +21,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted
 from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
 ENOUGH = 3
@@ -103,7 +102,8 @@ class Totals(Detector):
                 title = f"{kept} keeps the graph of every iteration alive"
                 cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
                 line, corrected = _appending(place, kept)
-            found = rule("total-loss-keeps-graphs").found(
+            self.report(
+                "total-loss-keeps-graphs",
                 place,
                 f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
                 f"Each summand brings {nodes} with what they saved: all {total.added} are still alive."
@@ -114,7 +114,6 @@ class Totals(Detector):
                 corrected=corrected or _detached(place),
                 corrected_at=line,
             )
-            self.session.add(found)
 
 
 def _listed(place: Place) -> str | None:

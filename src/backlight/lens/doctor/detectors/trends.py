@@ -16,7 +16,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Module, Tensor
 from backlight.lens.doctor.places import Instruction, place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 LONG, FEW = 20, 8
@@ -81,16 +80,16 @@ class Trends(Detector):
             name = self.watch.flow.name_of(tensor)
             listed = " → ".join(short(one) for one in norms[-5:])
             seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
-            self.session.add(rule("exploding-gradient").found(place_of(run), seen))
+            self.report("exploding-gradient", place_of(run), seen)
 
     def end(self, problem: BaseException | None) -> None:
         """Report dead layers."""
         for (line, path), layer in self.layers.items():
             if layer.dead and layer.calls >= LONG:
                 name = f"relu of {path}" if path else "relu"
-                found = rule("dead-relu").found(
+                self.report(
+                    "dead-relu",
                     place_of(line),
                     f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
                     f"{layer.shape}. No gradient passes it.",
                 )
-                self.session.add(found)
