@@ -56,7 +56,7 @@ class Detector(Watcher):
     def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """The user's own code, which runs in `frame`, read `.grad`."""
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """`tensor.backward()` is called."""
 
     def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:

@@ -195,7 +195,7 @@ class EngineWatch(Watcher):
 
         self.session.patch(owner, name, stand_in)
 
-    def know(self, optimizer: Any) -> None:
+    def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""
         if optimizer not in self.optimisers:
             self.optimisers[optimizer] = None

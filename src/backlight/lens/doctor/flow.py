@@ -272,7 +272,7 @@ class Flow(Detector):
                 leaves, cuts = leaves | found[0], cuts | found[1]
         return leaves, cuts
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note what a backward starts from."""
         self._root = self.of(tensor)
 

@@ -81,7 +81,7 @@ class Patches:
                 return original(*given)
             keep = bool(create_graph if retain_graph is None else retain_graph)
             if watch.is_plain(tensor):
-                watch.notify("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
+                watch.notify("backward_called", tensor, keep, place_of_frame(sys._getframe(1)))
             before, self.starting = self.starting, tensor
             try:
                 return original(*given)
@@ -105,7 +105,7 @@ class Patches:
         @wraps(original)
         def construct(optimizer: Optimizer, *args, **kwargs):
             original(optimizer, *args, **kwargs)
-            self.watch.know(optimizer)
+            self.watch.remember(optimizer)
 
         return construct
 
@@ -133,7 +133,7 @@ class Patches:
         return step
 
     def _begin_step(self, optimizer: Any) -> None:
-        self.watch.know(optimizer)
+        self.watch.remember(optimizer)
         self._report("stepping", optimizer, sys._getframe(1))
         self.watch.stepping += 1
 

@@ -99,7 +99,7 @@ def called_mode(spot: Spot) -> str | None:
 MODES = ("no_grad", "enable_grad", "inference_mode")
 
 
-def whole_targets(spot: Spot) -> str | None:
+def integer_targets(spot: Spot) -> str | None:
     """`F.cross_entropy(scores, target)` → `F.cross_entropy(scores, target.long())`."""
     return corrections.after_argument(spot, 1, ".long()")
 
@@ -129,7 +129,7 @@ REPAIRS: dict[str, Callable[[Spot], str | None]] = {
     "BL502": as_item,
     "BL505": detached_copy,
     "BL614": called_mode,
-    "BL713": whole_targets,
+    "BL713": integer_targets,
     "BL905": corrections.out_of_place,
     "BL906": corrections.out_of_place,
     "BL911": not_reentrant,

@@ -121,7 +121,7 @@ class Accumulation(Detector):
         grad = tensor.grad
         return grad is not None and used.grad() is grad and self.engine.version_of(grad) == used.version + 1
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note a backward that starts where one has started before that kept nothing."""
         kept, first = self.roots.get(tensor, (True, None))
         self.again = None if kept or tensor.is_leaf else (first, place)

@@ -78,7 +78,7 @@ class DeadTraining(Detector):
             self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, Instruction(call.code, call.lasti)
             keep_newest(self.stepwise, REMEMBERED)
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note the loss, where that may matter."""
         values = self.values(tensor) if self.stepwise else None
         self.loss = None if values is None or values.size != 1 else (float(values.reshape(())), place)

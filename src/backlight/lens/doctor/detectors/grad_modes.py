@@ -65,7 +65,7 @@ class GradModes(Detector):
         """Note that what was evaluated is differentiated after all."""
         self.evaluated.clear()
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note backward() where recording is off."""
         if not self.engine.module.is_grad_enabled():
             seen = f"is_grad_enabled() is False at {brief(place)}; the graph was made before."

@@ -150,7 +150,7 @@ class NonFinite(Detector):
             self.risks[self.engine.key_of(out.grad_fn)] = seen
             keep_newest(self.risks, MOST_RISKS)
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that starts from NaN or infinity."""
         kind = self._kind(tensor)
         if kind is None:

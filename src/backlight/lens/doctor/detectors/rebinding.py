@@ -53,7 +53,7 @@ class Rebinding(Detector):
             if stored is not None and stored in (name, ""):
                 self.updates[call.code, call.lasti] = name or "the parameter"
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that has nowhere to go since an update lost requires_grad."""
         if tensor.requires_grad or not self.updates:
             return

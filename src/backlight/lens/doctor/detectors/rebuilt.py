@@ -49,7 +49,7 @@ class Rebuilt(Detector):
             corrected=replaced(code_of(place), "torch.tensor(", "torch.stack(") if alone else None,
         )
 
-    def going_back(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
         flow = self.watch.flow
         info = flow.of(tensor)

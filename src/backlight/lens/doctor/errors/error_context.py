@@ -18,7 +18,7 @@ LONGEST = 300  # characters of a message that are shown
 
 
 @dataclass(frozen=True)
-class Scene:
+class ErrorContext:
     """Where and how an exception was raised.
 
     Args:

@@ -1,6 +1,6 @@
 """Warnings that a program gives, turned into findings; they are shown as they would have been without the doctor.
 
-NOTE [Seeing warnings that nobody shows]
+NOTE [Seeing warnings that are not shown]
 Filters in front of all others let the warnings that the doctor knows reach `warnings.showwarning` every time, also when
 the program adds filters of its own. Whether such a warning is then shown is decided by the others, as Python would have
 decided.
@@ -19,7 +19,7 @@ from backlight.lens.doctor.source import spot_of_frame
 ADDING = ("filterwarnings", "simplefilter")
 
 
-class Notices:
+class WarningCapture:
     """Calls `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
 
     def __init__(self, found: Callable, engines: tuple):
