@@ -104,7 +104,7 @@ class Flow(Detector):
         self.infos: dict[int, Info] = {}
         self.leaves: list[Leaf] = []
         self.cuts: list[Cut] = []
-        self.root_cuts = self.root_leaves = 0  # of all tensors that a backward started from
+        self.root_cuts = 0  # of all tensors that a backward started from
         self.backwards = 0
         self.first_backward: Place | None = None
         self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
@@ -284,7 +284,6 @@ class Flow(Detector):
         roots = [self._root] if self._root is not None else self._infos_of(root_nodes(run))
         self._root = None
         for info in roots:
-            self.root_leaves |= info.leaves
             self.root_cuts |= info.cuts
         if run.inputs is not None:
             for leaf in self.leaves_of(root_nodes(run)):

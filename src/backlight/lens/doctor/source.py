@@ -32,6 +32,7 @@ def _parsed(lines: tuple[str, ...]) -> ast.Module | None:
     return tree
 
 
+Edit = tuple[int, int, int, str]  # line, first column, last column, new text
 Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, column, end column
 
 
@@ -116,9 +117,9 @@ class Spot:
             return getattr(self.value(node.value), "__dict__", {}).get(node.attr)
         return self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
 
-    def edited(self, *edits: tuple[int, int, int, str]) -> str | None:
-        """Return the lines of the statement with edits made: each is (line, first column, last column, new text)."""
-        if self.statement is None or not is_users(self.file):
+    def edited(self, *edits: Edit | None) -> str | None:
+        """Return the lines of the statement with edits made; None if one of them is."""
+        if self.statement is None or not is_users(self.file) or None in edits:
             return None
         first, last = self.statement.lineno, self.statement.end_lineno
         if isinstance(self.statement, (ast.With, ast.For, ast.While, ast.If, ast.FunctionDef, ast.ClassDef)):

@@ -110,5 +110,4 @@ def _without(spot: Spot, made: str) -> str | None:
         return None
     if spot.text(inner.func) not in {f"{module}.{made}" for module in (*MODULES, spot.torch)}:
         return None
-    edit = replace(inner, spot.text(inner.args[0]))
-    return edit and spot.edited(edit)
+    return spot.edited(replace(inner, spot.text(inner.args[0])))

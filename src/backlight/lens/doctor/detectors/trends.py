@@ -26,7 +26,6 @@ GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
 class Layer:
     """The calls of one activation: how many, and whether all were zero so far."""
 
-    module: str
     calls: int = 0
     dead: bool = True
     shape: tuple[int, ...] = ()
@@ -58,7 +57,7 @@ class Trends(Detector):
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
-        layer = self.layers.setdefault((Instruction(call.code, call.lasti), path), Layer(path))
+        layer = self.layers.setdefault((Instruction(call.code, call.lasti), path), Layer())
         layer.calls += 1
         if not layer.dead:
             return

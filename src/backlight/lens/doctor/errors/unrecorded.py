@@ -69,8 +69,8 @@ def _cut_off(context: ErrorContext, cut: Cut) -> Finding:
 
 def _in_place(spot: Spot) -> str | None:
     """`w = w - 0.1 * w.grad` → `w -= 0.1 * w.grad`, which keeps the leaf."""
-    text, edit = corrections.as_in_place(spot), corrections.replace(spot.statement, "")
-    return None if text is None or edit is None else spot.edited((*edit[:3], text))
+    text = corrections.as_in_place(spot)
+    return None if text is None else spot.edited(corrections.replace(spot.statement, text))
 
 
 def _uncopied(spot: Spot) -> str | None:
