@@ -1,4 +1,4 @@
-"""The source around an instruction: which expression and which statement it belongs to, and how to rewrite them.
+"""The source around an instruction: its expression, its statement, how to rewrite them, what becomes of its result.
 
 NOTE [A corrected line]
 A line is rewritten by small edits of its own text, at positions that Python's own parser gives; the rest of it stays
@@ -7,16 +7,24 @@ letter for letter. Where the parser does not say exactly what stands there, noth
 
 import ast
 import dataclasses
+import dis
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 
 from backlight.lens.doctor.places import Instruction, Located, is_users, users_frames
 from backlight.lens.records.record import Place
 from backlight.system.fork_safety import cached_property
+
+ENGINES = ("torch", "backlight")
+NAMED = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
+NAMELESS = {"STORE_SUBSCR", "STORE_ATTR"}
+DROPPED = {"POP_TOP", "PRINT_EXPR"}
+ON_THE_WAY = ("LOAD_", "SWAP", "COPY", "CACHE")  # to `things[i] = ...`
+PRINTS = 1  # what CALL_INTRINSIC_1 is given where an interactive statement's value is printed
 
 
 @lru_cache(maxsize=64)
@@ -146,9 +154,6 @@ class Spot:
         return next((name for name in ENGINES if name in used), None)
 
 
-ENGINES = ("torch", "backlight")
-
-
 def parses(text: str) -> bool:
     """Return whether lines are Python: statements, or the head of a block."""
     try:
@@ -208,3 +213,28 @@ def assignment_to(name: str | None, file: str, line: int, function: str = "") ->
         if target is not None and name in (None, target) and node.lineno <= line <= node.end_lineno:
             return Spot(file, function, span(node))
     return None
+
+
+def _after(code: CodeType, lasti: int):
+    return (one for one in dis.get_instructions(code) if one.offset > lasti and one.opname != "CACHE")
+
+
+@lru_cache(maxsize=4096)
+def stored_in(code: CodeType, lasti: int) -> str | None:
+    """Return the name that the result of an instruction is stored under, "" for a place without a name, None if not."""
+    for one in islice(_after(code, lasti), 4):
+        if one.opname in NAMED:
+            return one.argval
+        if one.opname in NAMELESS:
+            return ""
+        if not one.opname.startswith(ON_THE_WAY):
+            return None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def is_dropped(code: CodeType, lasti: int) -> bool:
+    """Return whether the result of the call at an instruction is dropped: a statement of its own."""
+    after = next(_after(code, lasti), None)
+    printed = after is not None and after.opname == "CALL_INTRINSIC_1" and after.arg == PRINTS
+    return after is not None and (after.opname in DROPPED or printed)

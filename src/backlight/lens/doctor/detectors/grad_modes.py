@@ -4,11 +4,11 @@ from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.bytecode import is_dropped
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
+from backlight.lens.doctor.source import is_dropped
 from backlight.lens.records.record import Place
 
 MODES = ("no_grad", "enable_grad", "inference_mode")

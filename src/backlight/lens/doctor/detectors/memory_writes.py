@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backlight.dispatch.observers import Call, Kept, Run
-from backlight.lens.doctor.bytecode import stored_in
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, replaced
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.places import brief, place_of, place_of_node
+from backlight.lens.doctor.source import stored_in
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 

@@ -10,11 +10,11 @@ from types import CodeType, FrameType
 
 from backlight.dispatch.observers import Call
 from backlight.engine.provenance import frame_of
-from backlight.lens.doctor.bytecode import stored_in
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in
 from backlight.lens.doctor.graph import Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of
+from backlight.lens.doctor.source import stored_in
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
