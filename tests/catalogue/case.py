@@ -1,7 +1,9 @@
 """One mistake that people make, as a program, and the finding that the doctor has to end in."""
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+
+from backlight.lens.doctor.rule_index import rules
 
 
 @dataclass(frozen=True)
@@ -11,7 +13,7 @@ class Case:
     Args:
         id: as in the catalogue of messages.
         title: what it does.
-        source: it, indented; `torch`, `nn`, `F`, `np` and `copy` are there already.
+        source: it, indented, with `torch`, `nn`, `F`, `np` and `copy` at hand; by default the rule's wrong program.
         rule: the finding that it has to end in.
         line: at which line of the source, from 1.
         also: other findings that are right, too.
@@ -22,7 +24,8 @@ class Case:
 
     id: str
     title: str
-    source: str
+    source: str = ""
+    _: KW_ONLY
     rule: str
     line: int
     also: tuple[str, ...] = ()
@@ -33,4 +36,4 @@ class Case:
     @property
     def program(self) -> str:
         """The source as a script has it."""
-        return textwrap.dedent(self.source).strip("\n") + "\n"
+        return textwrap.dedent(self.source or rules()[self.rule].wrong).strip("\n") + "\n"

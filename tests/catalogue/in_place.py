@@ -6,20 +6,12 @@ CASES = (
     Case(
         "3a",
         "in-place on a leaf",
-        """
-        a=torch.ones(2,requires_grad=True)
-        a+=1
-        """,
         rule="BL301",
         line=2,
     ),
     Case(
         "3b",
         "in-place on a leaf via indexing",
-        """
-        a=torch.ones(2,requires_grad=True)
-        a[0]=5
-        """,
         rule="BL303",
         line=2,
     ),
@@ -36,12 +28,6 @@ CASES = (
     Case(
         "3d",
         "in-place modification of a saved tensor",
-        """
-        a=torch.ones(2,requires_grad=True)
-        b=torch.exp(a)
-        b.add_(1)
-        b.sum().backward()
-        """,
         rule="BL304",
         line=4,
     ),

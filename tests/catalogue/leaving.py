@@ -99,9 +99,6 @@ CASES = (
     Case(
         "5j",
         "numpy with complex conj",
-        """
-        torch.ones(2,dtype=torch.complex64).conj().numpy()
-        """,
         rule="BL507",
         line=1,
         only=("torch",),

@@ -18,13 +18,6 @@ CASES = (
     Case(
         "1b",
         ".grad of a non-leaf after retain_grad()",
-        """
-        a=torch.tensor(2.,requires_grad=True)
-        c=a*3
-        c.retain_grad()
-        (c*2).backward()
-        print(c.grad)
-        """,
         rule="BL106",
         line=3,
     ),
@@ -64,10 +57,6 @@ CASES = (
     Case(
         "1f",
         "optimizer over a non-leaf",
-        """
-        w=torch.randn(3,requires_grad=True)*0.1
-        torch.optim.SGD([w],lr=.1)
-        """,
         rule="BL701",
         line=2,
     ),

@@ -2,7 +2,7 @@
 
 import ast
 
-from backlight.lens.doctor.source import Spot, spelled
+from backlight.lens.doctor.source import Edit, Spot, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
@@ -13,7 +13,6 @@ OUT_OF_PLACE = frozenset(
     }
 )
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
-Edit = tuple[int, int, int, str]
 
 
 def insert(line: int, column: int, text: str) -> Edit:
@@ -53,8 +52,7 @@ def after_argument(spot: Spot, number: int, added: str) -> str | None:
     argument = call.args[number]
     if isinstance(argument, ATOMS):
         return spot.edited(insert(argument.end_lineno, argument.end_col_offset, added))
-    edit = replace(argument, f"({spot.text(argument)}){added}")
-    return edit and spot.edited(edit)
+    return spot.edited(replace(argument, f"({spot.text(argument)}){added}"))
 
 
 def with_keyword(spot: Spot, name: str, value: str) -> str | None:
@@ -64,8 +62,7 @@ def with_keyword(spot: Spot, name: str, value: str) -> str | None:
         return None
     present = next((word for word in call.keywords if word.arg == name), None)
     if present is not None:
-        edit = replace(present.value, value)
-        return edit and spot.edited(edit)
+        return spot.edited(replace(present.value, value))
     line = spot.lines[call.end_lineno - 1].encode()[: call.end_col_offset - 1].rstrip()
     comma = "" if line.endswith((b"(", b",")) or not line else ", "
     return spot.edited(insert(call.end_lineno, call.end_col_offset - 1, f"{comma}{name}={value}"))
@@ -78,8 +75,7 @@ def without_call(spot: Spot, added: str = "") -> str | None:
         return None
     argument = call.args[0]
     text = spot.text(argument)
-    edit = replace(call, (text if isinstance(argument, ATOMS) else f"({text})") + added)
-    return edit and spot.edited(edit)
+    return spot.edited(replace(call, (text if isinstance(argument, ATOMS) else f"({text})") + added))
 
 
 def under_no_grad(spot: Spot, text: str | None = None) -> str | None:
@@ -102,8 +98,9 @@ def as_in_place(spot: Spot) -> str | None:
     if not rebinds(statement):
         return None
     target, value = statement.targets[0], statement.value
-    edit = replace(statement, f"{spot.text(target)} {OPERATORS[type(value.op)]}= {spot.text(value.right)}")
-    return edit and edit[3]
+    if statement.lineno != statement.end_lineno:
+        return None
+    return f"{spot.text(target)} {OPERATORS[type(value.op)]}= {spot.text(value.right)}"
 
 
 def rebinds(statement: ast.AST | None) -> bool:
@@ -128,19 +125,15 @@ def out_of_place(spot: Spot) -> str | None:
         return None
     if statement.value is not spot.call:
         return None
-    name_end = insert(func.end_lineno, func.end_col_offset, "")
-    drop = (name_end[0], func.end_col_offset - 1, func.end_col_offset, "")
-    return spot.edited(drop, insert(statement.lineno, statement.col_offset, f"{func.value.id} = "))
+    underscore = (func.end_lineno, func.end_col_offset - 1, func.end_col_offset, "")
+    return spot.edited(underscore, insert(statement.lineno, statement.col_offset, f"{func.value.id} = "))
 
 
 def _spelt_out(spot: Spot, statement: ast.AugAssign) -> str | None:
-    sign = OPERATORS.get(type(statement.op))
-    value = spot.text(statement.value)
-    plain = isinstance(statement.value, (*ATOMS, ast.Constant))
-    edit = replace(
-        statement, f"{statement.target.id} = {statement.target.id} {sign} {value if plain else f'({value})'}"
-    )
-    return edit and sign and spot.edited(edit)
+    name, sign, value = statement.target.id, OPERATORS.get(type(statement.op)), spot.text(statement.value)
+    if not isinstance(statement.value, (*ATOMS, ast.Constant)):
+        value = f"({value})"
+    return spot.edited(replace(statement, f"{name} = {name} {sign} {value}")) if sign else None
 
 
 def requires_grad_last(spot: Spot) -> str | None:

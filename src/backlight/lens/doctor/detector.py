@@ -3,7 +3,7 @@
 NOTE [A detector]
 A session watches each engine with one detector of each kind (`DETECTORS` in lens/doctor/engine_watch.py). A detector
 gets the engine's events (it is a `Watcher`) and those below, may stand behind functions of the engine's Python
-interface (`watch.after`), adds what it finds with `session.add`, and looks at what is left in `end`, when nothing is
+interface (`watch.after`), adds what it finds with `report`, and looks at what is left in `end`, when nothing is
 watched or patched any more. It must be sure: a healthy program gives no finding.
 
 It looks at a program's tensors and never changes what the program sees: it writes nothing, makes no hooks, keeps no
@@ -11,13 +11,14 @@ tensor alive (weak references and numbers only), and reads values through `value
 read cheaply.
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from backlight.dispatch.observers import Run, Watcher
+from backlight.dispatch.observers import Watcher
+from backlight.lens.doctor.graph import Module, Optimizer, Tensor
+from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.records.record import Place
 
 
@@ -43,25 +44,29 @@ class Detector(Watcher):
     def end(self, problem: BaseException | None) -> None:
         """The block has ended, by `problem` if there is one: look at what is left."""
 
-    def stepping(self, optimizer, params: list, grads: list, place: Place | None) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """`optimizer.step()` begins; `grads` are the `.grad`s of the parameters."""
 
-    def stepped(self, optimizer, params: list, grads: list, place: Place | None) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """`optimizer.step()` has ended."""
 
-    def cleared(self, optimizer, params: list, grads: list, place: Place | None) -> None:
+    def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """`optimizer.zero_grad()` has ended."""
 
-    def read_grad(self, tensor, grad, frame: FrameType) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """The user's own code, which runs in `frame`, read `.grad`."""
 
-    def going_back(self, tensor, keep: bool, place: Place | None) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """`tensor.backward()` is called."""
 
-    def assigned(self, module, name: str, value, old, frame: FrameType) -> None:
+    def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """An attribute of a module was set; `old` is the parameter or module that had its place."""
 
-    def values(self, tensor) -> np.ndarray | None:
+    def report(self, name: str, place: Place | None, *evidence: str, **words: Unpack[Words]) -> None:
+        """Add a finding of a rule; `words` are those that differ from the rule's own."""
+        self.session.add(rule(name).found(place, *evidence, **words))
+
+    def values(self, tensor: Tensor) -> np.ndarray | None:
         """Return a tensor's values, or None if they are not to be had."""
         if not self.watch.is_plain(tensor):
             return None
@@ -69,41 +74,3 @@ class Detector(Watcher):
             return self.engine.array(self.engine.in_graph(tensor))
         except (RuntimeError, TypeError, NotImplementedError):  # a subclass without values, one of is_grads_batched
             return None
-
-
-def is_computed(tensor) -> bool:
-    """Return whether a tensor has a graph; not of a view made under no_grad() and written to since: PyTorch refuses."""
-    try:
-        return tensor.requires_grad and not tensor.is_leaf
-    except RuntimeError:
-        return False
-
-
-def is_parameter(tensor) -> bool:
-    """Return whether a tensor is a leaf that requires grad."""
-    try:
-        return tensor.requires_grad and tensor.is_leaf
-    except RuntimeError:
-        return False
-
-
-def root_nodes(run: Run) -> list:
-    """Return the nodes that a backward starts from."""
-    return [root[0] for root in run.roots if root is not None]
-
-
-def nodes_behind(roots: Iterable, until: Callable[[Any], bool] = lambda node: False) -> Iterator:
-    """Give each node of a graph once, from its roots backwards, and nothing behind those at which `until` holds."""
-    seen, stack = set(), list(roots)
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen or until(node):
-            continue
-        seen.add(node)
-        yield node
-        stack += [inner for inner, _ in node.next_functions]
-
-
-def sequence_of(node) -> int:
-    """Return a node's sequence number: a later node has a greater one."""
-    return node._sequence_nr() if hasattr(node, "_sequence_nr") else node.sequence

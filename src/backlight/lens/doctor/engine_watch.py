@@ -79,6 +79,7 @@ class EngineWatch(Watcher):
         self.failed: dict[str, Exception] = {}
         kinds = [kind for kind in DETECTORS if session.notes or not kind.only_notes]
         self.detectors: dict[type[Detector], Any] = {kind: kind(self) for kind in kinds}
+        self.flow: Flow = self.detectors[Flow]
         self.listeners = {
             event: [getattr(one, event) for one in self.detectors.values() if _overrides(one, event)]
             for event in EVENTS
@@ -93,11 +94,6 @@ class EngineWatch(Watcher):
         for event in vars(Watcher):
             if self.listeners.get(event) and event != "called":
                 setattr(self, event, self._passing_on(event))
-
-    @property
-    def flow(self) -> Flow:
-        """What each tensor was computed from."""
-        return self.detectors[Flow]
 
     def _passing_on(self, event: str) -> Callable[..., None]:
         listeners = self.listeners[event]
@@ -168,7 +164,9 @@ class EngineWatch(Watcher):
         """Return whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
         if self.flow.known(tensor) is not None:
             return True
-        if any(getattr(tensor, kind, False) for kind in ("is_nested", "is_meta", "is_quantized", "is_sparse")):
+        if getattr(tensor, "is_nested", False) or getattr(tensor, "is_meta", False):
+            return False
+        if getattr(tensor, "is_quantized", False) or getattr(tensor, "is_sparse", False):
             return False
         if self._is_wrapped is not None and self._is_wrapped(tensor):
             return False
@@ -197,7 +195,7 @@ class EngineWatch(Watcher):
 
         self.session.patch(owner, name, stand_in)
 
-    def know(self, optimizer: Any) -> None:
+    def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""
         if optimizer not in self.optimisers:
             self.optimisers[optimizer] = None

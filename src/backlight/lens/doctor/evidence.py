@@ -8,20 +8,12 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-from backlight.lens.doctor.places import is_users
+from backlight.lens.doctor.places import users_frames
 from backlight.lens.engines import Engine
 from backlight.lens.records.record import Place
 
 COPIED = sys.version_info < (3, 13)  # whether `frame.f_locals` is a copy, which the frame keeps
 HELD_BY_FRAME = 3  # references to it then: the frame's, ours, the count's
-
-
-def users_frames(frame: FrameType | None):
-    """Give the user's frames that are running, the innermost first."""
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            yield frame
-        frame = frame.f_back
 
 
 def name_in(frame: FrameType | None, value: Any) -> str | None:

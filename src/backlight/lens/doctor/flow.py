@@ -8,16 +8,19 @@ op some input of which requires grad and whose output does not. Sets are joined 
 
 import sys
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.engine.provenance import frame_of
-from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import name_in
-from backlight.lens.doctor.places import brief_at, place_of
+from backlight.lens.doctor.graph import Module, Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -41,7 +44,7 @@ class Leaf:
         shape: the tensor's.
         name: the user's variable, once it is found; a parameter's dotted name is known to `Flow.name_of`.
         code, lasti: the first line that was seen to have it.
-        used: (code, lasti) of the first recorded op that used it.
+        used: the first recorded op that used it.
         upstream, cuts: what its values came from, if it was made of a detached tensor or of numbers.
         recorded: whether an op that was recorded used it.
         reached: whether a gradient got to it.
@@ -57,14 +60,14 @@ class Leaf:
     upstream: int = 0
     cuts: int = 0
     recorded: bool = False
-    used: tuple | None = None
+    used: Instruction | None = None
     reached: bool = False
     tries: int = 0
 
 
 @dataclass(slots=True)
 class Cut:
-    """Where gradients stop: an op, its line, and the leaves behind it."""
+    """Where gradients stop: an op, its line, the leaves behind it, and whether recording was on."""
 
     name: str
     code: CodeType
@@ -80,17 +83,17 @@ class Cut:
     @property
     def line(self) -> str:
         """The line as evidence names it."""
-        return brief_at(self.code, self.lasti)
+        return brief_at(self)
 
 
 class Info:
-    """What is known of one tensor (see NOTE [Flow]): also what made it."""
+    """What is known of one tensor (see NOTE [Flow]), and the name of the op that made it."""
 
-    __slots__ = ("code", "cuts", "lasti", "leaf", "leaves", "name", "reference")
+    __slots__ = ("cuts", "leaf", "leaves", "name", "reference")
 
-    def __init__(self, reference, leaves: int, cuts: int, leaf: Leaf | None = None):
+    def __init__(self, reference: weakref.ref, leaves: int, cuts: int, leaf: Leaf | None = None):
         self.reference, self.leaves, self.cuts, self.leaf = reference, leaves, cuts, leaf
-        self.name, self.code, self.lasti = "", None, 0
+        self.name = ""
 
 
 class Flow(Detector):
@@ -101,28 +104,28 @@ class Flow(Detector):
         self.infos: dict[int, Info] = {}
         self.leaves: list[Leaf] = []
         self.cuts: list[Cut] = []
-        self.root_cuts = self.root_leaves = 0  # of all tensors that a backward started from
+        self.root_cuts = 0  # of all tensors that a backward started from
         self.backwards = 0
         self.first_backward: Place | None = None
         self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
         self.arrays: WeakIdDict[tuple[int, int]] = WeakIdDict()  # NumPy arrays of tensors -> (leaves, cuts)
-        self.constants: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # next to what requires grad -> line
+        self.constants: WeakIdDict[Instruction] = WeakIdDict()  # next to what requires grad -> line
         self.modules: WeakIdDict[None] = WeakIdDict()  # outermost ones that ran
         self.names: WeakIdDict[str] = WeakIdDict()  # parameters -> dotted name
         self._cut_at: dict[tuple, int] = {}
         self._root = None
 
-    def known(self, tensor) -> Info | None:
+    def known(self, tensor: Tensor) -> Info | None:
         """Return what is known of a tensor."""
         info = self.infos.get(id(tensor))
         return info if info is not None and info.reference() is tensor else None
 
-    def leaf_of(self, tensor) -> Leaf | None:
+    def leaf_of(self, tensor: Tensor) -> Leaf | None:
         """Return what is known of a tensor as a leaf; None if no op that was seen used it, or one made it."""
         info = self.known(tensor)
         return None if info is None else info.leaf
 
-    def of(self, tensor, call: Call | None = None) -> Info:
+    def of(self, tensor: Tensor, call: Call | None = None) -> Info:
         """Return what is known of a tensor, after finding it out."""
         info = self.known(tensor)
         if info is None:
@@ -133,10 +136,10 @@ class Flow(Detector):
             self._make_leaf(tensor, info, call)
         return info
 
-    def _new(self, tensor, leaves: int = 0, cuts: int = 0) -> Info:
+    def _new(self, tensor: Tensor, leaves: int = 0, cuts: int = 0) -> Info:
         key, infos = id(tensor), self.infos
 
-        def forget(reference):
+        def forget(reference: weakref.ref):
             present = infos.get(key)
             if present is not None and present.reference is reference:
                 del infos[key]
@@ -144,7 +147,7 @@ class Flow(Detector):
         info = infos[key] = Info(weakref.ref(tensor, forget), leaves, cuts)
         return info
 
-    def _make_leaf(self, tensor, info: Info, call: Call | None) -> None:
+    def _make_leaf(self, tensor: Tensor, info: Info, call: Call | None) -> None:
         code, lasti = (None, 0) if call is None else (call.code, call.lasti)
         bit = 1 << len(self.leaves) if len(self.leaves) < MOST_LEAVES else 0
         leaf = Leaf(bit, weakref.ref(tensor), tuple(tensor.shape), None, code, lasti, info.leaves, info.cuts)
@@ -152,14 +155,14 @@ class Flow(Detector):
             self.leaves.append(leaf)
         info.leaf, info.leaves = leaf, info.leaves | bit
 
-    def _leaves_behind(self, tensor) -> int:
+    def _leaves_behind(self, tensor: Tensor) -> int:
         """Return the leaves of a graph that was made unseen."""
         found = 0
         for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
             found |= self.of(leaf).leaf.bit
         return found
 
-    def leaves_of(self, nodes) -> list:
+    def leaves_of(self, nodes: Iterable[Node]) -> list:
         """Return the leaf tensors that the graph behind some nodes ends in."""
         found = []
         for node in nodes_behind(nodes):
@@ -203,19 +206,19 @@ class Flow(Detector):
             if info.leaf is not None:
                 self._used(info.leaf, tensor, call)
             elif not tensor.requires_grad and tensor not in self.constants:
-                self.constants[tensor] = call.code, call.lasti
+                self.constants[tensor] = Instruction(call.code, call.lasti)
 
-    def _used(self, leaf: Leaf, tensor, call: Call) -> None:
+    def _used(self, leaf: Leaf, tensor: Tensor, call: Call) -> None:
         """Note where a recorded op first used a leaf, and what the user calls it."""
         if leaf.recorded and leaf.name is not None:
             return
         if not leaf.recorded:
-            leaf.recorded, leaf.used = True, (call.code, call.lasti)
+            leaf.recorded, leaf.used = True, Instruction(call.code, call.lasti)
         if leaf.name is None and tensor not in self.names and leaf.tries < TRIES:
             leaf.tries += 1
             leaf.name = name_in(frame_of(call.code), tensor)
 
-    def _made(self, call: Call, out, leaves: int, cuts: int) -> None:
+    def _made(self, call: Call, out: Any, leaves: int, cuts: int) -> None:
         info = self.known(out)
         if info is None:
             info = self._new(out, leaves, cuts)
@@ -223,7 +226,7 @@ class Flow(Detector):
             info.leaves |= leaves
             info.cuts |= cuts
         if call.name != "requires_grad_":
-            info.name, info.code, info.lasti = call.name, call.code, call.lasti
+            info.name = call.name
         if info.leaf is None and is_parameter(out):
             self._make_leaf(out, info, call)
 
@@ -269,7 +272,7 @@ class Flow(Detector):
                 leaves, cuts = leaves | found[0], cuts | found[1]
         return leaves, cuts
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note what a backward starts from."""
         self._root = self.of(tensor)
 
@@ -277,11 +280,10 @@ class Flow(Detector):
         """Note what the root was computed from; find the leaves that will be reached, where no event reports them."""
         self.backwards += 1
         if self.first_backward is None:
-            self.first_backward = place_of(run.code, run.lasti)
+            self.first_backward = place_of(run)
         roots = [self._root] if self._root is not None else self._infos_of(root_nodes(run))
         self._root = None
         for info in roots:
-            self.root_leaves |= info.leaves
             self.root_cuts |= info.cuts
         if run.inputs is not None:
             for leaf in self.leaves_of(root_nodes(run)):
@@ -297,20 +299,20 @@ class Flow(Detector):
                 found.append(info)
         return found
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note that a leaf was reached."""
         if self.watch.is_plain(tensor):
             info = self.of(tensor)
             if info.leaf is not None:
                 info.leaf.reached = True
 
-    def name_of(self, tensor) -> str:
+    def name_of(self, tensor: Tensor) -> str:
         """Return what to call a leaf: a parameter's dotted name, the user's variable, or its shape."""
         leaf = self.leaf_of(tensor)
         name = self.names.get(tensor) or (leaf.name if leaf is not None else None)
         return name or name_in(sys._getframe(1), tensor) or f"a tensor of shape {tuple(tensor.shape)}"
 
-    def entered(self, module, path: str) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Learn the names of an outermost module's parameters, when it first runs."""
         if path or module in self.modules:
             return
@@ -334,7 +336,7 @@ class Flow(Detector):
         return [cut for cut in self.cuts_in(within) if cut.leaves & leaf.bit]
 
 
-def _numbers_in(value) -> list[float]:
+def _numbers_in(value: Any) -> list[float]:
     """Return the floats in a number or in nested lists of them; none if they are too many."""
     if isinstance(value, float):
         return [value]

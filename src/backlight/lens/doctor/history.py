@@ -6,7 +6,7 @@ from types import CodeType
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.source import Spot, spot_of
+from backlight.lens.doctor.graph import Node, Tensor
 from backlight.lens.doctor.weak_id_dict import keep_newest
 
 RUNS, WRITES, NODES = 1000, 5000, 200_000  # how many of each are remembered
@@ -24,11 +24,6 @@ class PastRun:
     roots: frozenset[int]
     code: CodeType
     lasti: int
-
-    @property
-    def spot(self) -> Spot:
-        """Where the user called it."""
-        return spot_of(self.code, self.lasti)
 
 
 @dataclass(slots=True)
@@ -51,11 +46,6 @@ class PastWrite:
     name: str
     code: CodeType
     lasti: int
-
-    @property
-    def spot(self) -> Spot:
-        """Where the user wrote."""
-        return spot_of(self.code, self.lasti)
 
 
 @dataclass(slots=True)
@@ -82,10 +72,11 @@ class History(Detector):
         keys = frozenset(self.engine.key_of(node) for node, _ in run.roots)
         self._running[run.number] = PastRun(keys, run.code, run.lasti)
 
-    def freed(self, run: Run, node) -> None:
+    def freed(self, run: Run, node: Node) -> None:
         """Remember which backward freed a node."""
         self.freed_by.setdefault(self.engine.key_of(node), self._running[run.number])
-        keep_newest(self.freed_by, NODES)
+        if len(self.freed_by) > NODES:
+            keep_newest(self.freed_by, NODES)
 
     def ended(self, run: Run) -> None:
         """Remember a backward as one of the past, or as the one that failed."""
@@ -94,7 +85,7 @@ class History(Detector):
             self.failure = Failure(run, past)
         self.runs.append(past)
 
-    def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
+    def wrote(self, tensor: Tensor, name: str, code: CodeType, lasti: int) -> None:
         """Remember who wrote."""
         memory, version = self.engine.memory_of(tensor)[0], self.engine.version_of(tensor)
         view = tensor._is_view()

@@ -12,7 +12,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.source import Spot, spot_of
+from backlight.lens.doctor.graph import Module
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 MODULES = 100  # outermost modules that are remembered
@@ -36,11 +36,6 @@ class Cut:
     recording: bool
     of_tensor: bool
 
-    @property
-    def spot(self) -> Spot:
-        """Where the user called it."""
-        return spot_of(self.code, self.lasti)
-
 
 class Origins(Detector):
     """Follows cuts from op to op; it finds nothing itself."""
@@ -54,8 +49,12 @@ class Origins(Detector):
 
     def called(self, call: Call) -> None:
         """Note a cut, or hand earlier ones on."""
-        outs = [one for one in _flat(call.out) if self.engine.is_tensor(one)]
-        if not outs or all(one.requires_grad for one in outs):
+        out = call.out
+        if self.engine.is_tensor(out):
+            outs = [] if out.requires_grad else [out]
+        else:
+            outs = [one for one in _flat(out) if self.engine.is_tensor(one)] if isinstance(out, (tuple, list)) else []
+        if all(one.requires_grad for one in outs):
             return
         cuts: dict[Cut, None] = {}
         for value in (*_flat(call.args), *_flat(tuple(call.kwargs.values()))):
@@ -74,7 +73,7 @@ class Origins(Detector):
         """Return the cuts that a tensor without a graph is behind, those of its own line first."""
         return self._behind.get(tensor, ())
 
-    def entered(self, module, path: str) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Remember an outermost module."""
         if not path and len(self._modules) < MODULES:
             self._modules[module] = None

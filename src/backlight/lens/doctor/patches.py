@@ -11,6 +11,7 @@ from functools import lru_cache, wraps
 from types import FrameType
 from typing import Any
 
+from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.places import is_users, place_of_frame
 
 users = lru_cache(maxsize=1024)(is_users)
@@ -60,7 +61,7 @@ class Patches:
         watch, read = self.watch, original.__get__
         self.read = read
 
-        def grad(tensor):
+        def grad(tensor: Tensor):
             found = read(tensor)
             if not watch.busy:
                 frame = sys._getframe(1)
@@ -74,13 +75,13 @@ class Patches:
         watch = self.watch
 
         @wraps(original)
-        def backward(tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        def backward(tensor: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None):
             given = (tensor, gradient, retain_graph, create_graph, inputs)
             if self.starting is tensor:  # PyTorch has handed the call to a TorchFunctionMode, which calls again
                 return original(*given)
             keep = bool(create_graph if retain_graph is None else retain_graph)
             if watch.is_plain(tensor):
-                watch.notify("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
+                watch.notify("backward_called", tensor, keep, place_of_frame(sys._getframe(1)))
             before, self.starting = self.starting, tensor
             try:
                 return original(*given)
@@ -93,7 +94,7 @@ class Patches:
         watch = self.watch
 
         @wraps(original)
-        def set_attribute(module, name, value):
+        def set_attribute(module: Module, name: str, value: Any):
             old = None if watch.busy else _registered(module, name)
             original(module, name, value)
             watch.notify("assigned", module, name, value, old, sys._getframe(1))
@@ -102,15 +103,15 @@ class Patches:
 
     def _construction(self, original: Callable) -> Callable:
         @wraps(original)
-        def construct(optimizer, *args, **kwargs):
+        def construct(optimizer: Optimizer, *args, **kwargs):
             original(optimizer, *args, **kwargs)
-            self.watch.know(optimizer)
+            self.watch.remember(optimizer)
 
         return construct
 
     def _clearing(self, original: Callable) -> Callable:
         @wraps(original)
-        def zero_grad(optimizer, *args, **kwargs):
+        def zero_grad(optimizer: Optimizer, *args, **kwargs):
             self.watch.stepping += 1
             try:
                 out = original(optimizer, *args, **kwargs)
@@ -123,7 +124,7 @@ class Patches:
 
     def _step(self, original: Callable) -> Callable:
         @wraps(original)
-        def step(optimizer, *args, **kwargs):
+        def step(optimizer: Optimizer, *args, **kwargs):
             self._begin_step(optimizer)
             out = original(optimizer, *args, **kwargs)
             self._end_step(optimizer)
@@ -132,7 +133,7 @@ class Patches:
         return step
 
     def _begin_step(self, optimizer: Any) -> None:
-        self.watch.know(optimizer)
+        self.watch.remember(optimizer)
         self._report("stepping", optimizer, sys._getframe(1))
         self.watch.stepping += 1
 

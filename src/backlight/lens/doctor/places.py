@@ -4,8 +4,9 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from backlight.engine.provenance import GENERATED, PACKAGE, line_number
 from backlight.lens.engines import Engine
@@ -13,6 +14,20 @@ from backlight.lens.records.record import Place
 
 LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 NOT_FILES = (GENERATED, "<frozen", "<__array_function__", "<string>", "<@beartype")
+
+
+class Located(Protocol):
+    """What happened at an instruction of the user's program: a call, a backward, a cut."""
+
+    code: CodeType
+    lasti: int
+
+
+class Instruction(NamedTuple):
+    """An instruction of the user's program."""
+
+    code: CodeType
+    lasti: int
 
 
 def is_users(filename: str) -> bool:
@@ -27,17 +42,23 @@ def place_at(code: CodeType, line: int | None) -> Place:
     return Place(code.co_filename, number, code.co_name, text)
 
 
-def place_of(code: CodeType, lasti: int) -> Place:
-    """Return the line of an instruction, as watchers get it."""
-    return place_at(code, line_number(code, lasti))
+def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Give the user's frames that are running, the innermost first."""
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def place_of(event: Located) -> Place:
+    """Return the line at which something happened."""
+    return place_at(event.code, line_number(event.code, event.lasti))
 
 
 def place_of_frame(frame: FrameType | None = None) -> Place | None:
     """Return the user's innermost line that is running, from `frame` outwards; None if no frame is the user's."""
-    frame = frame or sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return None if frame is None else place_at(frame.f_code, frame.f_lineno)
+    user = next(users_frames(frame or sys._getframe(1)), None)
+    return None if user is None else place_at(user.f_code, user.f_lineno)
 
 
 def place_of_node(engine: Engine, node: Any) -> Place | None:
@@ -51,9 +72,9 @@ def brief(place: Place | None) -> str:
     return "an unknown line" if place is None else f"{place.file.rpartition('/')[2]}:{place.line}"
 
 
-def brief_at(code: CodeType, lasti: int) -> str:
-    """Return the line of an instruction as `brief` does."""
-    return brief(place_of(code, lasti))
+def brief_at(event: Located) -> str:
+    """Return the line at which something happened as `brief` does."""
+    return brief(place_of(event))
 
 
 def shown(place: Place | None) -> str:

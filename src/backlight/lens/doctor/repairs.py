@@ -7,6 +7,7 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.source import Spot
 
 ARRAYS = ("numpy", "__array__")
+MODES = ("no_grad", "enable_grad", "inference_mode")
 
 
 def reduced(spot: Spot) -> str | None:
@@ -50,8 +51,8 @@ def floating(spot: Spot) -> str | None:
         return corrections.after_argument(spot, 0, ".float()")
     if isinstance(statement, ast.Assign) and spot.text(statement.targets[0]).endswith(".requires_grad"):
         owner = statement.targets[0].value
-        edit = corrections.replace(statement, f"{spot.text(owner)} = {spot.text(owner)}.float().requires_grad_()")
-        return edit and spot.edited(edit)
+        new = f"{spot.text(owner)} = {spot.text(owner)}.float().requires_grad_()"
+        return spot.edited(corrections.replace(statement, new))
     return None
 
 
@@ -66,8 +67,7 @@ def detach_assigned(spot: Spot) -> str | None:
         target = func.value
     if not isinstance(target, ast.Name):
         return None
-    edit = corrections.replace(statement, f"{target.id} = {target.id}.detach()")
-    return edit and spot.edited(edit)
+    return spot.edited(corrections.replace(statement, f"{target.id} = {target.id}.detach()"))
 
 
 def copied(spot: Spot) -> str | None:
@@ -96,10 +96,7 @@ def called_mode(spot: Spot) -> str | None:
     return spot.edited(corrections.insert(modes[0].end_lineno, modes[0].end_col_offset, "()"))
 
 
-MODES = ("no_grad", "enable_grad", "inference_mode")
-
-
-def whole_targets(spot: Spot) -> str | None:
+def integer_targets(spot: Spot) -> str | None:
     """`F.cross_entropy(scores, target)` → `F.cross_entropy(scores, target.long())`."""
     return corrections.after_argument(spot, 1, ".long()")
 
@@ -129,7 +126,7 @@ REPAIRS: dict[str, Callable[[Spot], str | None]] = {
     "BL502": as_item,
     "BL505": detached_copy,
     "BL614": called_mode,
-    "BL713": whole_targets,
+    "BL713": integer_targets,
     "BL905": corrections.out_of_place,
     "BL906": corrections.out_of_place,
     "BL911": not_reentrant,

@@ -13,6 +13,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from backlight.errors import InputError
 from backlight.lens.finding import ERROR, Finding
@@ -20,6 +21,17 @@ from backlight.lens.records.nodes import Place
 
 WIDTH = 100
 VERBATIM = ("message", "program")
+
+
+class Words(TypedDict, total=False):
+    """What a finding may say besides its evidence, in place of its rule's own words; see `Finding`."""
+
+    title: str | None
+    cause: str | None
+    cure: str | None
+    corrected: str | None
+    corrected_at: Place | None
+    path: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,31 +74,14 @@ class Rule:
         """The same program without the mistake."""
         return "\n".join(line[2:] for line in self.program.splitlines() if not line.startswith("-"))
 
-    def found(
-        self,
-        place: Place | None,
-        *evidence: str,
-        title: str | None = None,
-        cause: str | None = None,
-        cure: str | None = None,
-        corrected: str | None = None,
-        corrected_at: Place | None = None,
-        path: tuple[str, ...] = (),
-    ) -> Finding:
-        """Return a finding of this rule; what is not given, or empty, is the rule's own."""
-        return Finding(
-            rule=self.id,
-            slug=self.slug,
-            title=title or self.title,
-            level=self.level,
-            cause=cause or self.cause,
-            cure=cure or self.cure,
-            evidence=evidence,
-            place=place,
-            corrected=corrected,
-            corrected_at=corrected_at if corrected else None,
-            path=path,
-        )
+    def found(self, place: Place | None, *evidence: str, **words: Unpack[Words]) -> Finding:
+        """Return a finding of this rule; of the words, those that are not given, or empty, are the rule's own."""
+        given = {key: value for key, value in words.items() if value}
+        if "corrected" not in given:
+            given.pop("corrected_at", None)
+        own = {"rule": self.id, "slug": self.slug, "title": self.title, "level": self.level}
+        own |= {"cause": self.cause, "cure": self.cure}
+        return Finding(**own | given, evidence=evidence, place=place)
 
 
 @cache

@@ -75,13 +75,13 @@ class Session:
 
     def end(self, problem: BaseException | None = None) -> None:
         """Stop watching, put back what was patched, and let detectors look at what is left."""
-        self.let_go()
+        self.stop()
         for watch in self.watches:
             watch.end(problem)
             for name, failure in watch.failed.items():
                 warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
 
-    def let_go(self) -> None:
+    def stop(self) -> None:
         """Stop watching, and put back what was patched; may be repeated where it was interrupted."""
         self._undo.leave()
 
@@ -104,11 +104,11 @@ class _Patched(Block):
     def _block_state(self):
         return vars(self.owner).get(self.name, MISSING)
 
-    def _block_change(self, own) -> None:
+    def _block_change(self, own: Any) -> None:
         original = getattr(self.owner, self.name) if own is MISSING or callable(own) else own
         setattr(self.owner, self.name, self.make(original))
 
-    def _block_restore(self, own) -> None:
+    def _block_restore(self, own: Any) -> None:
         if own is not MISSING:
             setattr(self.owner, self.name, own)
         elif self.name in vars(self.owner):

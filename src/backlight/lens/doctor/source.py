@@ -1,4 +1,4 @@
-"""The source around an instruction: which expression and which statement it belongs to, and how to rewrite them.
+"""The source around an instruction: its expression, its statement, how to rewrite them, what becomes of its result.
 
 NOTE [A corrected line]
 A line is rewritten by small edits of its own text, at positions that Python's own parser gives; the rest of it stays
@@ -7,6 +7,7 @@ letter for letter. Where the parser does not say exactly what stands there, noth
 
 import ast
 import dataclasses
+import dis
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +15,16 @@ from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
 
-from backlight.lens.doctor.places import is_users
+from backlight.lens.doctor.places import Instruction, Located, is_users, users_frames
 from backlight.lens.records.record import Place
 from backlight.system.fork_safety import cached_property
+
+ENGINES = ("torch", "backlight")
+NAMED = {"STORE_NAME", "STORE_FAST", "STORE_GLOBAL", "STORE_DEREF"}
+NAMELESS = {"STORE_SUBSCR", "STORE_ATTR"}
+DROPPED = {"POP_TOP", "PRINT_EXPR"}
+ON_THE_WAY = ("LOAD_", "SWAP", "COPY", "CACHE")  # to `things[i] = ...`
+PRINTS = 1  # what CALL_INTRINSIC_1 is given where an interactive statement's value is printed
 
 
 @lru_cache(maxsize=64)
@@ -32,6 +40,7 @@ def _parsed(lines: tuple[str, ...]) -> ast.Module | None:
     return tree
 
 
+Edit = tuple[int, int, int, str]  # line, first column, last column, new text
 Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, column, end column
 
 
@@ -116,9 +125,9 @@ class Spot:
             return getattr(self.value(node.value), "__dict__", {}).get(node.attr)
         return self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
 
-    def edited(self, *edits: tuple[int, int, int, str]) -> str | None:
-        """Return the lines of the statement with edits made: each is (line, first column, last column, new text)."""
-        if self.statement is None or not is_users(self.file):
+    def edited(self, *edits: Edit | None) -> str | None:
+        """Return the lines of the statement with edits made; None if one of them is."""
+        if self.statement is None or not is_users(self.file) or None in edits:
             return None
         first, last = self.statement.lineno, self.statement.end_lineno
         if isinstance(self.statement, (ast.With, ast.For, ast.While, ast.If, ast.FunctionDef, ast.ClassDef)):
@@ -145,9 +154,6 @@ class Spot:
         return next((name for name in ENGINES if name in used), None)
 
 
-ENGINES = ("torch", "backlight")
-
-
 def parses(text: str) -> bool:
     """Return whether lines are Python: statements, or the head of a block."""
     try:
@@ -172,9 +178,10 @@ def span(node: ast.AST) -> tuple[int, int, int, int] | None:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
-def spot_of(code: CodeType, lasti: int, frame: FrameType | None = None) -> Spot:
-    """Return what an instruction does."""
-    position = next(islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+def spot_of(event: Located, frame: FrameType | None = None) -> Spot:
+    """Return the piece of the program at which something happened."""
+    code = event.code
+    position = next(islice(code.co_positions(), event.lasti // 2, None), (None,) * 4)
     line = position[0] or code.co_firstlineno
     return Spot(code.co_filename, code.co_name, (line, *position[1:]), frame)
 
@@ -188,14 +195,13 @@ def spot_of_traceback(trace: TracebackType | None) -> Spot | None:
             found = last
         trace = trace.tb_next
     trace = found or last
-    return None if trace is None else spot_of(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_frame)
+    return None if trace is None else spot_of(Instruction(trace.tb_frame.f_code, trace.tb_lasti), trace.tb_frame)
 
 
 def spot_of_frame(frame: FrameType | None) -> Spot | None:
     """Return the user's innermost instruction that is running, from `frame` outwards; None if none is the user's."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return None if frame is None else spot_of(frame.f_code, frame.f_lasti, frame)
+    user = next(users_frames(frame), None)
+    return None if user is None else spot_of(Instruction(user.f_code, user.f_lasti), user)
 
 
 def assignment_to(name: str | None, file: str, line: int, function: str = "") -> Spot | None:
@@ -207,3 +213,28 @@ def assignment_to(name: str | None, file: str, line: int, function: str = "") ->
         if target is not None and name in (None, target) and node.lineno <= line <= node.end_lineno:
             return Spot(file, function, span(node))
     return None
+
+
+def _after(code: CodeType, lasti: int):
+    return (one for one in dis.get_instructions(code) if one.offset > lasti and one.opname != "CACHE")
+
+
+@lru_cache(maxsize=4096)
+def stored_in(code: CodeType, lasti: int) -> str | None:
+    """Return the name that the result of an instruction is stored under, "" for a place without a name, None if not."""
+    for one in islice(_after(code, lasti), 4):
+        if one.opname in NAMED:
+            return one.argval
+        if one.opname in NAMELESS:
+            return ""
+        if not one.opname.startswith(ON_THE_WAY):
+            return None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def is_dropped(code: CodeType, lasti: int) -> bool:
+    """Return whether the result of the call at an instruction is dropped: a statement of its own."""
+    after = next(_after(code, lasti), None)
+    printed = after is not None and after.opname == "CALL_INTRINSIC_1" and after.arg == PRINTS
+    return after is not None and (after.opname in DROPPED or printed)

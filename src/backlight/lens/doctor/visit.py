@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Iterable
 
 from backlight.kernels.state_blocks import Block
+from backlight.lens.doctor.errors.engine_warnings import diagnose_warning
 from backlight.lens.doctor.errors.exceptions import diagnose
-from backlight.lens.doctor.errors.readings import diagnose_warning
-from backlight.lens.doctor.notices import Notices
 from backlight.lens.doctor.report import Report, describe
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.warning_capture import WarningCapture
 from backlight.lens.engines import Engine, loaded_engines
 
 
@@ -27,11 +27,11 @@ class Visit(Block):
         self.options = {"strict": strict, "notes": notes, "engines": engines}
         self.annotate = annotate
         self.session: Session | None = None
-        self.notices: Notices | None = None
+        self.warnings: WarningCapture | None = None
         self.report: Report | None = None  # of the last block
 
     def _block_state(self) -> set:
-        self.session = self.notices = None
+        self.session = self.warnings = None
         return set()  # what has been done of leaving it
 
     def _block_change(self, done: set) -> Report:
@@ -39,8 +39,8 @@ class Visit(Block):
         watched = loaded_engines() if engines is None else engines
         self.report = None
         self.session = Session(**{**self.options, "engines": watched})
-        self.notices = Notices(self._warned, self.session.engines)
-        self.notices.begin()
+        self.warnings = WarningCapture(self._warned, self.session.engines)
+        self.warnings.begin()
         self.session.begin()
         self.report = Report(self.session)
         return self.report
@@ -53,9 +53,9 @@ class Visit(Block):
                 self._diagnose(problem)
         finally:
             if self.session is not None:
-                self.session.let_go()
-            if self.notices is not None:
-                self.notices.end()
+                self.session.stop()
+            if self.warnings is not None:
+                self.warnings.end()
         if "ended" not in done and self.session is not None and self.report is not None:
             done.add("ended")
             self.session.end(problem)

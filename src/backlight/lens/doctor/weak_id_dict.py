@@ -14,6 +14,10 @@ class WeakIdDict(Generic[Value]):
 
     def __setitem__(self, key: Any, value: Value) -> None:
         number, entries = id(key), self._entries
+        present = entries.get(number)
+        if present is not None and present[0]() is key:
+            entries[number] = present[0], value
+            return
 
         def forget(reference: weakref.ref) -> None:
             if number in entries and entries[number][0] is reference:

@@ -11,13 +11,15 @@ import ast
 import sys
 import weakref
 from dataclasses import dataclass
+from types import FrameType
 
 import numpy as np
 
+from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, short
+from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -57,7 +59,7 @@ class Accumulation(Detector):
         self.again: tuple[Place | None, Place | None] | None = None
         self.doubled: list[tuple] = []
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count a step that uses old gradients once more."""
         self.optimised.update(map(id, params))
         stale = [one for param in params if (one := self.stale.pop(param)) is not None]
@@ -65,35 +67,35 @@ class Accumulation(Detector):
         if count == TWICE:
             self._report_steps(optimizer, stale[0], count, place)
 
-    def _report_steps(self, optimizer, stale: Stale, count: int, place: Place | None) -> None:
+    def _report_steps(self, optimizer: Optimizer, stale: Stale, count: int, place: Place | None) -> None:
         name = name_in(sys._getframe(), optimizer) or "optimizer"
-        found = rule("forgotten-zero-grad").found(
+        self.report(
+            "forgotten-zero-grad",
             stale.place,
             f"{stale.name}.grad still held the gradient of the step before, of norm {short(stale.old)}, when "
             f"backward() at {brief(stale.place)} added one of norm {short(stale.new)}.",
             f"{name}.step() at {brief(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
             corrected=preceded(code_of(stale.place), f"{name}.zero_grad()"),
         )
-        self.session.add(found)
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients are used up."""
         for param, grad in zip(params, grads):
             if grad is not None:
                 self.used[param] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
-    def cleared(self, optimizer, params, grads, place) -> None:
+    def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Forget what was cleared."""
         for param in params:
             self.stale.pop(param)
             self.used.pop(param)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note that the user's code has seen a gradient."""
         if grad is not None and tensor.is_leaf:
             self.read[tensor] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
-    def accumulated(self, run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note a gradient that was added to one that had been used up, or read."""
         used, read = self.used.pop(tensor), self.read.pop(tensor)
         if before is None:
@@ -108,24 +110,24 @@ class Accumulation(Detector):
         if not old:
             return
         name = self.watch.flow.name_of(tensor)
-        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run.code, run.lasti))
+        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run))
         if by_step:
             self.stale[tensor] = stale
         else:
             self.added.setdefault(id(tensor), []).append(stale)
 
-    def _is_unchanged(self, used: Used, tensor) -> bool:
+    def _is_unchanged(self, used: Used, tensor: Tensor) -> bool:
         """Return whether the sum is in the tensor that was used, and nothing else was written to it since."""
         grad = tensor.grad
         return grad is not None and used.grad() is grad and self.engine.version_of(grad) == used.version + 1
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note a backward that starts where one has started before that kept nothing."""
         kept, first = self.roots.get(tensor, (True, None))
         self.again = None if kept or tensor.is_leaf else (first, place)
         self.roots[tensor] = keep, place
 
-    def ended(self, run) -> None:
+    def ended(self, run: Run) -> None:
         """Report a second backward that went through."""
         again, doubled, self.again, self.doubled = self.again, self.doubled, None, []
         if again is None or not doubled or run.problem is not None:
@@ -133,15 +135,15 @@ class Accumulation(Detector):
         tensor, before, after = doubled[0]
         first, second = again
         name = self.watch.flow.name_of(tensor)
-        found = rule("backward-twice-accumulates").found(
+        self.report(
+            "backward-twice-accumulates",
             second,
             f"backward() at {brief(first)} and again at {brief(second)} started from the same tensor.",
             f"{name}.grad had norm {short(_norm(self.values(before)))} after the first, and has "
             f"{short(_norm(self.values(after)))} now.",
         )
-        self.session.add(found)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report sums that the user read one after the other, of tensors that no optimiser has."""
         optimised = self.optimised | set(self.watch.optimised())
         for key, stale in self.added.items():
@@ -153,13 +155,13 @@ class Accumulation(Detector):
                     f"{brief(one.place)} added {short(one.new)}."
                     for one in lines[:TWICE]
                 ]
-                found = rule("forgotten-zero-grad").found(
+                self.report(
+                    "forgotten-zero-grad",
                     first.place,
                     *evidence,
                     corrected=preceded(code_of(first.place), f"{first.name}.grad = None"),
                     cure=f"set {first.name}.grad = None (or call zero_grad() of the optimiser) before each backward()",
                 )
-                self.session.add(found)
                 return
 
 

@@ -13,8 +13,8 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -47,7 +47,7 @@ class CutOff(Detector):
         super().__init__(watch)
         self.missing: WeakIdDict[tuple[str, Place | None]] = WeakIdDict()  # a leaf -> why a gradient was expected
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note parameters without a gradient if others have one."""
         if all(grad is None for grad in grads):
             return
@@ -55,7 +55,7 @@ class CutOff(Detector):
             if grad is None and param.requires_grad:
                 self._expect(param, f"held by the optimiser that steps at {brief(place)}", place)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a None that the user found."""
         if grad is not None or not self.watch.flow.backwards or not tensor.is_leaf:
             return
@@ -65,27 +65,27 @@ class CutOff(Detector):
         else:
             self._read_without(tensor, frame, place)
 
-    def _expect(self, tensor, why: str, place: Place | None) -> None:
+    def _expect(self, tensor: Tensor, why: str, place: Place | None) -> None:
         leaf = self.watch.flow.leaf_of(tensor)
         if (leaf is None or not leaf.reached) and tensor not in self.missing:
             self.missing[tensor] = why, place
 
-    def _read_without(self, tensor, frame: FrameType, place: Place | None) -> None:
+    def _read_without(self, tensor: Tensor, frame: FrameType, place: Place | None) -> None:
         """Report `.grad` of a plain tensor that does not require grad, and took part in what was differentiated."""
         flow = self.watch.flow
         line = flow.constants.get(tensor)
         if isinstance(tensor, self.engine.module.nn.Parameter) or line is None:
             return
         name = name_in(frame, tensor) or "the tensor"
-        found = rule("grad-without-requires-grad").found(
+        self.report(
+            "grad-without-requires-grad",
             place,
-            f"{name}.requires_grad is False; it was used at {brief_at(*line)} beside tensors that require grad.",
+            f"{name}.requires_grad is False; it was used at {brief_at(line)} beside tensors that require grad.",
             f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
             title=f".grad of {name} is None: it does not require grad",
         )
-        self.session.add(found)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report what is still missing, what has the same cause together."""
         groups: dict[tuple, list[Missing]] = {}
         for tensor, (why, place) in self.missing.items():
@@ -99,7 +99,7 @@ class CutOff(Detector):
         for (kind, *_), members in groups.items():
             self._report(kind, members)
 
-    def _is_well(self, tensor, leaf: Leaf | None) -> bool:
+    def _is_well(self, tensor: Tensor, leaf: Leaf | None) -> bool:
         """Return whether a gradient came after all, or is no longer wanted."""
         reached = leaf is not None and leaf.reached
         gone = tensor in self.watch.detectors[Optimisers].gone
@@ -137,7 +137,7 @@ class CutOff(Detector):
             title = f"{who} ran, and the loss does not depend on the result"
             cause = "an output that the loss leaves out"
             if leaf.used is not None:
-                evidence.append(f"First used at {brief_at(*leaf.used)}.")
+                evidence.append(f"First used at {brief_at(leaf.used)}.")
         else:
             title = f"{who} cut off from the loss by {cut.call} at {cut.line}"
             cause = f"{cut.call} gives a tensor without history" if cut.recording else "the op ran under no_grad()"
@@ -148,6 +148,5 @@ class CutOff(Detector):
                 cause, cure = "what NumPy computes has no history: no gradient passes it", CURES["numpy"]
                 evidence.append(f"They leave for NumPy there, by {left.call} at {left.line}.")
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
-            place = place_of(cut.code, cut.lasti)
-        found = rule("parameters-cut-off").found(place, *evidence, title=title, cause=cause, cure=cure, path=path)
-        self.session.add(found)
+            place = place_of(cut)
+        self.report("parameters-cut-off", place, *evidence, title=title, cause=cause, cure=cure, path=path)

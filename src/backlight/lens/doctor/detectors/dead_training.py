@@ -7,17 +7,16 @@ the next step used some, twice in a row at the same line.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from types import CodeType
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted, listed, name_of, short
-from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -33,8 +32,8 @@ class DeadTraining(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.stepwise: dict[int, tuple[str, CodeType, int]] = {}  # nodes -> op, line
-        self.passed: tuple[str, CodeType, int] | None = None  # the one that a backward came through since the last step
+        self.stepwise: dict[int, tuple[str, Instruction]] = {}  # nodes -> op, line
+        self.passed: tuple[str, Instruction] | None = None  # the one that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
         self.zero: dict[int, int] = {}  # optimiser -> steps in a row with gradients of 0 only
         self.clipped: WeakIdDict[tuple[str, Place]] = WeakIdDict()  # parameters -> what clipped nothing
@@ -76,20 +75,20 @@ class DeadTraining(Detector):
     def called(self, call: Call) -> None:
         """Note an op whose derivative is 0 everywhere."""
         if self.watch.name in STEPWISE and self.engine.is_tensor(call.out) and is_computed(call.out):
-            self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, call.code, call.lasti
+            self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, Instruction(call.code, call.lasti)
             keep_newest(self.stepwise, REMEMBERED)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note the loss, where that may matter."""
         values = self.values(tensor) if self.stepwise else None
         self.loss = None if values is None or values.size != 1 else (float(values.reshape(())), place)
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a backward comes through such an op."""
         if self.stepwise:
             self.passed = self.stepwise.get(self.engine.key_of(node)) or self.passed
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count steps of zeros, and clips that came before their gradients."""
         with_grads = [(param, grad) for param, grad in zip(params, grads) if grad is not None]
         self._count_zeros(optimizer, [grad for _, grad in with_grads], place)
@@ -99,7 +98,7 @@ class DeadTraining(Detector):
                 self.used[param] = None
             self.steps[id(optimizer)] = name_of(optimizer), place
 
-    def _count_zeros(self, optimizer, grads: list, place: Place | None) -> None:
+    def _count_zeros(self, optimizer: Optimizer, grads: list, place: Place | None) -> None:
         passed, loss, self.passed = self.passed, self.loss, None
         if not grads or passed is None or loss is None or not loss[0] or any(map(self._has_values, grads)):
             self.zero[id(optimizer)] = 0
@@ -108,22 +107,24 @@ class DeadTraining(Detector):
         if count == IN_A_ROW:
             self._report_zeros(optimizer, passed, loss, place)
 
-    def _has_values(self, grad) -> bool:
+    def _has_values(self, grad: Tensor | None) -> bool:
         values = self.values(grad)
         return values is None or bool(np.any(values))
 
-    def _report_zeros(self, optimizer, passed: tuple, loss: tuple[float, Place], place: Place | None) -> None:
-        op, code, lasti = passed
-        found = rule("gradients-all-zero").found(
-            place_of(code, lasti),
+    def _report_zeros(
+        self, optimizer: Optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
+    ) -> None:
+        op, line = passed
+        self.report(
+            "gradients-all-zero",
+            place_of(line),
             f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"backward() came through {op}() at {brief_at(code, lasti)}: its derivative is 0 everywhere.",
+            f"backward() came through {op}() at {brief_at(line)}: its derivative is 0 everywhere.",
             title=f"every gradient is exactly 0: {op}() hands on none",
             cause=f"{op}() returns the same for all numbers nearby, so that the loss does not change with the "
             "parameters",
         )
-        self.session.add(found)
 
     def _count_clips(self, params: list, place: Place | None) -> None:
         """Count lines that clipped nothing of what a step now uses."""
@@ -136,15 +137,15 @@ class DeadTraining(Detector):
             self.clips[key] = self.clips.get(key, 0) + 1
             if self.clips[key] == TWICE:
                 name, where = members[0]
-                found = rule("clip-before-backward").found(
+                self.report(
+                    "clip-before-backward",
                     where,
                     f"{name}() at {brief(where)} ran when .grad of {counted(len(members), 'parameter')} was None, all "
                     "that it was given: it clipped nothing.",
                     f"The gradients came after it, and the step at {brief(place)} used them unclipped, {TWICE} times.",
                 )
-                self.session.add(found)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Note parameters of a model in training that get unused gradients."""
         if not self.session.notes or not self.steps or self.session.has(("BL705", "BL708")):
             return
@@ -159,9 +160,9 @@ class DeadTraining(Detector):
     def _report_unused(self, idle: list) -> None:
         names = [self.watch.flow.name_of(one) for one in idle]
         name, place = next(iter(self.steps.values()))
-        found = rule("gradients-nobody-uses").found(
+        self.report(
+            "gradients-nobody-uses",
             place,
             f"{listed(names, SHOWN)}: gradients came to {'it' if len(idle) == 1 else 'them'}; {name}, which steps at "
             f"{brief(place)}, holds other parameters of the same model, and no optimiser holds these.",
         )
-        self.session.add(found)

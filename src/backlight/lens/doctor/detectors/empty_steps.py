@@ -8,13 +8,15 @@ reported at the end, and not if an earlier finding is the reason.
 """
 
 import dataclasses
-from types import CodeType, FrameType
+from types import FrameType
 
+from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
 from backlight.lens.doctor.flow import Cut, Leaf
-from backlight.lens.doctor.places import brief, brief_at, place_of_frame
+from backlight.lens.doctor.graph import Optimizer, Tensor
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.finding import Finding
@@ -53,7 +55,7 @@ class EmptySteps(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.before: set[int] = set()  # optimisers that step, and had no gradient when they began
-        self.fresh: WeakIdDict[tuple[CodeType, int]] = WeakIdDict()  # parameters with an unused gradient -> backward
+        self.fresh: WeakIdDict[Instruction] = WeakIdDict()  # parameters with an unused gradient -> backward
         self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
 
@@ -64,7 +66,7 @@ class EmptySteps(Detector):
     def _module_cleared(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
         self._wipe(list(args[0].parameters()), place_of_frame(frame))
 
-    def cleared(self, optimizer, params, grads, place) -> None:
+    def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients were cleared before a step used them."""
         self._wipe(params, place)
 
@@ -74,17 +76,17 @@ class EmptySteps(Detector):
             if fresh is not None:
                 self.wiped[param] = fresh, place
 
-    def accumulated(self, run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note that a gradient came."""
-        self.fresh[tensor] = run.code, run.lasti
+        self.fresh[tensor] = Instruction(run.code, run.lasti)
         self.wiped.pop(tensor)
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note a step that finds nothing."""
         if all(grad is None for grad in grads):
             self.before.add(id(optimizer))
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Look for the reason of a step that had nothing, before and after."""
         found_none = id(optimizer) in self.before and all(grad is None for grad in grads)
         self.before.discard(id(optimizer))
@@ -94,7 +96,7 @@ class EmptySteps(Detector):
             self.fresh.pop(param)
             self.wiped.pop(param)
 
-    def _note(self, optimizer, params: list, place: Place | None) -> None:
+    def _note(self, optimizer: Optimizer, params: list, place: Place | None) -> None:
         flow, key = self.watch.flow, (id(optimizer), place and (place.file, place.line))
         known = self.empty.get(key)
         if known is None:
@@ -106,7 +108,7 @@ class EmptySteps(Detector):
             known.leaves = [flow.leaf_of(one) for one in params]
             known.found = self._of_cleared(known, params) or self._of_others(known)
 
-    def _name(self, param) -> str:
+    def _name(self, param: Tensor) -> str:
         name = self.watch.flow.name_of(param)
         return (owned_name(param, self.engine) or name) if name.startswith("a tensor") else name
 
@@ -118,7 +120,7 @@ class EmptySteps(Detector):
         backward, where = self.wiped.get(wiped[0])
         return rule("step-without-gradients").found(
             where or known.place,
-            f"backward() at {brief_at(*backward)} gave gradients to {_listed([self._name(one) for one in wiped])}.",
+            f"backward() at {brief_at(backward)} gave gradients to {_listed([self._name(one) for one in wiped])}.",
             f"zero_grad() at {brief(where)} cleared them before {known.holds}.step() at {brief(known.place)}.",
             title=f"zero_grad() clears the gradients before {known.holds}.step() has used them",
             cause="zero_grad() stands between backward() and step()",
@@ -169,7 +171,7 @@ class EmptySteps(Detector):
         leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]
         return next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts)), None)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report the steps, unless the reason was reported."""
         for known in self.empty.values():
             reached = any(leaf is not None and leaf.reached for leaf in known.leaves)

@@ -4,8 +4,8 @@ from types import FrameType
 
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Node
 from backlight.lens.doctor.places import place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 
 FLAGS = ("requires_grad_", "detach_")
 
@@ -22,7 +22,7 @@ class Legal(Detector):
     def _retained(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
         (tensor,) = args
         seen = f"retain_grad() was called on a tensor of shape {list(tensor.shape)}"
-        self.session.add(rule("BL105" if tensor.is_leaf else "BL106").found(place_of_frame(frame), seen))
+        self.report("BL105" if tensor.is_leaf else "BL106", place_of_frame(frame), seen)
 
     def started(self, run: Run) -> None:
         """Note a backward that is to end at tensors that are no leaves."""
@@ -31,7 +31,7 @@ class Legal(Detector):
         computed = [node.name() for node, _ in run.inputs if not self.engine.is_leaf_node(node)]
         if computed:
             seen = f"inputs= names what {computed[0]} computed: it gets a .grad, and what lies before it none"
-            self.session.add(rule("BL215").found(place_of(run.code, run.lasti), seen))
+            self.report("BL215", place_of(run), seen)
 
     def called(self, call: Call) -> None:
         """Note a write to a view, and a write that made a tensor part of the graph."""
@@ -40,13 +40,13 @@ class Legal(Detector):
             return
         if not self.engine.is_tensor(tensor) or tensor.grad_fn is None:
             return
-        place = place_of(call.code, call.lasti)
+        place = place_of(call)
         if tensor._is_view():
             seen = f"{call.name} wrote to a view of shape {list(tensor.shape)}, and so to its base"
-            self.session.add(rule("BL312").found(place, seen))
+            self.report("BL312", place, seen)
         elif _joined(tensor.grad_fn):
             seen = f"{call.name} brought in what requires grad: the tensor has a grad_fn now"
-            self.session.add(rule("BL313").found(place, seen))
+            self.report("BL313", place, seen)
 
 
 def _writes(name: str) -> bool:
@@ -54,7 +54,7 @@ def _writes(name: str) -> bool:
     return name.startswith("__i") if name.endswith("__") else name.endswith("_") and name not in FLAGS
 
 
-def _joined(node) -> bool:
+def _joined(node: Node) -> bool:
     """Return whether a node's first input, the tensor as it was before the write, required no grad."""
     inputs = [inner for inner, _ in node.next_functions]
     return len(inputs) > 1 and inputs[0] is None and any(inner is not None for inner in inputs)

@@ -1,13 +1,12 @@
 """Losses that are computed of the wrong thing: probabilities for scores, columns against rows."""
 
 import ast
-from types import CodeType
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.places import brief_at, place_of
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.graph import Tensor
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
@@ -31,7 +30,7 @@ class Losses(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.probabilities: WeakIdDict[tuple] = WeakIdDict()  # tensors of probabilities -> op, line
+        self.probabilities: WeakIdDict[tuple[str, Instruction]] = WeakIdDict()  # tensors of probabilities -> op, line
         self.differences: WeakIdDict[tuple] = WeakIdDict()  # -> line, shapes of output, target, difference
 
     def called(self, call: Call) -> None:
@@ -41,7 +40,7 @@ class Losses(Detector):
             return
         first = call.args[0]
         if name in PROBABILITIES and self.engine.is_tensor(call.out):
-            self.probabilities[call.out] = PROBABILITIES[name], call.code, call.lasti
+            self.probabilities[call.out] = PROBABILITIES[name], Instruction(call.code, call.lasti)
         elif name in KEPT_BY and self.engine.is_tensor(call.out):
             known = self.probabilities.get(first)
             if known is not None and call.out is not first:
@@ -55,25 +54,25 @@ class Losses(Detector):
             if known is not None:
                 self._report_broadcast(*known)
 
-    def _look_at_loss(self, call: Call, loss: str, scores) -> None:
-        made, code, lasti = self.probabilities.get(scores, ("", None, 0))
+    def _look_at_loss(self, call: Call, loss: str, scores: Tensor) -> None:
+        made, line = self.probabilities.get(scores, ("", None))
         if made not in WRONG[loss] or not scores.requires_grad:
             return
         wanted = "log-probabilities" if loss == "nll_loss" else "probabilities"
         wanted = "scores (logits)" if "cross_entropy" in loss and loss != "binary_cross_entropy" else wanted
-        spot = spot_of(call.code, call.lasti)
+        spot = spot_of(call)
         cure, corrected = f"give {loss} the scores themselves: leave {made} out while training", _without(spot, made)
         if loss == "nll_loss":
             cure, corrected = "use log_softmax in place of softmax, or cross_entropy of the scores", None
-        found = rule("loss-of-probabilities").found(
+        self.report(
+            "loss-of-probabilities",
             spot.place,
-            f"{loss} was given the output of {made} ({brief_at(code, lasti)}), of shape {tuple(scores.shape)}; it "
+            f"{loss} was given the output of {made} ({brief_at(line)}), of shape {tuple(scores.shape)}; it "
             f"wants {wanted}.",
             title=f"{loss} of what {made} returned",
             cure=cure,
             corrected=corrected,
         )
-        self.session.add(found)
 
     def _look_at_difference(self, call: Call) -> None:
         """Remember a difference of a column that requires grad and a row that does not, of one length."""
@@ -86,21 +85,21 @@ class Losses(Detector):
         shapes = tuple(output.shape), tuple(target.shape)
         column, row = sorted(shapes, key=len, reverse=True)
         if len(column) == 2 and len(row) == 1 and column == (row[0], 1) and row[0] > 1 and not self._was_opened(output):
-            self.differences[call.out] = call.code, call.lasti, *shapes, tuple(call.out.shape)
+            self.differences[call.out] = Instruction(call.code, call.lasti), *shapes, tuple(call.out.shape)
 
-    def _was_opened(self, tensor) -> bool:
+    def _was_opened(self, tensor: Tensor) -> bool:
         """Return whether the program made the column on purpose."""
         info = self.watch.flow.known(tensor)
         return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")
 
-    def _report_broadcast(self, code: CodeType, lasti: int, output: tuple, target: tuple, result: tuple) -> None:
-        found = rule("loss-broadcasts").found(
-            place_of(code, lasti),
+    def _report_broadcast(self, line: Instruction, output: tuple, target: tuple, result: tuple) -> None:
+        self.report(
+            "loss-broadcasts",
+            place_of(line),
             f"The output has shape {output}, the target {target}; their difference has shape {result}: "
             f"{result[0]} × {result[1]} pairs instead of {output[0]}.",
             cure="give both the same shape: output.squeeze(1), or target.unsqueeze(1)",
         )
-        self.session.add(found)
 
 
 def _without(spot: Spot, made: str) -> str | None:
@@ -111,5 +110,4 @@ def _without(spot: Spot, made: str) -> str | None:
         return None
     if spot.text(inner.func) not in {f"{module}.{made}" for module in (*MODULES, spot.torch)}:
         return None
-    edit = replace(inner, spot.text(inner.args[0]))
-    return edit and spot.edited(edit)
+    return spot.edited(replace(inner, spot.text(inner.args[0])))

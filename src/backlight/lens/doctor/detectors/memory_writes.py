@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backlight.dispatch.observers import Call, Kept, Run
-from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.detector import Detector, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, replaced
+from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.places import brief, place_of, place_of_node
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.source import stored_in
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -75,7 +75,7 @@ class MemoryWrites(Detector):
             if call.name in ("data", "detach") and len(args) == 1:
                 self._note_alias(call, args[0])
             elif call.name in ("numpy", "__array__"):
-                self.exposed[self.engine.memory_of(args[0])[0]] = place_of(call.code, call.lasti)
+                self.exposed[self.engine.memory_of(args[0])[0]] = place_of(call)
             elif (known := self.aliases.get(args[0])) is not None:
                 self._look_at_write(call, args[0], known)
                 if self.engine.is_tensor(call.out) and call.out is not args[0] and not call.out.requires_grad:
@@ -92,12 +92,12 @@ class MemoryWrites(Detector):
             base, how = known.base(), "data" if "data" in (how, known.how) else how
         if base is not None:
             kept = stored_in(call.code, call.lasti) is not None
-            self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call.code, call.lasti), kept)
+            self.aliases[call.out] = Alias(weakref.ref(base), how, place_of(call), kept)
 
-    def _share(self, one, other) -> bool:
+    def _share(self, one: Tensor, other: Tensor) -> bool:
         return self.engine.memory_of(one)[0] == self.engine.memory_of(other)[0]
 
-    def wrote(self, tensor, name, code, lasti) -> None:
+    def wrote(self, tensor: Tensor, name: str, code: CodeType, lasti: int) -> None:
         """Note which memory was written to last; the call that did it comes next."""
         if self.aliases:
             self.last_write = self.engine.memory_of(tensor)[0], name, code, lasti
@@ -110,7 +110,7 @@ class MemoryWrites(Detector):
         memory = self.engine.memory_of(alias)[0]
         if self.last_write is None or self.last_write[0] != memory or self.last_write[2:] != (call.code, call.lasti):
             return
-        name, place, self.last_write = self.last_write[1], place_of(call.code, call.lasti), None
+        name, place, self.last_write = self.last_write[1], place_of(call), None
         if known.how == "data":
             self.writes[memory] = Write(name, place, self._now())
         elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:
@@ -125,14 +125,14 @@ class MemoryWrites(Detector):
 
     def _report_detached(self, base: Any, op: str, made: Place, place: Place) -> None:
         name = self.watch.flow.name_of(base)
-        found = rule("detached-shares-memory").found(
+        self.report(
+            "detached-shares-memory",
             place,
             f"detach() of {name} at {brief(made)} shares its memory; {op} at {brief(place)} wrote to it.",
             f"{name} requires grad and holds the new values now.",
             corrected=replaced(code_of(made), ".detach()", ".detach().clone()"),
             corrected_at=made,
         )
-        self.session.add(found)
 
     def _take_prints(self, node: Any) -> None:
         """Take the checksums of what the new nodes behind one saved."""
@@ -159,12 +159,12 @@ class MemoryWrites(Detector):
             if node.next_functions:
                 self._compare(node)
 
-    def freed(self, run, node) -> None:
+    def freed(self, run: Run, node: Node) -> None:
         """Forget what a node dropped."""
         if self.prints:
             self.prints.pop(self.engine.key_of(node), None)
 
-    def _compare(self, node) -> None:
+    def _compare(self, node: Node) -> None:
         prints = self.prints.get(self.engine.key_of(node)) if self.prints else None
         if prints is None and not self.writes:
             return
@@ -184,12 +184,12 @@ class MemoryWrites(Detector):
         values = self.values(kept.tensor)
         return values is not None and _checksum(values) != known.checksum
 
-    def _look_for_write(self, node, kept: Kept) -> None:
+    def _look_for_write(self, node: Node, kept: Kept) -> None:
         write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
         if write is not None and sequence_of(node) < write.after:
             self._report(node, kept, None)
 
-    def _report(self, node, kept: Kept, known: Print | None) -> None:
+    def _report(self, node: Node, kept: Kept, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
         if memory in self.reported:
             return
@@ -205,11 +205,11 @@ class MemoryWrites(Detector):
         write, exposed = self.writes.get(memory), self.exposed.get(memory)
         if write is not None and sequence_of(node) < write.after:
             evidence.append(f"{write.op} at {brief(write.place)} wrote through .data, which counts no version.")
-            self.session.add(rule("data-write-to-saved").found(write.place, *evidence))
+            self.report("data-write-to-saved", write.place, *evidence)
             return
         if exposed is not None:
             evidence.append(f"NumPy got this memory at {brief(exposed)}.")
-        self.session.add(rule("array-write-to-saved").found(exposed or made, *evidence))
+        self.report("array-write-to-saved", exposed or made, *evidence)
 
 
 def _checksum(values: np.ndarray) -> int:

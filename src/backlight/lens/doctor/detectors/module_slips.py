@@ -5,9 +5,9 @@ from types import FrameType
 from typing import Any
 
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced, users_frames
-from backlight.lens.doctor.places import brief, place_of_frame
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
+from backlight.lens.doctor.graph import Module, Optimizer
+from backlight.lens.doctor.places import brief, place_of_frame, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -27,7 +27,7 @@ class ModuleSlips(Detector):
         self.evaluated: dict[int, list[tuple]] = {}  # and steps in eval mode after them: (name, place, layers)
         self.seen: WeakIdDict[bool] = WeakIdDict()  # outermost models that ran -> whether in train mode
 
-    def assigned(self, module, name, value, old, frame) -> None:
+    def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """Look at an attribute that was set on a module."""
         user = next(users_frames(frame), None)
         if user is None:
@@ -48,22 +48,22 @@ class ModuleSlips(Detector):
             return
         text, called = code_of(place), f"requires_grad_({value})"
         corrected = replaced(text, f"requires_grad = {value}", called)
-        found = rule("module-requires-grad").found(
+        self.report(
+            "module-requires-grad",
             place,
             f"{name_in(frame, module) or kind} is a {kind}; {still} of its {counted(len(parameters), 'parameter')} "
             f"have requires_grad={not value} after that line.",
             corrected=corrected or replaced(text, f"requires_grad={value}", called),
         )
-        self.session.add(found)
 
-    def entered(self, module, path) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Note what runs with recording on; learn what mode an outermost model runs in."""
         if self.lists and self.engine.module.is_grad_enabled():
             self.running[module] = None
         if not path:
             self.seen[module] = module.training
 
-    def stepped(self, optimizer, params, grads, place) -> None:
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count the steps that a model takes in each mode."""
         held = {id(param) for param in params}
         for model, training in self.seen.items():
@@ -77,7 +77,7 @@ class ModuleSlips(Detector):
                 self.evaluated.setdefault(key, []).append((type(model).__name__, place, _switched(model)))
         self.seen.clear()
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report layers that no model knows of, and models that went on learning in eval mode."""
         for (_, name), (reference, place) in self.lists.items():
             module = reference()
@@ -86,13 +86,13 @@ class ModuleSlips(Detector):
         for key, steps in self.evaluated.items():
             name, place, layers = steps[0]
             if len(steps) > 1 and layers:
-                found = rule("train-mode-forgotten").found(
+                self.report(
+                    "train-mode-forgotten",
                     place,
                     f"{name} took {self.trained[key]} step(s) in train mode, then {len(steps)} in eval mode, the first "
                     f"at {brief(place)}.",
                     f"Layers of {name} that work differently in eval mode: {', '.join(layers)}.",
                 )
-                self.session.add(found)
 
     def _look_at_list(self, module: Any, name: str, place: Place) -> None:
         """Report layers with parameters in a plain list, which no module has and no optimiser."""
@@ -114,7 +114,8 @@ class ModuleSlips(Detector):
         wanted = "nn.ModuleDict" if kind is dict else "nn.ModuleList"
         text = code_of(place)
         target, _, made = text.partition(" = ")
-        found = rule("layers-in-plain-list").found(
+        self.report(
+            "layers-in-plain-list",
             place,
             f"{owner}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
             f"{counted(sum(map(len, lost)), 'parameter')}.",
@@ -122,7 +123,6 @@ class ModuleSlips(Detector):
             corrected=f"{target} = {wanted}({made})" if text.endswith(("]", "}")) and text.count(" = ") == 1 else None,
             cure=f"use {wanted} in place of the {kind.__name__}",
         )
-        self.session.add(found)
 
 
 def _switched(model: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ it was recorded and nothing ever made finite numbers of it; an infinity, if a ba
 it got into `.grad`. What comes after the first is a consequence and is not reported.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -16,10 +17,10 @@ import numpy as np
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.detector import Detector, is_computed
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
+from backlight.lens.doctor.graph import Node, Tensor, is_computed
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -123,7 +124,7 @@ class NonFinite(Detector):
             return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
         cause = cause_of(name, values, kind.lower(), out=self.values(out))
-        what = f"{name} at {brief_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
+        what = f"{name} at {brief_at(call)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
         origin.recorded = out.requires_grad
@@ -131,14 +132,14 @@ class NonFinite(Detector):
         del self.origins[:-MOST_ORIGINS]
         return origin
 
-    def _kind(self, tensor) -> str | None:
+    def _kind(self, tensor: Tensor) -> str | None:
         """Return "NaN" or "inf" if a tensor holds one, NaN first; None if all is finite."""
         if not tensor.is_floating_point():
             return None
         values = self.values(tensor)
         return None if values is None else kind_of(values)
 
-    def _note_risk(self, call: Call, name: str, out) -> None:
+    def _note_risk(self, call: Call, name: str, out: Any) -> None:
         """Note inputs at which the derivative of an op is not finite, in case its gradient is not finite."""
         if not is_computed(out):
             return
@@ -149,7 +150,7 @@ class NonFinite(Detector):
             self.risks[self.engine.key_of(out.grad_fn)] = seen
             keep_newest(self.risks, MOST_RISKS)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that starts from NaN or infinity."""
         kind = self._kind(tensor)
         if kind is None:
@@ -163,23 +164,23 @@ class NonFinite(Detector):
     def _report_origin(self, origin: NonFiniteOrigin, *more: str) -> None:
         origin.handled = True
         first = origin.parent if origin.parent is not None else origin
-        found = rule("nan-in-forward" if origin.kind == "NaN" else "infinite-loss").found(
-            place_of(first.code, first.lasti),
+        self.report(
+            "nan-in-forward" if origin.kind == "NaN" else "infinite-loss",
+            place_of(first),
             first.evidence,
             *([origin.evidence] if origin is not first else []),
             *more,
             title=f"{first.name} made {first.kind} out of finite numbers",
             cause=first.cause.cause,
             cure=first.cause.cure,
-            path=path_from("loss", f"{origin.name} at {brief_at(origin.code, origin.lasti)}") if more else (),
+            path=path_from("loss", f"{origin.name} at {brief_at(origin)}") if more else (),
         )
-        self.session.add(found)
 
     def started(self, run: Run) -> None:
         """Begin to look for the first gradient that is not finite."""
         self.bad_gradient = None
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
         if not grad_inputs or not self.root_is_finite or self.reported:
             return
@@ -193,11 +194,11 @@ class NonFinite(Detector):
             where = "" if place is None else f" at {brief(place)}"
             self.bad_gradient.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
 
-    def _worst(self, gradients) -> str | None:
+    def _worst(self, gradients: Iterable) -> str | None:
         kinds = {self._kind(one) for one in gradients if one is not None}
         return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
 
-    def _note_gradient(self, node, kind: str, grad_outputs, grad_inputs) -> NonFiniteGradient:
+    def _note_gradient(self, node: Node, kind: str, grad_outputs: Sequence, grad_inputs: Sequence) -> NonFiniteGradient:
         place = place_of_node(self.engine, node)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
@@ -214,7 +215,7 @@ class NonFinite(Detector):
             evidence.append(risk)
         return NonFiniteGradient(kind, node.name(), place, evidence, cause)
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Report a spoilt gradient when it gets into `.grad`."""
         if self.bad_gradient is None or self.reported:
             return
@@ -223,8 +224,9 @@ class NonFinite(Detector):
             return
         self.reported = True
         bad_gradient, name = self.bad_gradient, self.watch.flow.name_of(tensor)
-        found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
-            bad_gradient.place or place_of(run.code, run.lasti),
+        self.report(
+            "nan-gradient" if kind == "NaN" else "infinite-gradient",
+            bad_gradient.place or place_of(run),
             *bad_gradient.evidence,
             *bad_gradient.then,
             f"{name}.grad has {_count(self.values(arrived), kind)}.",
@@ -233,14 +235,13 @@ class NonFinite(Detector):
             cure=bad_gradient.cause.cure,
             path=path_from("loss", bad_gradient.node, name),
         )
-        self.session.add(found)
 
     def ended(self, run: Run) -> None:
         """Forget the run."""
         self.root_is_finite = True
         self.bad_gradient = None
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report NaNs that were recorded and never made finite."""
         if self.reported:
             return

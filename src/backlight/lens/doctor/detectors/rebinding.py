@@ -6,15 +6,15 @@ something that was computed of it, though it no longer requires grad. (Where it 
 of which the engines themselves warn.)
 """
 
-from types import CodeType
+from types import CodeType, FrameType
 
 from backlight.dispatch.observers import Call
 from backlight.engine.provenance import frame_of
-from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.detector import Detector, is_parameter
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in
+from backlight.lens.doctor.graph import Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.source import stored_in
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -32,7 +32,7 @@ class Rebinding(Detector):
         self.from_grads: WeakIdDict[int] = WeakIdDict()  # tensors computed from a leaf's .grad -> id of the leaf
         self.updates: dict[tuple[CodeType, int], str] = {}  # lines that lose requires_grad -> the leaf's name
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a gradient that the user takes."""
         if grad is not None and is_parameter(tensor):
             self.from_grads[grad] = id(tensor)
@@ -53,25 +53,25 @@ class Rebinding(Detector):
             if stored is not None and stored in (name, ""):
                 self.updates[call.code, call.lasti] = name or "the parameter"
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a backward that has nowhere to go since an update lost requires_grad."""
         if tensor.requires_grad or not self.updates:
             return
         for cut in self.watch.flow.cuts_in(self.watch.flow.of(tensor).cuts):
             name = self.updates.get((cut.code, cut.lasti))
             if name is not None:
-                self._report(name, place_of(cut.code, cut.lasti), place)
+                self._report(name, place_of(cut), place)
                 return
 
     def _report(self, name: str, update: Place, place: Place | None) -> None:
-        found = rule("parameter-rebound-in-no-grad").found(
+        self.report(
+            "parameter-rebound-in-no-grad",
             place,
             f"{name} got a new value at {brief(update)}, under no_grad(): the result does not require grad.",
             f"What backward() at {brief(place)} starts from was computed of it, and does not require grad either.",
             corrected=in_place(update),
             corrected_at=update,
         )
-        self.session.add(found)
 
 
 def in_place(place: Place) -> str | None:

@@ -1,13 +1,14 @@
 """A loss, or a tensor on the way to it, that was built anew from numbers or from a detached copy."""
 
+from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector, is_parameter
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, path_from, replaced
 from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -33,22 +34,22 @@ class Rebuilt(Detector):
                 self._report_list(call, lost)
         elif call.name == "tolist" and call.args and call.args[0].requires_grad:
             seen = f"The tensor, of shape {tuple(call.args[0].shape)}, requires grad; its list has no graph."
-            self.session.add(rule("tolist-requires-grad").found(place_of(call.code, call.lasti), seen))
+            self.report("tolist-requires-grad", place_of(call), seen)
 
     def _report_list(self, call: Call, lost: list) -> None:
-        place, first = place_of(call.code, call.lasti), lost[0]
+        place, first = place_of(call), lost[0]
         maker = "a leaf" if first.grad_fn is None else f"computed by {first.grad_fn.name()}"
         scalars = all(one.dim() == 0 for one in lost) and len(lost) == len(call.args[0])
         alone = scalars and not call.kwargs and len(call.args) == 1
-        found = rule("tensor-of-tensors").found(
+        self.report(
+            "tensor-of-tensors",
             place,
             f"{counted(len(lost), 'tensor')} in the list require{'s' if len(lost) == 1 else ''} grad "
             f"(the first is {maker}); the result requires grad: {call.out.requires_grad}.",
             corrected=replaced(code_of(place), "torch.tensor(", "torch.stack(") if alone else None,
         )
-        self.session.add(found)
 
-    def going_back(self, tensor, keep, place) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
         flow = self.watch.flow
         info = flow.of(tensor)
@@ -63,25 +64,25 @@ class Rebuilt(Detector):
 
     def _report_loss(self, leaf: Leaf, place: Place | None, behind: list[Leaf], cuts: list[Cut]) -> None:
         names = ", ".join(self._name(one) for one in behind[:4])
-        found = rule("loss-rebuilt-as-leaf").found(
-            place if leaf.code is None else place_of(leaf.code, leaf.lasti),
+        self.report(
+            "loss-rebuilt-as-leaf",
+            place if leaf.code is None else place_of(leaf),
             f"What backward() at {brief(place)} starts from is a leaf: no op made it, nothing is behind it.",
             *(f"Its value left the graph by {cut.name}() at {cut.line}." for cut in cuts[:2]),
             f"No gradient reaches {names}.",
             path=path_from("loss (a leaf)", *(f"✂ {cut.name}()" for cut in cuts[:1]), names),
         )
-        self.session.add(found)
 
     def _name(self, leaf: Leaf) -> str:
         tensor = leaf.tensor()
         return leaf.name or "a leaf" if tensor is None else self.watch.flow.name_of(tensor)
 
-    def read_grad(self, tensor, grad, frame) -> None:
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a leaf's None that the user found."""
         if grad is None and is_parameter(tensor) and self.watch.flow.backwards:
             self._expect(tensor, place_of_frame(frame), name_in(frame, tensor))
 
-    def stepping(self, optimizer, params, grads, place) -> None:
+    def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note parameters of an optimiser that have no gradient while others have."""
         if all(grad is None for grad in grads):
             self._look_for_number(params)
@@ -108,7 +109,7 @@ class Rebuilt(Detector):
         if tensor not in self.reads:
             self.reads[tensor] = place, name
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report new leaves that got the gradient which a leaf before them misses."""
         flow = self.watch.flow
         for tensor, (place, name) in self.reads.items():
@@ -123,13 +124,13 @@ class Rebuilt(Detector):
         cuts = self.watch.flow.cuts_before(old, new.cuts)
         if any(cut.name in ("item", "tolist") for cut in cuts):
             return  # a loss made of numbers, reported already
-        where = place if new.code is None else place_of(new.code, new.lasti)
+        where = place if new.code is None else place_of(new)
         made = f"made at {brief(where)}" if new.code is not None else "made on the fly"
-        found = rule("detached-leaf").found(
+        self.report(
+            "detached-leaf",
             where,
             f"A tensor of shape {new.shape}, {made}, is a leaf; it got the gradient.",
             *(f"It was cut off from {name} by {cut.name}() at {cut.line}." for cut in cuts[:1]),
             f"{name}.grad was read at {brief(place)}, and is None.",
             path=path_from("loss", f"a leaf of shape {new.shape}", *(f"✂ {cut.name}()" for cut in cuts[:1]), name),
         )
-        self.session.add(found)

@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import brief, is_users, place_of_frame
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
 
@@ -34,7 +34,7 @@ class SavedHooks(Detector):
             place = place_of_frame(sys._getframe(1))
             detector = weakref.ref(self)
 
-            def pack(tensor):
+            def pack(tensor: Tensor):
                 return _Packed(pack_hook(tensor), _kind(tensor))
 
             def unpack(packed: _Packed):
@@ -49,17 +49,17 @@ class SavedHooks(Detector):
         return construct
 
     def _allowed(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
-        self.session.add(rule("mutation-allowed").found(place_of_frame(frame)))
+        self.report("mutation-allowed", place_of_frame(frame))
 
     def compare(self, packed: tuple, unpacked: tuple, place: Place | None) -> None:
         """Report a tensor of another shape or dtype than was packed."""
         if packed != unpacked:
-            found = rule("unpack-changed-tensor").found(
+            self.report(
+                "unpack-changed-tensor",
                 place,
                 f"Packed: shape {packed[0]}, {packed[1]}; unpacked by the hooks of {brief(place)}: "
                 f"shape {unpacked[0]}, {unpacked[1]}.",
             )
-            self.session.add(found)
 
 
 class _Packed(NamedTuple):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from backlight.lens.doctor.detector import Detector, nodes_behind
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import nodes_behind
 from backlight.lens.doctor.source import Spot, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
@@ -47,7 +47,7 @@ class Gradients(Detector):
         missing = [number for number, tensor in enumerate(found) if tensor is None]
         if missing:
             seen = f"input {missing[0]} of {len(found)} was not used: its gradient is None"
-            self.session.add(rule("BL606").found(spot.place, seen))
+            self.report("BL606", spot.place, seen)
 
 
 def once_differentiable_in(node: Any) -> str | None:

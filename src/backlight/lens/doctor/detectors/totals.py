@@ -10,16 +10,17 @@ import ast
 import linecache
 import re
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import CodeType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector, is_computed, nodes_behind, sequence_of
+from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted
+from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import place_of
-from backlight.lens.doctor.rule_index import rule
 from backlight.lens.records.record import Place
 
 ENOUGH = 3
@@ -81,7 +82,7 @@ class Totals(Detector):
                 return count, True
         return count, False
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a sum is differentiated."""
         if self.totals and node.next_functions:
             number = sequence_of(node)
@@ -89,19 +90,20 @@ class Totals(Detector):
                 if number in total.numbers:
                     total.reached = True
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report sums that nothing differentiated."""
         for total in self.totals.values():
             if total.added < ENOUGH or total.reached or total.recurrent:
                 continue
-            place = place_of(total.code, total.lasti)
+            place = place_of(total)
             nodes = counted(total.nodes, "node")
             title, cure, line, corrected, kept = None, None, None, None, _listed(place)
             if kept is not None:
                 title = f"{kept} keeps the graph of every iteration alive"
                 cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
                 line, corrected = _appending(place, kept)
-            found = rule("total-loss-keeps-graphs").found(
+            self.report(
+                "total-loss-keeps-graphs",
                 place,
                 f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
                 f"Each summand brings {nodes} with what they saved: all {total.added} are still alive."
@@ -112,7 +114,6 @@ class Totals(Detector):
                 corrected=corrected or _detached(place),
                 corrected_at=line,
             )
-            self.session.add(found)
 
 
 def _listed(place: Place) -> str | None:

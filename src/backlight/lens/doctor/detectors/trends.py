@@ -6,6 +6,7 @@ grew at least tenfold from one backward to the next, several times in a row, to 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import short
-from backlight.lens.doctor.places import place_of
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.graph import Module, Tensor
+from backlight.lens.doctor.places import Instruction, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 LONG, FEW = 20, 8
@@ -25,7 +26,6 @@ GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
 class Layer:
     """The calls of one activation: how many, and whether all were zero so far."""
 
-    module: str
     calls: int = 0
     dead: bool = True
     shape: tuple[int, ...] = ()
@@ -38,16 +38,16 @@ class Trends(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.layers: dict[tuple, Layer] = {}
+        self.layers: dict[tuple[Instruction, str], Layer] = {}
         self.paths: list[str] = []
         self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
         self.reported = False
 
-    def entered(self, module, path) -> None:
+    def entered(self, module: Module, path: str) -> None:
         """Note which module runs."""
         self.paths.append(path)
 
-    def left(self, module, path, out) -> None:
+    def left(self, module: Module, path: str, out: Any) -> None:
         """Note that it ended."""
         if self.paths:
             self.paths.pop()
@@ -57,7 +57,7 @@ class Trends(Detector):
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
-        layer = self.layers.setdefault((call.code, call.lasti, path), Layer(path))
+        layer = self.layers.setdefault((Instruction(call.code, call.lasti), path), Layer())
         layer.calls += 1
         if not layer.dead:
             return
@@ -65,7 +65,7 @@ class Trends(Detector):
         layer.shape = tuple(call.out.shape)
         layer.dead = values is not None and values.size >= FEW and not np.any(values)
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Follow the norm of a leaf's gradient."""
         values = None if self.reported else self.values(arrived)
         if values is None:
@@ -79,16 +79,16 @@ class Trends(Detector):
             name = self.watch.flow.name_of(tensor)
             listed = " → ".join(short(one) for one in norms[-5:])
             seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
-            self.session.add(rule("exploding-gradient").found(place_of(run.code, run.lasti), seen))
+            self.report("exploding-gradient", place_of(run), seen)
 
-    def end(self, problem) -> None:
+    def end(self, problem: BaseException | None) -> None:
         """Report dead layers."""
-        for (code, lasti, path), layer in self.layers.items():
+        for (line, path), layer in self.layers.items():
             if layer.dead and layer.calls >= LONG:
                 name = f"relu of {path}" if path else "relu"
-                found = rule("dead-relu").found(
-                    place_of(code, lasti),
+                self.report(
+                    "dead-relu",
+                    place_of(line),
                     f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
                     f"{layer.shape}. No gradient passes it.",
                 )
-                self.session.add(found)

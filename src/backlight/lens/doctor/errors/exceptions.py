@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors import graph_errors
-from backlight.lens.doctor.errors.readings import made_from_leaf
-from backlight.lens.doctor.errors.scene import Scene
+from backlight.lens.doctor.errors.engine_warnings import made_from_leaf
+from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.unrecorded import without_graph
 from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.repairs import repair
@@ -18,70 +18,70 @@ from backlight.lens.finding import Finding
 
 def diagnose(problem: BaseException, session: Session) -> Finding | None:
     """Return what an exception is the sign of; None for one that the doctor does not know."""
-    scene = Scene(problem, spot_of_traceback(problem.__traceback__), session)
-    name = rule_of_message(str(problem), error=True) or hooks_refused(scene)
+    context = ErrorContext(problem, spot_of_traceback(problem.__traceback__), session)
+    name = rule_of_message(str(problem), error=True) or hooks_refused(context)
     if name is None:
         return None
-    return SPECIAL[name](scene) if name in SPECIAL else plain(name, scene)
+    return SPECIAL[name](context) if name in SPECIAL else plain(name, context)
 
 
-def plain(name: str, scene: Scene, *evidence: str) -> Finding:
+def plain(name: str, context: ErrorContext, *evidence: str) -> Finding:
     """Return the finding of a rule that its message and its line alone are enough for."""
     known = rule(name)
-    return known.found(scene.place_of_backward, scene.message, *evidence, corrected=repair(name, scene.spot))
+    return known.found(context.place_of_backward, context.message, *evidence, corrected=repair(name, context.spot))
 
 
-def hooks_refused(scene: Scene) -> str | None:
+def hooks_refused(context: ErrorContext) -> str | None:
     """BL910, whose message is the program's own: it comes out of entering saved_tensors_hooks."""
-    entering = (frame for frame in scene.frames() if frame.f_code.co_name in ("__enter__", "_block_state"))
+    entering = (frame for frame in context.frames() if frame.f_code.co_name in ("__enter__", "_block_state"))
     owner = next((type(frame.f_locals.get("self")).__name__ for frame in entering), "")
     return "BL910" if owner == "saved_tensors_hooks" else None
 
 
-def non_scalar(scene: Scene) -> Finding:
+def non_scalar(context: ErrorContext) -> Finding:
     """BL201: say the shape."""
-    shape = getattr(scene.local("self", "tensors", "outputs"), "shape", None)
-    return plain("BL201", scene, *(() if shape is None else (f"its shape is {list(shape)}",)))
+    shape = getattr(context.local("self", "tensors", "outputs"), "shape", None)
+    return plain("BL201", context, *(() if shape is None else (f"its shape is {list(shape)}",)))
 
 
-def on_leaf(scene: Scene) -> Finding:
+def on_leaf(context: ErrorContext) -> Finding:
     """A write to a leaf: BL302 where the line reads `.grad`, which makes it an update of a parameter."""
-    statement = None if scene.spot is None else scene.spot.statement
+    statement = None if context.spot is None else context.spot.statement
     reads = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute)] if statement is not None else ()
-    return plain("BL302" if any(one.attr == "grad" for one in reads) else "BL301", scene)
+    return plain("BL302" if any(one.attr == "grad" for one in reads) else "BL301", context)
 
 
-def unused(scene: Scene) -> Finding:
+def unused(context: ErrorContext) -> Finding:
     """An input that the output does not depend on: BL604 where it is made in the very call."""
-    call = None if scene.spot is None else scene.spot.call
+    call = None if context.spot is None else context.spot.call
     requested = call.args[1] if call is not None and len(call.args) > 1 else None
     several = requested.elts if isinstance(requested, (ast.List, ast.Tuple)) else [requested]
     remade = [one for one in several if isinstance(one, (ast.Subscript, ast.Call))]
     if not remade:
-        return plain("BL601", scene)
-    text = ", ".join(scene.spot.text(one) for one in remade)
-    return plain("BL604", scene, f"{text} is a new tensor, made after the forward")
+        return plain("BL601", context)
+    text = ", ".join(context.spot.text(one) for one in remade)
+    return plain("BL604", context, f"{text} is a new tensor, made after the forward")
 
 
-def non_leaf_to_optimise(scene: Scene) -> Finding:
+def non_leaf_to_optimise(context: ErrorContext) -> Finding:
     """BL701: show the line where the leaf got lost."""
-    tensor = scene.local("param")
-    made = None if tensor is None else made_from_leaf(scene.session, tensor)
+    tensor = context.local("param")
+    made = None if tensor is None else made_from_leaf(context.session, tensor)
     if made is None:
-        return plain("BL701", scene)
+        return plain("BL701", context)
     corrected = corrections.requires_grad_last(made)
-    return scene.found(
+    return context.found(
         "BL701", f"the tensor was made at {shown(made.place)}", corrected=corrected, corrected_at=made.place
     )
 
 
-def several_to_one(scene: Scene) -> Finding:
+def several_to_one(context: ErrorContext) -> Finding:
     """BL503: PyTorch warns of the conversion first, and then refuses it."""
-    scene.session.drop("BL502", scene.place)
-    return plain("BL503", scene)
+    context.session.drop("BL502", context.place)
+    return plain("BL503", context)
 
 
-SPECIAL: dict[str, Callable[[Scene], Finding]] = {
+SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
     "BL201": non_scalar,
     "BL203": graph_errors.freed,
     "BL208": without_graph,

@@ -8,12 +8,12 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.detector import nodes_behind, root_nodes, sequence_of
-from backlight.lens.doctor.errors.scene import Scene
+from backlight.lens.doctor.errors.error_context import ErrorContext
+from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.places import place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.source import Spot, assignment_to, spelled
+from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
@@ -23,20 +23,20 @@ SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
 MANY = 200_000  # nodes that are looked at
 
 
-def freed(scene: Scene) -> Finding:
+def freed(context: ErrorContext) -> Finding:
     """A graph is walked, or its saved tensors read, after it was freed: BL203 to BL206."""
-    if scene.failure is None:
-        return scene.found("BL205" if scene.spot is not None and reads_saved(scene.spot.expression) else "BL203")
-    history, failure = scene.failure
-    here = scene.place_of_backward
+    if context.failure is None:
+        return context.found("BL205" if context.spot is not None and reads_saved(context.spot.expression) else "BL203")
+    history, failure = context.failure
+    here = context.place_of_backward
     node, earlier = _freed_before(history, failure)
     if node is None:
-        return rule("BL203").found(here, scene.message)
+        return rule("BL203").found(here, context.message)
     made = shown(place_of_node(history.engine, node))
-    evidence = [scene.message, f"{node.name()}, made at {made}, has nothing saved any more"]
+    evidence = [context.message, f"{node.name()}, made at {made}, has nothing saved any more"]
     if earlier is None:
         return rule("BL203").found(here, *evidence)
-    evidence.append(f"backward() at {shown(earlier.spot.place)} freed it")
+    evidence.append(f"backward() at {shown(spot_of(earlier).place)} freed it")
     name = _which(history.engine, failure, earlier)
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
@@ -66,7 +66,7 @@ def _which(engine: Engine, failure: Failure, earlier: PastRun) -> str:
 def _keep_or_detach(name: str, engine: Engine, node: Any, earlier: PastRun) -> tuple[str | None, Place | None]:
     """Return a corrected line and where it stands: the first backward, or the line that carries a state over."""
     if name != "BL206":
-        return corrections.with_keyword(earlier.spot, "retain_graph", "True"), earlier.spot.place
+        return corrections.with_keyword(spot_of(earlier), "retain_graph", "True"), spot_of(earlier).place
     line = engine.line_of(node)
     statement = None if line is None else _carrying(line.file, line.line)
     return (None, None) if statement is None else (statement[1], statement[0].place)
@@ -97,23 +97,23 @@ def _may_be_none(tree: ast.Module, name: str) -> bool:
     return False
 
 
-def modified(scene: Scene) -> Finding:
+def modified(context: ErrorContext) -> Finding:
     """A saved tensor was written to: BL304, or BL305 if an optimiser's step did it."""
-    if scene.failure is None:
-        return scene.found("BL304")
-    history, failure = scene.failure
+    if context.failure is None:
+        return context.found("BL304")
+    history, failure = context.failure
     node = next(iter(stopped_at(history.engine, failure.run, "modified by an inplace")), None)
-    evidence = [_versions(str(scene.problem))]
+    evidence = [_versions(str(context.problem))]
     if node is not None:
         evidence.append(f"{node.name()}, made at {shown(place_of_node(history.engine, node))}, saved it")
-    writes = _writes(history, str(scene.problem))
-    evidence += [f"{write.name} at {shown(write.spot.place)} wrote to it" for write in writes[:3]]
-    by_step = bool(writes) and all(corrections.method_of(write.spot, "step") is not None for write in writes)
+    writes = _writes(history, str(context.problem))
+    evidence += [f"{write.name} at {shown(spot_of(write).place)} wrote to it" for write in writes[:3]]
+    by_step = bool(writes) and all(corrections.method_of(spot_of(write), "step") is not None for write in writes)
     corrected = where = None
     if not by_step and len(writes) == 1 and not writes[0].view:
-        corrected, where = corrections.out_of_place(writes[0].spot), writes[0].spot.place
+        corrected, where = corrections.out_of_place(spot_of(writes[0])), spot_of(writes[0]).place
     name = "BL305" if by_step else "BL304"
-    return rule(name).found(scene.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
+    return rule(name).found(context.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
 
 
 def _versions(text: str) -> str:

@@ -5,10 +5,10 @@ from typing import Any
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.second_order import Gradients
-from backlight.lens.doctor.errors.scene import Scene
+from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.origins import Cut, Origins
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.finding import Finding
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
@@ -16,43 +16,43 @@ WITHOUT_HISTORY = frozenset({"detach", "data", "item", "tolist", "numpy", "__arr
 CONSTANT = "The gradient is constant, as that of a linear function is: its own derivative is zero everywhere."
 
 
-def without_graph(scene: Scene) -> Finding:
+def without_graph(context: ErrorContext) -> Finding:
     """Return what a root without a graph is the sign of."""
-    root = scene.local("tensors", "outputs", "self")
+    root = context.local("tensors", "outputs", "self")
     if root is None:
-        return scene.found("BL208")
-    second = not_recorded(scene, root)
+        return context.found("BL208")
+    second = not_recorded(context, root)
     if second is not None:
         return second
-    origins = scene.session.each(Origins)
+    origins = context.session.each(Origins)
     cut = next((cut for one in origins for cut in one.cuts_before(root)), None)
     if cut is not None:
-        return _cut_off(scene, cut)
+        return _cut_off(context, cut)
     frozen = next((text for one in origins for text in one.all_frozen()), None)
     if frozen is not None:
-        return scene.found("BL411", frozen)
-    return scene.found("BL208", f"its shape is {list(root.shape)}")
+        return context.found("BL411", frozen)
+    return context.found("BL208", f"its shape is {list(root.shape)}")
 
 
-def not_recorded(scene: Scene, tensor: Any) -> Finding | None:
+def not_recorded(context: ErrorContext, tensor: Any) -> Finding | None:
     """A gradient is differentiated that has no graph: BL603 or BL605."""
-    known = [one.given.get(tensor) for one in scene.session.each(Gradients)]
+    known = [one.given.get(tensor) for one in context.session.each(Gradients)]
     given = next((one for one in known if one is not None), None)
     if given is None:
         return None
     came = f"it is what autograd.grad returned at {shown(given.spot.place)}"
     if given.once is not None:
-        return scene.found("BL605", came, f"{given.once}, on the way, is marked @once_differentiable")
+        return context.found("BL605", came, f"{given.once}, on the way, is marked @once_differentiable")
     if given.create_graph:
         seen = "it was recorded (create_graph=True), and does not depend on anything that requires grad"
-        return scene.found("BL208", came, seen, cause=CONSTANT)
+        return context.found("BL208", came, seen, cause=CONSTANT)
     corrected = corrections.with_keyword(given.spot, "create_graph", "True")
-    return scene.found("BL603", came, corrected=corrected, corrected_at=given.spot.place)
+    return context.found("BL603", came, corrected=corrected, corrected_at=given.spot.place)
 
 
-def _cut_off(scene: Scene, cut: Cut) -> Finding:
+def _cut_off(context: ErrorContext, cut: Cut) -> Finding:
     """Return the finding for a root whose graph ends at a cut."""
-    spot = cut.spot
+    spot = spot_of(cut)
     where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
     name, corrected, reason = "BL209", None, ()
     if not cut.recording:
@@ -61,16 +61,16 @@ def _cut_off(scene: Scene, cut: Cut) -> Finding:
             name, corrected = "BL410", _in_place(spot)
     elif cut.name in COPIES:
         name, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
-        scene.session.drop("BL505", spot.place)  # which would have it copied with other words
+        context.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
         reason = (f"{cut.name} is a way out of the graph",)
-    return scene.found(name, where, *reason, corrected=corrected, corrected_at=spot.place)
+    return context.found(name, where, *reason, corrected=corrected, corrected_at=spot.place)
 
 
 def _in_place(spot: Spot) -> str | None:
     """`w = w - 0.1 * w.grad` → `w -= 0.1 * w.grad`, which keeps the leaf."""
-    text, edit = corrections.as_in_place(spot), corrections.replace(spot.statement, "")
-    return None if text is None or edit is None else spot.edited((*edit[:3], text))
+    text = corrections.as_in_place(spot)
+    return None if text is None else spot.edited(corrections.replace(spot.statement, text))
 
 
 def _uncopied(spot: Spot) -> str | None:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, Unpack
 
 from backlight.lens.doctor.history import Failure, History
 from backlight.lens.doctor.places import is_users
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.finding import Finding
@@ -18,7 +18,7 @@ LONGEST = 300  # characters of a message that are shown
 
 
 @dataclass(frozen=True)
-class Scene:
+class ErrorContext:
     """Where and how an exception was raised.
 
     Args:
@@ -42,7 +42,7 @@ class Scene:
         if self.failure is None:
             return self.place
         run = self.failure[1].run
-        called = spot_of(run.code, run.lasti)
+        called = spot_of(run)
         return called.place if is_users(called.file) or self.spot is None else self.place
 
     @property
@@ -50,19 +50,9 @@ class Scene:
         """The exception's kind and the first sentence of its text."""
         return f"{type(self.problem).__name__}: {first_sentence(str(self.problem))}"
 
-    def found(
-        self,
-        name: str,
-        *evidence: str,
-        cause: str | None = None,
-        corrected: str | None = None,
-        corrected_at: Place | None = None,
-    ) -> Finding:
+    def found(self, name: str, *evidence: str, **words: Unpack[Words]) -> Finding:
         """Return the finding of a rule, at the user's line; its first evidence is the exception's message."""
-        known = rule(name)
-        return known.found(
-            self.place, self.message, *evidence, cause=cause, corrected=corrected, corrected_at=corrected_at
-        )
+        return rule(name).found(self.place, self.message, *evidence, **words)
 
     def frames(self) -> Iterator[FrameType]:
         """Give the frames that the exception passed, the innermost first."""

@@ -4,7 +4,7 @@ import ast
 from typing import Any
 
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.errors.scene import first_sentence
+from backlight.lens.doctor.errors.error_context import first_sentence
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.repairs import repair

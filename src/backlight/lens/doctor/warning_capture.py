@@ -1,6 +1,6 @@
 """Warnings that a program gives, turned into findings; they are shown as they would have been without the doctor.
 
-NOTE [Seeing warnings that nobody shows]
+NOTE [Seeing warnings that are not shown]
 Filters in front of all others let the warnings that the doctor knows reach `warnings.showwarning` every time, also when
 the program adds filters of its own. Whether such a warning is then shown is decided by the others, as Python would have
 decided.
@@ -19,7 +19,7 @@ from backlight.lens.doctor.source import spot_of_frame
 ADDING = ("filterwarnings", "simplefilter")
 
 
-class Notices:
+class WarningCapture:
     """Calls `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
 
     def __init__(self, found: Callable, engines: tuple):
@@ -84,7 +84,9 @@ class Notices:
         """Return the filters that are not the doctor's."""
         return [one for one in warnings.filters if one not in self.own]
 
-    def intercept(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
+    def intercept(
+        self, message: Warning | str, category: type[Warning], filename: str, lineno: int, file=None, line=None
+    ) -> None:
         """Take a warning in, and show it if it would have been shown."""
         rule, spot = rule_of_message(str(message), error=False), spot_of_frame(sys._getframe(1))
         if spot is not None and filename.startswith(PACKAGE):  # seen from where PyTorch is watched
@@ -95,7 +97,7 @@ class Notices:
                 return
         self.show(message, category, filename, lineno, file, line)
 
-    def wanted(self, message, category, filename: str, lineno: int) -> bool:
+    def wanted(self, message: Warning | str, category: type[Warning], filename: str, lineno: int) -> bool:
         """Return whether the program's own filters show a warning; raise it if they make it an error."""
         action = self.action(str(message), category, filename, lineno)
         if action == "error":
@@ -106,7 +108,7 @@ class Notices:
         self.shown.add(key)
         return action == "always" or (action in ("default", "module", "once") and new)
 
-    def action(self, text: str, category, filename: str, lineno: int) -> str:
+    def action(self, text: str, category: type[Warning], filename: str, lineno: int) -> str:
         """Return what the other filters say of a warning."""
         module = filename.removesuffix(".py")
         for action, pattern, kind, where, line in self.others():
