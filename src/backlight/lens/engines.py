@@ -20,6 +20,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError
 from backlight.lens.native import NATIVE
 from backlight.nn.modules.module import Module
+from backlight.training.engine_types import AnyNode, AnyTensor
 
 
 class Engine(Protocol):
@@ -30,46 +31,46 @@ class Engine(Protocol):
     leaf_class: type  # of the nodes that add to a leaf's `.grad`
     calls_modules: CodeType  # of the frame in which a module's forward is called
 
-    def is_tensor(self, value) -> bool:
+    def is_tensor(self, value: object) -> bool:
         """Return whether a value is a tensor of this engine."""
 
-    def array(self, tensor) -> np.ndarray:
+    def array(self, tensor: AnyTensor) -> np.ndarray:
         """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
 
-    def node_of(self, tensor) -> tuple[Any, int] | None:
+    def node_of(self, tensor: AnyTensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
 
-    def is_leaf_node(self, node) -> bool:
+    def is_leaf_node(self, node: AnyNode) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
 
-    def key_of(self, node) -> int:
+    def key_of(self, node: AnyNode) -> int:
         """Return a number that only this node ever has, for who must know it again without keeping it alive.
 
         An AccumulateGrad has none of its own: its `variable` is what stays.
         """
 
-    def memory_of(self, tensor) -> tuple[int, int]:
+    def memory_of(self, tensor: AnyTensor) -> tuple[int, int]:
         """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
 
-    def in_graph(self, tensor):
+    def in_graph(self, tensor: AnyTensor):
         """Return the tensor that the graph knows: ours holds all elements of vmap's batch, the batch as first dim."""
 
-    def why_unread(self, tensor) -> str:
+    def why_unread(self, tensor: AnyTensor) -> str:
         """Explain why a tensor's values cannot be read: "batched by vmap"."""
 
-    def version_of(self, tensor) -> int:
+    def version_of(self, tensor: AnyTensor) -> int:
         """Return how often the tensor's memory has been written to."""
 
-    def saved_by(self, node) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[Kept]:
         """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
 
-    def formulas_of(self, node) -> dict[str, str]:
+    def formulas_of(self, node: AnyNode) -> dict[str, str]:
         """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""
 
-    def line_of(self, node) -> Line | None:
+    def line_of(self, node: AnyNode) -> Line | None:
         """Return the user's line that made a node; on PyTorch only of nodes made while observed."""
 
-    def hooks_of(self, tensor) -> list[str]:
+    def hooks_of(self, tensor: AnyTensor) -> list[str]:
         """Return the names of the user's hooks on a tensor and on its node."""
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
@@ -85,7 +86,7 @@ def loaded_engines() -> list[Engine]:
     return [NATIVE, torch_engine()] if real else [NATIVE]
 
 
-def engine_of(value) -> Engine:
+def engine_of(value: object) -> Engine:
     """Return the engine of a tensor, a node or a module.
 
     Raises:

@@ -63,7 +63,9 @@ VIEWS = (
 )
 
 
-def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], sections: Sequence[str], printed) -> str:
+def page_of(
+    *, kicker: str, title: str, facts: dict, notes: Sequence[str], sections: Sequence[str], printed: Sequence[str]
+) -> str:
     """Return a page.
 
     Args:

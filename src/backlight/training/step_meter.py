@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from backlight.errors import ValueProblem
+from backlight.training.engine_types import AnyModule
 from backlight.training.gradient_flow import Flow, FlowMeter, Forwards, NonFinite, layers_of, square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
@@ -24,7 +25,7 @@ class StepMeter:
 
     def __init__(
         self,
-        model,
+        model: AnyModule,
         optimizers: Sequence,
         *,
         updates: bool = True,
@@ -138,7 +139,7 @@ class StepRecorder:
         return self._before + time.perf_counter() - self._began
 
 
-def described(model) -> dict:
+def described(model: AnyModule) -> dict:
     """Return what a record says of its model."""
     return {"model": repr(model), "parameters": sum(parameter.numel() for parameter in model.parameters())}
 

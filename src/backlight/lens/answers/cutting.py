@@ -10,6 +10,7 @@ from backlight.dispatch.torch_function import flat
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Place
+from backlight.training.engine_types import AnyTensor
 
 DETACHED = {"detach", "detach_", "data", "tensor", "as_tensor", "new_tensor"}
 TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__"}
@@ -76,7 +77,7 @@ class Cutting:
             if by is not None and by.into is None:
                 by.into = node
 
-    def that_cut(self, tensor) -> Seen | None:
+    def that_cut(self, tensor: AnyTensor) -> Seen | None:
         """Return what cut a tensor off."""
         reference, by = self.cut_off.get(id(tensor), (None, None))
         return by if reference is not None and reference() is tensor else None
@@ -92,7 +93,7 @@ class Cutting:
             return NO_DERIVATIVE
         return NO_DERIVATIVE if self.engine.module.is_grad_enabled() else UNRECORDED
 
-    def _note(self, tensor, reason: str, call: Call) -> Seen | None:
+    def _note(self, tensor: AnyTensor, reason: str, call: Call) -> Seen | None:
         leaf = tensor if tensor.is_leaf else None
         known = self.builder.known_tensor(tensor)
         key = (id(tensor) if known is None else known, call.name, id(call.code), call.lasti)
@@ -109,11 +110,11 @@ class Cutting:
                 found.append(seen.cut(number))
         return found
 
-    def of_leaf(self, tensor) -> list[Cut]:
+    def of_leaf(self, tensor: AnyTensor) -> list[Cut]:
         """Return the cuts at a leaf, which need not be in the record."""
         return [seen.cut(NOWHERE) for seen in self.seen.values() if seen.leaf is tensor]
 
-    def that_made(self, tensor) -> Cut | None:
+    def that_made(self, tensor: AnyTensor) -> Cut | None:
         """Return the cut that a tensor came out of, or out of what was computed from."""
         by = self.that_cut(tensor)
         return None if by is None else by.cut(NOWHERE if by.node is None else by.node)

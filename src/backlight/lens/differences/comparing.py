@@ -48,12 +48,12 @@ def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, 
     return one is other if one is None or other is None else alike(one, other, tolerance, reshaped=reshaped)
 
 
-def _near(one, other, reach: float) -> bool:
+def _near(one: float | str | None, other: float | str | None, reach: float) -> bool:
     numbers = not any(isinstance(value, (str, type(None))) for value in (one, other))
     return one == other or (numbers and abs(one - other) <= reach)
 
 
-def _numbers(values) -> Iterator:
+def _numbers(values: object) -> Iterator:
     """Yield the elements of nested lists."""
     if not isinstance(values, list):
         yield values

@@ -17,10 +17,11 @@ import dataclasses
 import functools
 import gc
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
-def gc_paused(function):
+def gc_paused(function: Callable):
     """Let the collector rest while a function runs.
 
     A picture makes some hundred thousand small objects and leaves no circle of them behind. The collector would walk

@@ -93,7 +93,7 @@ class Tables:
         self.places: dict[tuple, int] = {}
         self.summaries: dict[str, tuple[int, dict]] = {}
 
-    def plain(self, value):
+    def plain(self, value: object):
         """Return a part of a record or of a picture as JSON has it (see NOTE [The page's data])."""
         kind = type(value)
         if kind in AS_THEY_ARE:

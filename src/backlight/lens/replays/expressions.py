@@ -205,7 +205,7 @@ class ShapeWriter(Writer):
         return Block((name if np.ndim(value) == 0 else f"{name} {shape_text(np.shape(value))}",))
 
 
-def names_in(expression) -> set[str]:
+def names_in(expression: Expression | Compared | None) -> set[str]:
     """Return the names in an expression."""
     match expression:
         case Name(text):
