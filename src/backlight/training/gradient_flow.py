@@ -187,7 +187,6 @@ class Forwards:
         self._units.note(name, values.abs().amax(others) != 0)
 
     def _why(self, module: AnyModule, args: tuple) -> str:
-        """Return what is known of why the output is not finite."""
         finite = [math.isfinite(self._square_of(one)) for one in module.parameters(recurse=False)]
         given = [one for one in map(_tensor_in, args) if one is not None]
         if not all(finite):
@@ -337,7 +336,6 @@ class FlowMeter:
         self.stepped = True
 
     def _read(self, parameters: Iterable) -> None:
-        """Note the gradients of parameters."""
         if not (self.full or self.seeking):
             return
         for parameter in parameters:
@@ -400,7 +398,6 @@ class FlowMeter:
 
 
 def _trained(optimizer: AnyOptimizer, layers: dict[str, list]) -> list:
-    """Return the parameters of an optimizer that are in the layers."""
     known = {id(parameter) for parameter in chain(*layers.values())}
     held = chain.from_iterable(group["params"] for group in optimizer.param_groups)
     return [parameter for parameter in held if id(parameter) in known]

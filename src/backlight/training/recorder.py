@@ -399,7 +399,6 @@ class Recorder(StepRecorder):
 
 
 def _check_state(state: dict, file: Path) -> None:
-    """Raise unless a checkpoint holds what a run goes on from."""
     for name, kind in STATE.items():
         if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
             raise InputError(f"cannot read the checkpoint {file}: it holds no {name}, so it is damaged")
@@ -411,7 +410,6 @@ STATE = {"model": dict, "step": int, "epoch": int, "batch": int, "seconds": (int
 
 
 def _generators_of(loader: object) -> list:
-    """Return the default generator, and those that the loader and its sampler draw from."""
     owners = (loader, getattr(loader, "sampler", None))
     found = [default_generator, *(getattr(owner, "generator", None) for owner in owners)]
     return list({id(generator): generator for generator in found if generator is not None}.values())

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from backlight.lens.pictures.plumbing import is_plumbing
+from backlight.lens.pictures.boxes import is_plumbing
 from backlight.lens.records.nodes import LEAF, Edge, Node, SavedTensor, Summary, users_of
 from backlight.lens.records.record import Record
 
@@ -54,7 +54,6 @@ def _near(one: float | str | None, other: float | str | None, reach: float) -> b
 
 
 def _numbers(values: object) -> Iterator:
-    """Yield the elements of nested lists."""
     if not isinstance(values, list):
         yield values
         return

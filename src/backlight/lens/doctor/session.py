@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from backlight.kernels.state_blocks import Block, Several
-from backlight.lens.engines import Engine
+from backlight.lens.engines import Engine, Guarded
 from backlight.lens.finding import NOTE, Finding
-from backlight.lens.guarding import Guarded
 from backlight.lens.records.record import Place
 
 MISSING = object()

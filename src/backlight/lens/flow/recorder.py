@@ -220,7 +220,6 @@ def _listed(optimizer: AnyOptimizer | Sequence[AnyOptimizer] | None) -> list:
 
 
 def _check_parts(model: AnyModule, optimizers: list) -> None:
-    """Raise unless these are a model and optimizers of it."""
     if not hasattr(model, "named_parameters"):
         raise ArgumentError(f"model must be a module of backlight or of PyTorch, got {type(model).__name__}")
     trained = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}

@@ -127,5 +127,4 @@ class Tables:
 
 @cache
 def _names_of(kind: type) -> list[str]:
-    """Return the names of a dataclass's fields; none of other types."""
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []

@@ -137,7 +137,6 @@ class Builder:
         return made
 
     def _cut_end(self) -> int:
-        """Return the node that stands for all that was left out."""
         if NOT_RECORDED not in self.ids:
             made = self._new(GIVEN, "left out", "…")
             self.ids[NOT_RECORDED] = made.id

@@ -155,7 +155,6 @@ class Naming:
 
 
 def _parameters(tree: list) -> Iterator:
-    """Yield the parameters of the modules in a tree."""
     for _, module in tree:
         for parameter in module._parameters.values():
             if parameter is not None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import Block, Several
-from backlight.lens.engines import Engine, engine_named, engine_of, loaded_engines
-from backlight.lens.guarding import Guarded
+from backlight.lens.engines import Engine, Guarded, engine_named, engine_of, loaded_engines
 from backlight.lens.records.building import Options
 from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording

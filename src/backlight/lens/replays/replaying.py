@@ -120,8 +120,6 @@ class _Builder:
 
 
 class _Backward:
-    """The steps of one backward."""
-
     def __init__(self, builder: _Builder, number: int, backward: Backward):
         self.builder, self.number, self.backward = builder, number, backward
         self.nodes = builder.nodes
