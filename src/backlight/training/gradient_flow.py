@@ -223,7 +223,7 @@ SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those t
 
 
 @dataclass(frozen=True)
-class Flow:
+class LayerFlow:
     """A step by layer; None where a layer had no gradient, or where it was not measured.
 
     Args:
@@ -263,7 +263,7 @@ def layers_of(model: AnyModule) -> dict[str, list]:
     return layers
 
 
-def flow_of(layers: dict[str, list]) -> Flow:
+def flow_of(layers: dict[str, list]) -> LayerFlow:
     """Return the gradients that are there now."""
     meter = FlowMeter(layers)
     return meter.take()
@@ -358,10 +358,10 @@ class FlowMeter:
 
     # --- when a step is over ---------------------------------------------------------------------------------------
 
-    def take(self) -> Flow:
+    def take(self) -> LayerFlow:
         """Return what was measured since the last time; gradients that no optimizer's step used as they are now."""
         self._read([one for one in chain(*self.layers.values()) if id(one) not in self._gradients])
-        flow = Flow(self._norms(self._gradients), {})
+        flow = LayerFlow(self._norms(self._gradients), {})
         if self.full:
             self._units.next_step()
             for name, active in self._active.items():
@@ -371,7 +371,7 @@ class FlowMeter:
             ratios, update_ratios = (
                 {name: _share(part[name], total) for name, total in weights.items()} for part in (norms, moved)
             )
-            flow = Flow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
+            flow = LayerFlow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
         self._clear()
         return flow
 

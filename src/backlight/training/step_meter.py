@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from backlight.errors import ValueProblem
 from backlight.training.engine_types import AnyModule
-from backlight.training.gradient_flow import Flow, FlowMeter, Forwards, NonFinite, layers_of, square_of
+from backlight.training.gradient_flow import FlowMeter, Forwards, LayerFlow, NonFinite, layers_of, square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
 
@@ -80,7 +80,7 @@ class StepMeter:
             handle.remove()
 
 
-def _first_of(step: int, loss: float | None, flow: Flow, non_finite: NonFinite | None) -> dict | None:
+def _first_of(step: int, loss: float | None, flow: LayerFlow, non_finite: NonFinite | None) -> dict | None:
     """Return the first value of a step that is not finite, if its loss or a gradient is not.
 
     An output that is not finite and of which neither knows, such as a mask of −inf, was meant.

@@ -24,7 +24,7 @@ MOST_CUT_OFF = 20_000  # tensors
 
 
 @dataclass(slots=True)
-class Seen:
+class CutCall:
     """A call that cut.
 
     Args:
@@ -52,7 +52,7 @@ class Cutting:
     def __init__(self, engine: Engine, builder: Builder):
         self.engine = engine
         self.builder = builder
-        self.seen: dict[tuple, Seen] = {}  # by tensor or node, op and instruction
+        self.seen: dict[tuple, CutCall] = {}  # by tensor or node, op and instruction
         self.cut_off: dict[int, tuple] = {}  # id of a tensor that was cut off -> (weak reference, what cut it off)
 
     def called(self, call: Call, out: list) -> None:
@@ -77,7 +77,7 @@ class Cutting:
             if by is not None and by.into is None:
                 by.into = node
 
-    def that_cut(self, tensor: AnyTensor) -> Seen | None:
+    def that_cut(self, tensor: AnyTensor) -> CutCall | None:
         """Return what cut a tensor off."""
         reference, by = self.cut_off.get(id(tensor), (None, None))
         return by if reference is not None and reference() is tensor else None
@@ -93,12 +93,12 @@ class Cutting:
             return NO_DERIVATIVE
         return NO_DERIVATIVE if self.engine.module.is_grad_enabled() else UNRECORDED
 
-    def _note(self, tensor: AnyTensor, reason: str, call: Call) -> Seen | None:
+    def _note(self, tensor: AnyTensor, reason: str, call: Call) -> CutCall | None:
         leaf = tensor if tensor.is_leaf else None
         known = self.builder.known_tensor(tensor)
         key = (id(tensor) if known is None else known, call.name, id(call.code), call.lasti)
         if key not in self.seen and (leaf is not None or known is not None) and len(self.seen) < MOST:
-            self.seen[key] = Seen(leaf, known, call.name, reason, call.code, call.lasti)
+            self.seen[key] = CutCall(leaf, known, call.name, reason, call.code, call.lasti)
         return self.seen.get(key)
 
     def cuts(self) -> list[Cut]:

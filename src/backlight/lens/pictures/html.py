@@ -32,7 +32,7 @@ EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
 
 
-class Spot(NamedTuple):
+class PagedBox(NamedTuple):
     """What the page needs of a picture's box: the rest it draws by itself."""
 
     id: int
@@ -59,7 +59,7 @@ def page_of(
         picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
-    spots = [Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes]
+    spots = [PagedBox(box.id, box.group, box.bead, box.look) for box in picture.boxes]
     tables = Tables()
     data = {
         "record": tables.plain(record),

@@ -63,7 +63,7 @@ def _of_huge_numbers(flat: np.ndarray, finite: int, times: int) -> tuple[float, 
 
 
 def _uncommon(array: np.ndarray, dtype: str, values: list | float | str | None) -> Summary:
-    """Summarise an empty array, or one of complex numbers, of which only the odd ones are counted."""
+    """Summarise an empty array, or one of complex numbers, of which only NaN, infinities and zeros are counted."""
     nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
     zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
     return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
