@@ -6,6 +6,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -385,13 +386,8 @@ class Recording(Watcher):
                 self._note_hooks(tensor)
 
 
-_users: dict[str, bool] = {}
-
-
+@cache
 def _is_users(filename: str) -> bool:
     """Return whether a file is a program's: not ours, not a library's that calls it."""
-    known = _users.get(filename)
-    if known is None:
-        library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")
-        known = _users[filename] = not library and not filename.startswith(PACKAGE)
-    return known
+    library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")
+    return not library and not filename.startswith(PACKAGE)
