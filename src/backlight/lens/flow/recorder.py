@@ -70,7 +70,8 @@ class Recorder(StepRecorder):
         super().__init__(every)
         check_count("keep", keep, 2)
         check_count("window", window)
-        self.optimizers = _listed(optimizer)
+        several = isinstance(optimizer, Sequence)
+        self.optimizers = list(optimizer) if several else [] if optimizer is None else [optimizer]
         _check_parts(model, self.optimizers)
         self._listeners: list[Callable[[dict], None]] = []
         self._rates: list[float] | None = None
@@ -211,12 +212,6 @@ class Recorder(StepRecorder):
         self.steps, self._before = (last["step"], last["seconds"]) if last else (0, 0.0)
         self._file.go_back_to(self.steps)
         self.steps = self.steps if from_step is None else from_step
-
-
-def _listed(optimizer: AnyOptimizer | Sequence[AnyOptimizer] | None) -> list:
-    if optimizer is None:
-        return []
-    return list(optimizer) if isinstance(optimizer, Sequence) else [optimizer]
 
 
 def _check_parts(model: AnyModule, optimizers: list) -> None:
