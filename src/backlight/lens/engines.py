@@ -7,19 +7,23 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
 from backlight.adapters.torch_engine import torch_engine
+from backlight.dispatch.observation import EVENTS, wants
 from backlight.dispatch.observers import Kept, Line, Watcher
 from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError
 from backlight.lens.native import NATIVE
 from backlight.nn.modules.module import Module
+from backlight.training.engine_types import AnyNode, AnyTensor
 
 
 class Engine(Protocol):
@@ -30,46 +34,46 @@ class Engine(Protocol):
     leaf_class: type  # of the nodes that add to a leaf's `.grad`
     calls_modules: CodeType  # of the frame in which a module's forward is called
 
-    def is_tensor(self, value) -> bool:
+    def is_tensor(self, value: object) -> bool:
         """Return whether a value is a tensor of this engine."""
 
-    def array(self, tensor) -> np.ndarray:
+    def array(self, tensor: AnyTensor) -> np.ndarray:
         """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
 
-    def node_of(self, tensor) -> tuple[Any, int] | None:
+    def node_of(self, tensor: AnyTensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
 
-    def is_leaf_node(self, node) -> bool:
+    def is_leaf_node(self, node: AnyNode) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
 
-    def key_of(self, node) -> int:
+    def key_of(self, node: AnyNode) -> int:
         """Return a number that only this node ever has, for who must know it again without keeping it alive.
 
         An AccumulateGrad has none of its own: its `variable` is what stays.
         """
 
-    def memory_of(self, tensor) -> tuple[int, int]:
+    def memory_of(self, tensor: AnyTensor) -> tuple[int, int]:
         """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
 
-    def in_graph(self, tensor):
+    def in_graph(self, tensor: AnyTensor):
         """Return the tensor that the graph knows: ours holds all elements of vmap's batch, the batch as first dim."""
 
-    def why_unread(self, tensor) -> str:
+    def why_unread(self, tensor: AnyTensor) -> str:
         """Explain why a tensor's values cannot be read: "batched by vmap"."""
 
-    def version_of(self, tensor) -> int:
+    def version_of(self, tensor: AnyTensor) -> int:
         """Return how often the tensor's memory has been written to."""
 
-    def saved_by(self, node) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[Kept]:
         """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
 
-    def formulas_of(self, node) -> dict[str, str]:
+    def formulas_of(self, node: AnyNode) -> dict[str, str]:
         """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""
 
-    def line_of(self, node) -> Line | None:
+    def line_of(self, node: AnyNode) -> Line | None:
         """Return the user's line that made a node; on PyTorch only of nodes made while observed."""
 
-    def hooks_of(self, tensor) -> list[str]:
+    def hooks_of(self, tensor: AnyTensor) -> list[str]:
         """Return the names of the user's hooks on a tensor and on its node."""
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
@@ -85,7 +89,7 @@ def loaded_engines() -> list[Engine]:
     return [NATIVE, torch_engine()] if real else [NATIVE]
 
 
-def engine_of(value) -> Engine:
+def engine_of(value: object) -> Engine:
     """Return the engine of a tensor, a node or a module.
 
     Raises:
@@ -113,3 +117,42 @@ def engine_named(name: str) -> Engine:
     if name == "torch":
         return torch_engine()
     raise InputError(f"engine must be backlight or torch, got {name}")
+
+
+class Guarded(Watcher):
+    """Tells a watcher of events until one of its methods fails.
+
+    Args:
+        watcher: gets the events.
+        give_up: what is called, once, with what a method raised.
+    """
+
+    def __init__(self, watcher: Watcher, give_up: Callable[[Exception], None]):
+        self.watcher = watcher
+        guard = _Guard(give_up)  # an object of its own, so that nothing here refers to itself
+        for event in EVENTS:
+            if wants(watcher, event):
+                setattr(self, event, partial(guard.notify, getattr(watcher, event)))
+
+    @property
+    def only_nodes(self) -> bool:
+        """What the watcher says, who may change his mind."""
+        return self.watcher.only_nodes
+
+
+class _Guard:
+    """Calls listeners until one of them fails."""
+
+    def __init__(self, give_up: Callable[[Exception], None]):
+        self.give_up = give_up
+        self.failed = False
+
+    def notify(self, listener: Callable, *args) -> None:
+        """Call a listener with an event."""
+        if self.failed:
+            return
+        try:
+            listener(*args)
+        except Exception as problem:
+            self.failed = True
+            self.give_up(problem)

@@ -26,6 +26,7 @@ from backlight.nn.modules.module import Module
 from backlight.ops.indexing import index_selection, masking
 from backlight.tensor import creation, factories, random_factories, ranges
 from backlight.tensor.tensor import Tensor
+from backlight.training.engine_types import AnyModule, AnyNode, AnyTensor
 
 METHODS = (
     *("detach", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__"),  # out of the graph
@@ -85,7 +86,7 @@ def run_module(observation: Observation, function: Callable, args: tuple, kwargs
 CALLS_MODULES = run_module.__code__
 
 
-def path_of(module, observation) -> str:
+def path_of(module: AnyModule, observation: Observation) -> str:
     """Return a module's dotted name in the outermost one that runs; `….(Linear)` for one that is not registered."""
     running = observation.modules
     for outer, path in reversed(running):
@@ -95,7 +96,7 @@ def path_of(module, observation) -> str:
     return f"{running[-1][1]}.({type(module).__name__})".lstrip(".") if running else ""
 
 
-def _name_in(outer, module) -> str | None:
+def _name_in(outer, module: AnyModule) -> str | None:
     """Return the dotted name of a module inside another: its own child's, if it is one, else deeper down."""
     children = outer._modules
     for name, child in children.items():
@@ -120,40 +121,40 @@ class NativeEngine:
         """What a script imports."""
         return importlib.import_module("backlight")
 
-    def is_tensor(self, value) -> bool:
+    def is_tensor(self, value: object) -> bool:
         return isinstance(value, TensorState)
 
-    def array(self, tensor) -> np.ndarray:
+    def array(self, tensor: AnyTensor) -> np.ndarray:
         data = np.asarray(tensor._data)
         return widened(data) if is_half(data) and data.dtype.kind == "V" else data
 
-    def node_of(self, tensor):
+    def node_of(self, tensor: AnyTensor):
         return None if tensor._edge is None else public_edge(edge_of(tensor))
 
-    def is_leaf_node(self, node) -> bool:
+    def is_leaf_node(self, node: AnyNode) -> bool:
         return node.__class__ is AccumulateGrad
 
-    def key_of(self, node) -> int:
+    def key_of(self, node: AnyNode) -> int:
         """Return the node's sequence number, which no other node has."""
         return node.sequence
 
-    def memory_of(self, tensor) -> tuple[int, int]:
+    def memory_of(self, tensor: AnyTensor) -> tuple[int, int]:
         """Return (the address of the memory that the tensor shares with its views, its size in bytes)."""
         return whole_memory(writable(below_batches(tensor)))
 
-    def in_graph(self, tensor):
+    def in_graph(self, tensor: AnyTensor):
         """Return the tensor that the graph knows: the one with all elements of vmap's batches."""
         return below_batches(tensor)
 
-    def why_unread(self, tensor) -> str:
+    def why_unread(self, tensor: AnyTensor) -> str:
         return BATCHED if below_batches(tensor) is not tensor else NO_VALUES
 
-    def version_of(self, tensor) -> int:
+    def version_of(self, tensor: AnyTensor) -> int:
         """Return how often the tensor's memory has been written to; 0 for one made in inference mode."""
         storage = tensor._storage
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
-    def saved_by(self, node) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[Kept]:
         if hasattr(node, "ctx"):
             return _saved_by_function(node)
         found: list[Kept] = []
@@ -161,18 +162,18 @@ class NativeEngine:
             _keep(node, attribute, name, found)
         return found
 
-    def formulas_of(self, node) -> dict[str, str]:
+    def formulas_of(self, node: AnyNode) -> dict[str, str]:
         op = getattr(type(node), "op", None)
         if op is None:
             return {}
         formulas = op.formulas()
         return {param.name: formulas[param.name] for param in op.arrays if param.name in formulas}
 
-    def line_of(self, node) -> Line | None:
+    def line_of(self, node: AnyNode) -> Line | None:
         """Return the user's line that made a node; None for a leaf's."""
         return line_at(node.code, node.lasti)
 
-    def hooks_of(self, tensor) -> list[str]:
+    def hooks_of(self, tensor: AnyTensor) -> list[str]:
         hooks = [*(tensor._hooks or {}).values(), *(tensor._post_accumulate_hooks or {}).values()]
         if tensor._edge is None:
             return [name_of(hook) for hook in hooks]
@@ -203,18 +204,18 @@ def saved_names(node_class: type) -> tuple[tuple[str, str], ...]:
     return tuple((name, name.removeprefix("_saved_")) for name in names)
 
 
-def name_of(hook) -> str:
+def name_of(hook: Callable) -> str:
     """Return what a hook is called."""
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-def is_packed(raw) -> bool:
+def is_packed(raw: object) -> bool:
     """Return whether hooks packed what was saved: unpacking it could run anything."""
     several = raw if isinstance(raw, tuple) else () if raw is None else (raw,)
     return any(one.unpack_hook is not None for one in several)
 
 
-def _keep(node, attribute: str, name: str, found: list[Kept]) -> None:
+def _keep(node: AnyNode, attribute: str, name: str, found: list[Kept]) -> None:
     """Add what a node saved under a name: several tensors get numbers, options are left out."""
     if is_packed(getattr(node, f"_raw{attribute}", None)):
         found.append(Kept(name, None, PACKED))
@@ -231,7 +232,7 @@ def _keep(node, attribute: str, name: str, found: list[Kept]) -> None:
         found += [Kept(f"{name}[{number}]", one, None) for number, one in several]
 
 
-def _saved_by_function(node) -> list[Kept]:
+def _saved_by_function(node: AnyNode) -> list[Kept]:
     try:
         if is_packed(node.ctx._raw_saved_tensors):
             return [Kept("tensors", None, PACKED)]

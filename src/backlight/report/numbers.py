@@ -1,6 +1,7 @@
 """Numbers for the eye, in a few characters."""
 
 import math
+from collections.abc import Callable, Sequence
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -21,7 +22,7 @@ def number(value: float | None) -> str:
     return "not finite" if value is None or not math.isfinite(value) else f"{value:.4f}"
 
 
-def sparkline(values, *, log: bool = False) -> str:
+def sparkline(values: Sequence[float | None], *, log: bool = False) -> str:
     """Return numbers as bars between the smallest and the largest of them; a blank for None and what is not finite.
 
     Args:
@@ -40,7 +41,7 @@ def sparkline(values, *, log: bool = False) -> str:
     return "".join(_bar(value, scale, low, (high - low) or 1) for value in values)
 
 
-def _bar(value: float | None, scale, low: float, spread: float) -> str:
+def _bar(value: float | None, scale: Callable[[float], float], low: float, spread: float) -> str:
     if value is None or not math.isfinite(value):
         return " "
     if scale is math.log10 and value <= 0:

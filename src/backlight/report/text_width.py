@@ -33,8 +33,8 @@ def _width_of_other(character: str) -> float:
 
 def text_element(x: float, y: float, text: str, size: float, **attributes) -> str:
     """Return a text element; `attributes` may use `_` for `-`."""
-    told = "".join(f" {name.replace('_', '-')}={quoteattr(str(value))}" for name, value in attributes.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{told}>{escape(printable(text))}</text>'
+    options = "".join(f" {name.replace('_', '-')}={quoteattr(str(value))}" for name, value in attributes.items())
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{options}>{escape(printable(text))}</text>'
 
 
 def printable(text: str) -> str:

@@ -56,7 +56,7 @@ def _own(array: np.ndarray) -> np.ndarray:
     return np.array(array.view(bfloat16.numpy) if array.dtype.kind == "V" else array)
 
 
-def _packed(value, path: str, arrays: dict):
+def _packed(value: object, path: str, arrays: dict):
     """Return a value as JSON can hold it, and put its tensors into `arrays`."""
     if isinstance(value, TensorState):
         arrays[path] = np.ascontiguousarray(value._data).reshape(np.shape(value._data))
@@ -73,7 +73,7 @@ def _packed(value, path: str, arrays: dict):
     raise InputError(f"a checkpoint holds tensors and plain values, got {type(value).__name__} at {path}")
 
 
-def _unpacked(value, arrays: dict):
+def _unpacked(value: object, arrays: dict):
     """Return what `_packed` was given."""
     if isinstance(value, list):
         return [_unpacked(entry, arrays) for entry in value]

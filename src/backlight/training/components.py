@@ -64,16 +64,7 @@ def _dropout(config: ModelConfig) -> list[nn.Module]:
 MAKERS = {"mlp": _mlp, "cnn": _cnn}
 
 
-KINDS = {
-    "sgd": SGD,
-    "adam": Adam,
-    "adamw": AdamW,
-    "adagrad": Adagrad,
-    "rmsprop": RMSprop,
-    "adamax": Adamax,
-    "nadam": NAdam,
-    "radam": RAdam,
-}
+KINDS = {kind.__name__.lower(): kind for kind in (SGD, Adam, AdamW, Adagrad, RMSprop, Adamax, NAdam, RAdam)}
 
 
 def optimizer_of(config: OptimizerConfig, model: Module) -> Optimizer:

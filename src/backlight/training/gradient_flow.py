@@ -21,11 +21,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from backlight.kernels.state_blocks import silent_floats
+from backlight.training.engine_types import AnyModule, AnyOptimizer, AnyTensor
 
 TINY = 1e-28  # squares below this lose digits in float32
 
 
-def square_of(tensor):
+def square_of(tensor: AnyTensor):
     """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
     flat = tensor.detach().reshape(-1)
     if flat.is_complex():
@@ -43,7 +44,7 @@ def square_of(tensor):
         return wide.dot(wide).item()
 
 
-def in_transform(tensor) -> bool:
+def in_transform(tensor: AnyTensor) -> bool:
     """Return whether a tensor stands for others inside vmap or a transform of PyTorch's: it is not the step's."""
     if hasattr(tensor, "_data"):
         return getattr(tensor._data, "of_a_batch", False)
@@ -76,7 +77,7 @@ class SilentHook:
         args: its first arguments.
     """
 
-    def __init__(self, method, *args):
+    def __init__(self, method: Callable, *args):
         self._method, self._args = weakref.WeakMethod(method), args
 
     def __call__(self, *given) -> None:
@@ -113,7 +114,7 @@ class DeadUnits:
         """Begin a step."""
         self.step += 1
 
-    def note(self, name: str, active) -> None:
+    def note(self, name: str, active: AnyTensor) -> None:
         """Note which units of a layer are active: a tensor of bools."""
         last = self._last.get(name)
         if last is None or last.shape != active.shape:
@@ -144,7 +145,7 @@ class Forwards:
         window: the number of measured steps after which a unit that was never active counts as dead.
     """
 
-    def __init__(self, model, square_of, window: int = 100):
+    def __init__(self, model: AnyModule, square_of: Callable[[AnyTensor], AnyTensor | float], window: int = 100):
         self.full = self.seeking = True
         self._square_of = square_of
         self._units = DeadUnits(window)
@@ -160,7 +161,7 @@ class Forwards:
         self.types = {name: type(module).__name__ for name, module in watched}
         self.handles = [module.register_forward_hook(SilentHook(self._ran, name)) for name, module in watched]
 
-    def _ran(self, name: str, module, args, out) -> None:
+    def _ran(self, name: str, module: AnyModule, args: tuple, out: object) -> None:
         tensor = _tensor_in(out)
         if tensor is None or not tensor.requires_grad or in_transform(tensor):
             return
@@ -174,7 +175,7 @@ class Forwards:
             elif not math.isfinite(square):
                 self.non_finite = NonFinite(name, "NaN" if square != square else "inf", self._why(module, args))
 
-    def _note_units(self, name: str, kind: str, module, values) -> None:
+    def _note_units(self, name: str, kind: str, module: AnyModule, values: AnyTensor) -> None:
         if kind not in RECTIFIERS:
             if next(module.parameters(recurse=False), None) is not None:
                 self._channels_second = kind.startswith(CHANNELS_SECOND)
@@ -185,8 +186,7 @@ class Forwards:
         others = tuple(other for other in range(values.dim()) if other != dim)
         self._units.note(name, values.abs().amax(others) != 0)
 
-    def _why(self, module, args: tuple) -> str:
-        """Return what is known of why the output is not finite."""
+    def _why(self, module: AnyModule, args: tuple) -> str:
         finite = [math.isfinite(self._square_of(one)) for one in module.parameters(recurse=False)]
         given = [one for one in map(_tensor_in, args) if one is not None]
         if not all(finite):
@@ -209,7 +209,7 @@ class Forwards:
         return non_finite, shares
 
 
-def _tensor_in(out):
+def _tensor_in(out: object):
     """Return the first tensor of floating point numbers in what a module takes or gives."""
     if isinstance(out, dict):
         out = tuple(out.values())
@@ -223,7 +223,7 @@ SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those t
 
 
 @dataclass(frozen=True)
-class Flow:
+class LayerFlow:
     """A step by layer; None where a layer had no gradient, or where it was not measured.
 
     Args:
@@ -254,7 +254,7 @@ class Flow:
         return broken[-1] if broken else None
 
 
-def layers_of(model) -> dict[str, list]:
+def layers_of(model: AnyModule) -> dict[str, list]:
     """Return the trained parameters of each module that has some of its own, by the module's dotted name."""
     layers: dict[str, list] = {}
     for name, parameter in model.named_parameters():
@@ -263,7 +263,7 @@ def layers_of(model) -> dict[str, list]:
     return layers
 
 
-def flow_of(layers: dict[str, list]) -> Flow:
+def flow_of(layers: dict[str, list]) -> LayerFlow:
     """Return the gradients that are there now."""
     meter = FlowMeter(layers)
     return meter.take()
@@ -315,7 +315,7 @@ class FlowMeter:
 
     # --- while an optimizer makes its step -------------------------------------------------------------------------
 
-    def _before(self, optimizer, args, kwargs) -> None:
+    def _before(self, optimizer: AnyOptimizer, args: tuple, kwargs: dict) -> None:
         if self._begins is not None:
             self._begins(id(optimizer) in self._made)
         owned = self._owned[id(optimizer)]
@@ -324,7 +324,7 @@ class FlowMeter:
         if self.full and self.updates:
             self._copies = {id(parameter): parameter.detach().clone() for parameter in owned}
 
-    def _after(self, optimizer, args, kwargs) -> None:
+    def _after(self, optimizer: AnyOptimizer, args: tuple, kwargs: dict) -> None:
         owned = self._owned[id(optimizer)]
         if _closure_in(args, kwargs):
             self._read(owned)
@@ -336,7 +336,6 @@ class FlowMeter:
         self.stepped = True
 
     def _read(self, parameters: Iterable) -> None:
-        """Note the gradients of parameters."""
         if not (self.full or self.seeking):
             return
         for parameter in parameters:
@@ -349,7 +348,7 @@ class FlowMeter:
             if self.full:
                 self._note_zeros(parameter, grad)
 
-    def _note_zeros(self, parameter, grad) -> None:
+    def _note_zeros(self, parameter: AnyTensor, grad: AnyTensor) -> None:
         flat = grad.reshape(-1)
         sample = flat[:: (flat.numel() // SAMPLE) | 1]
         self._nonzeros[id(parameter)] = sample.bool().sum(), sample.numel()
@@ -359,10 +358,10 @@ class FlowMeter:
 
     # --- when a step is over ---------------------------------------------------------------------------------------
 
-    def take(self) -> Flow:
+    def take(self) -> LayerFlow:
         """Return what was measured since the last time; gradients that no optimizer's step used as they are now."""
         self._read([one for one in chain(*self.layers.values()) if id(one) not in self._gradients])
-        flow = Flow(self._norms(self._gradients), {})
+        flow = LayerFlow(self._norms(self._gradients), {})
         if self.full:
             self._units.next_step()
             for name, active in self._active.items():
@@ -372,7 +371,7 @@ class FlowMeter:
             ratios, update_ratios = (
                 {name: _share(part[name], total) for name, total in weights.items()} for part in (norms, moved)
             )
-            flow = Flow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
+            flow = LayerFlow(norms, ratios, moved, update_ratios, self._zero_shares(), self._units.shares())
         self._clear()
         return flow
 
@@ -398,8 +397,7 @@ class FlowMeter:
         return shares
 
 
-def _trained(optimizer, layers: dict[str, list]) -> list:
-    """Return the parameters of an optimizer that are in the layers."""
+def _trained(optimizer: AnyOptimizer, layers: dict[str, list]) -> list:
     known = {id(parameter) for parameter in chain(*layers.values())}
     held = chain.from_iterable(group["params"] for group in optimizer.param_groups)
     return [parameter for parameter in held if id(parameter) in known]
@@ -410,7 +408,7 @@ def _closure_in(args: tuple, kwargs: dict) -> bool:
     return any(value is not None for value in (*args, kwargs.get("closure")))
 
 
-def _dense(grad):
+def _dense(grad: AnyTensor):
     """Return a gradient without its graph; of a sparse one, the values."""
     grad = grad.detach()
     return grad.coalesce().values() if getattr(grad, "is_sparse", False) else grad

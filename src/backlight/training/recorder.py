@@ -21,8 +21,9 @@ from pathlib import Path
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, InputError
+from backlight.nn import Module
 from backlight.optim import Optimizer
-from backlight.optim.lr_scheduler import SequentialLR
+from backlight.optim.lr_scheduler import LRScheduler, SequentialLR
 from backlight.tensor.generators import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.report import report
@@ -33,14 +34,14 @@ from backlight.training.step_meter import StepMeter, StepRecorder, check_count, 
 class Scheduled:
     """An optimizer and its schedule, if it has one (see NOTE [Going on bit for bit] in training/recorder.py)."""
 
-    def __init__(self, optimizer: Optimizer, scheduler=None):
+    def __init__(self, optimizer: Optimizer, scheduler: LRScheduler | None = None):
         self.optimizer, self.scheduler = optimizer, scheduler
         self._used: float | None = None  # the rate of the optimizer's last step
         self._noted = self._position()
         self._ended: dict | None = None  # the state when the batches of the epoch ended
         optimizer.register_step_post_hook(self._note_rate)
 
-    def _note_rate(self, optimizer, args, kwargs) -> None:
+    def _note_rate(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
         self._used = self._current()
 
     def _current(self) -> float:
@@ -155,10 +156,10 @@ class Recorder(StepRecorder):
     def __init__(
         self,
         folder: Path | str,
-        model,
-        optimizer,
+        model: Module,
+        optimizer: Optimizer,
         *,
-        scheduler=None,
+        scheduler: LRScheduler | None = None,
         config: dict | None = None,
         every: int = 1,
         checkpoint_every: int | None = 500,
@@ -189,7 +190,7 @@ class Recorder(StepRecorder):
 
     # --- what a loop calls -----------------------------------------------------------------------------------------
 
-    def step(self, loss, *, samples: int | None = None, **metrics) -> dict | None:
+    def step(self, loss: TensorState | float, *, samples: int | None = None, **metrics) -> dict | None:
         """Note one step, after `optimizer.step()` and before the gradients are cleared.
 
         Args:
@@ -291,7 +292,7 @@ class Recorder(StepRecorder):
             self._handler = signal.signal(signal.SIGINT, self._interrupted)
         return self
 
-    def __exit__(self, kind, problem, trace) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *problem: object) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
             self._handler = None
@@ -299,7 +300,7 @@ class Recorder(StepRecorder):
             self.checkpoint()
         self.report()
 
-    def _interrupted(self, number, frame) -> None:
+    def _interrupted(self, number: int, frame: object) -> None:
         """End after this step; a second Ctrl-C ends at once, without a checkpoint."""
         if self._stop:
             raise KeyboardInterrupt
@@ -398,7 +399,6 @@ class Recorder(StepRecorder):
 
 
 def _check_state(state: dict, file: Path) -> None:
-    """Raise unless a checkpoint holds what a run goes on from."""
     for name, kind in STATE.items():
         if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
             raise InputError(f"cannot read the checkpoint {file}: it holds no {name}, so it is damaged")
@@ -409,8 +409,7 @@ def _check_state(state: dict, file: Path) -> None:
 STATE = {"model": dict, "step": int, "epoch": int, "batch": int, "seconds": (int, float), "generators": (list, tuple)}
 
 
-def _generators_of(loader) -> list:
-    """Return the default generator, and those that the loader and its sampler draw from."""
+def _generators_of(loader: object) -> list:
     owners = (loader, getattr(loader, "sampler", None))
     found = [default_generator, *(getattr(owner, "generator", None) for owner in owners)]
     return list({id(generator): generator for generator in found if generator is not None}.values())

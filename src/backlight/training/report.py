@@ -63,7 +63,9 @@ VIEWS = (
 )
 
 
-def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], sections: Sequence[str], printed) -> str:
+def page_of(
+    *, kicker: str, title: str, facts: dict, notes: Sequence[str], sections: Sequence[str], printed: Sequence[str]
+) -> str:
     """Return a page.
 
     Args:
@@ -268,7 +270,6 @@ def _points(steps: list[dict], name: str) -> list[tuple]:
 
 
 def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime | None) -> dict:
-    """Return what stands in the page's head."""
     last = max((record["step"] for record in [*steps, *evaluations]), default=0)
     seconds = max([record.get("seconds") or 0 for record in [*steps, *evaluations]], default=0)
     facts = {
@@ -300,7 +301,6 @@ def _reached(evaluations: list[dict]) -> dict[str, str]:
 
 
 def _notes(steps: list[dict]) -> list[str]:
-    """Describe what a reader must not overlook."""
     lost = [record["step"] for record in steps if record["loss"] is None]
     if not lost:
         return []

@@ -113,7 +113,7 @@ def write_atomically(file: Path, content: bytes) -> None:
     os.replace(temporary, file)
 
 
-def jsonable(value):
+def jsonable(value: object):
     """Return a value as JSON can hold it: None for numbers that are not finite, its text for what JSON has not."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

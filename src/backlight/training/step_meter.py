@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from backlight.errors import ValueProblem
-from backlight.training.gradient_flow import Flow, FlowMeter, Forwards, NonFinite, layers_of, square_of
+from backlight.training.engine_types import AnyModule
+from backlight.training.gradient_flow import FlowMeter, Forwards, LayerFlow, NonFinite, layers_of, square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
 
@@ -24,7 +25,7 @@ class StepMeter:
 
     def __init__(
         self,
-        model,
+        model: AnyModule,
         optimizers: Sequence,
         *,
         updates: bool = True,
@@ -79,7 +80,7 @@ class StepMeter:
             handle.remove()
 
 
-def _first_of(step: int, loss: float | None, flow: Flow, non_finite: NonFinite | None) -> dict | None:
+def _first_of(step: int, loss: float | None, flow: LayerFlow, non_finite: NonFinite | None) -> dict | None:
     """Return the first value of a step that is not finite, if its loss or a gradient is not.
 
     An output that is not finite and of which neither knows, such as a mask of −inf, was meant.
@@ -138,7 +139,7 @@ class StepRecorder:
         return self._before + time.perf_counter() - self._began
 
 
-def described(model) -> dict:
+def described(model: AnyModule) -> dict:
     """Return what a record says of its model."""
     return {"model": repr(model), "parameters": sum(parameter.numel() for parameter in model.parameters())}
 

@@ -139,7 +139,6 @@ class Run:
             schedule.step()
 
     def _tested(self) -> dict[str, float]:
-        """Return what the best weights reach on the test images."""
         file = self.recorder.folder.path / BEST
         if self.best.record is None or not file.is_file():
             return evaluate(self.model, self.parts.test)

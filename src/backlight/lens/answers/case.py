@@ -41,7 +41,6 @@ class GraphPaths:
         self._users = self._all_users()
 
     def _reached(self) -> set[int]:
-        """Return all nodes that the roots reach."""
         found, stack = set(self.roots), list(self.roots)
         while stack:
             for number in self.record.nodes[stack.pop()].inputs:

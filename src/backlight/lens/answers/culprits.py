@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from backlight.dispatch.numerical_hazards import hazard_of, op_name_of
 from backlight.lens.answers.case import GraphPaths, all_zero, described, has_non_finite, magnitude
-from backlight.lens.records.nodes import Node, Summary
+from backlight.lens.records.nodes import HookChange, Node, Summary
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def zero_at(paths: GraphPaths, target: int) -> Culprit | None:
     return None
 
 
-def _hooked(node: Node, change) -> Culprit:
+def _hooked(node: Node, change: HookChange) -> Culprit:
     return Culprit(
         node,
         f"the hook `{change.hook}` at {described(node)} made it 0",

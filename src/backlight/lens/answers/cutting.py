@@ -10,6 +10,7 @@ from backlight.dispatch.torch_function import flat
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Place
+from backlight.training.engine_types import AnyTensor
 
 DETACHED = {"detach", "detach_", "data", "tensor", "as_tensor", "new_tensor"}
 TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__"}
@@ -23,7 +24,7 @@ MOST_CUT_OFF = 20_000  # tensors
 
 
 @dataclass(slots=True)
-class Seen:
+class CutCall:
     """A call that cut.
 
     Args:
@@ -51,7 +52,7 @@ class Cutting:
     def __init__(self, engine: Engine, builder: Builder):
         self.engine = engine
         self.builder = builder
-        self.seen: dict[tuple, Seen] = {}  # by tensor or node, op and instruction
+        self.seen: dict[tuple, CutCall] = {}  # by tensor or node, op and instruction
         self.cut_off: dict[int, tuple] = {}  # id of a tensor that was cut off -> (weak reference, what cut it off)
 
     def called(self, call: Call, out: list) -> None:
@@ -76,7 +77,7 @@ class Cutting:
             if by is not None and by.into is None:
                 by.into = node
 
-    def that_cut(self, tensor) -> Seen | None:
+    def that_cut(self, tensor: AnyTensor) -> CutCall | None:
         """Return what cut a tensor off."""
         reference, by = self.cut_off.get(id(tensor), (None, None))
         return by if reference is not None and reference() is tensor else None
@@ -92,12 +93,12 @@ class Cutting:
             return NO_DERIVATIVE
         return NO_DERIVATIVE if self.engine.module.is_grad_enabled() else UNRECORDED
 
-    def _note(self, tensor, reason: str, call: Call) -> Seen | None:
+    def _note(self, tensor: AnyTensor, reason: str, call: Call) -> CutCall | None:
         leaf = tensor if tensor.is_leaf else None
         known = self.builder.known_tensor(tensor)
         key = (id(tensor) if known is None else known, call.name, id(call.code), call.lasti)
         if key not in self.seen and (leaf is not None or known is not None) and len(self.seen) < MOST:
-            self.seen[key] = Seen(leaf, known, call.name, reason, call.code, call.lasti)
+            self.seen[key] = CutCall(leaf, known, call.name, reason, call.code, call.lasti)
         return self.seen.get(key)
 
     def cuts(self) -> list[Cut]:
@@ -109,11 +110,11 @@ class Cutting:
                 found.append(seen.cut(number))
         return found
 
-    def of_leaf(self, tensor) -> list[Cut]:
+    def of_leaf(self, tensor: AnyTensor) -> list[Cut]:
         """Return the cuts at a leaf, which need not be in the record."""
         return [seen.cut(NOWHERE) for seen in self.seen.values() if seen.leaf is tensor]
 
-    def that_made(self, tensor) -> Cut | None:
+    def that_made(self, tensor: AnyTensor) -> Cut | None:
         """Return the cut that a tensor came out of, or out of what was computed from."""
         by = self.that_cut(tensor)
         return None if by is None else by.cut(NOWHERE if by.node is None else by.node)

@@ -21,9 +21,12 @@ from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
 from backlight.lens.records.summaries import dtype_name, summary_of
 from backlight.lens.records.watching import OPEN, Watch
+from backlight.training.engine_types import AnyNode, AnyTensor
 
 
-def why(tensor, loss=None, *, record=None) -> Answer:
+def why(
+    tensor: AnyTensor | str | int, loss: AnyTensor | None = None, *, record: Watch | Record | None = None
+) -> Answer:
     """Explain why the gradient of a tensor is None, 0, NaN or huge; if nothing is wrong with it, what it is made of.
 
         with lens.watch():
@@ -66,7 +69,7 @@ class Path:
         return "\n".join([*lines, self.reason] if self.reason else lines)
 
 
-def path(loss, tensor) -> Path:
+def path(loss: AnyTensor | None, tensor: AnyTensor) -> Path:
     """Return the chain of nodes from a loss to a tensor, or where it ends and why.
 
     Args:
@@ -82,10 +85,11 @@ def path(loss, tensor) -> Path:
     return Path(False, (), unreachable(case))
 
 
+Given = Watch | Record | None
 SMALL = 64  # tensors of up to this many elements are read in full
 
 
-def case_of(tensor, loss, record, frame: FrameType) -> Case:
+def case_of(tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: FrameType) -> Case:
     """Gather what is known of a live tensor."""
     engine = engine_of(tensor)
     if not engine.is_tensor(tensor):
@@ -100,7 +104,7 @@ def case_of(tensor, loss, record, frame: FrameType) -> Case:
         return _gathered(engine, tensor, loss, record, frame)
 
 
-def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
+def _gathered(engine: Engine, tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: FrameType) -> Case:
     case = _facts(engine, tensor, name_in(frame, tensor))
     if loss is not None:
         case.loss = _loss(engine, loss, frame)
@@ -121,7 +125,7 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
     return case
 
 
-def _facts(engine: Engine, tensor, name: str | None) -> Case:
+def _facts(engine: Engine, tensor: AnyTensor, name: str | None) -> Case:
     grad = grad_of(tensor)
     edge = None if tensor.is_leaf else engine.node_of(tensor)
     line = None if edge is None else engine.line_of(edge[0])
@@ -139,14 +143,14 @@ def _facts(engine: Engine, tensor, name: str | None) -> Case:
     )
 
 
-def grad_of(tensor):
+def grad_of(tensor: AnyTensor):
     """Return `.grad`, without the warning that reading it of a tensor that is no leaf gives."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tensor.grad
 
 
-def name_in(frame: FrameType, tensor) -> str | None:
+def name_in(frame: FrameType, tensor: AnyTensor) -> str | None:
     """Return what the caller calls a tensor: a variable, or a parameter of a module that a variable holds."""
     for space in (frame.f_locals, frame.f_globals):
         for name, value in list(space.items()):
@@ -179,12 +183,12 @@ def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Re
     return dataclasses.replace(record, nodes=nodes)
 
 
-def _loss(engine: Engine, loss, frame: FrameType) -> Loss:
+def _loss(engine: Engine, loss: AnyTensor | None, frame: FrameType) -> Loss:
     node = None if loss.is_leaf else engine.node_of(loss)[0]
     return Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
 
 
-def _is_freed(engine: Engine, root) -> bool:
+def _is_freed(engine: Engine, root: AnyNode | None) -> bool:
     """Return whether a backward has freed what the nodes nearest to a root saved."""
     stack, seen = [root] if root is not None else [], set()
     while stack and len(seen) < 1000:
@@ -199,7 +203,7 @@ def _is_freed(engine: Engine, root) -> bool:
     return False
 
 
-def _open_recording(engine: Engine, record) -> Recording | None:
+def _open_recording(engine: Engine, record: Given) -> Recording | None:
     """Return what is being recorded of an engine: by the watch that was given, or by the innermost one that watches."""
     watches = [record] if isinstance(record, Watch) else list(reversed(OPEN)) if record is None else []
     for watch in watches:
@@ -209,7 +213,9 @@ def _open_recording(engine: Engine, record) -> Recording | None:
     return None
 
 
-def _from_recording(case: Case, recording: Recording, tensor, loss, frame: FrameType) -> None:
+def _from_recording(
+    case: Case, recording: Recording, tensor: AnyTensor, loss: AnyTensor | None, frame: FrameType
+) -> None:
     builder = recording.builder
     record = recording.fill(frame)
     known = builder.known_tensor(tensor) if tensor.requires_grad else None
@@ -222,7 +228,7 @@ def _from_recording(case: Case, recording: Recording, tensor, loss, frame: Frame
     locate(case, record, known, None if loss is None else [root] if root is not None else [])
 
 
-def _captured(case: Case, engine: Engine, tensor, loss, frame: FrameType) -> None:
+def _captured(case: Case, engine: Engine, tensor: AnyTensor, loss: AnyTensor | None, frame: FrameType) -> None:
     recording = Recording(engine, Options(small=SMALL))
     recording.capture([engine.node_of(loss)], [loss])
     known = recording.builder.known_tensor(tensor) if tensor.requires_grad else None

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from backlight.lens.pictures.plumbing import is_plumbing
+from backlight.lens.pictures.boxes import is_plumbing
 from backlight.lens.records.nodes import LEAF, Edge, Node, SavedTensor, Summary, users_of
 from backlight.lens.records.record import Record
 
@@ -48,13 +48,12 @@ def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, 
     return one is other if one is None or other is None else alike(one, other, tolerance, reshaped=reshaped)
 
 
-def _near(one, other, reach: float) -> bool:
+def _near(one: float | str | None, other: float | str | None, reach: float) -> bool:
     numbers = not any(isinstance(value, (str, type(None))) for value in (one, other))
     return one == other or (numbers and abs(one - other) <= reach)
 
 
-def _numbers(values) -> Iterator:
-    """Yield the elements of nested lists."""
+def _numbers(values: object) -> Iterator:
     if not isinstance(values, list):
         yield values
         return

@@ -9,10 +9,9 @@ from backlight.errors import InputError
 from backlight.lens.differences.comparing import Changed, Comparison, without_outcome
 from backlight.lens.differences.difftext import details_of, lines_of
 from backlight.lens.differences.matching import match
-from backlight.lens.pictures.boxes import Picture
+from backlight.lens.pictures.boxes import Picture, is_plumbing
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import picture_of
-from backlight.lens.pictures.plumbing import is_plumbing
 from backlight.lens.pictures.svg import svg
 from backlight.lens.pictures.text import dot, tree
 from backlight.lens.records.nodes import Edge, Node

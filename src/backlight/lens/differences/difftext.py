@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from backlight.lens.pictures.plumbing import is_plumbing
+from backlight.lens.pictures.boxes import is_plumbing
 from backlight.lens.records.nodes import LEAF, Node
 
 ADDED, GONE, CHANGED = "+", "-", "~"
@@ -154,7 +154,6 @@ def _consequences(found) -> Iterator[str]:
 
 
 def _counts(found) -> Iterator[str]:
-    """Yield how many nodes differ, and in what."""
     for sign, nodes, word in ((ADDED, found.added, "added"), (GONE, found.gone, "gone")):
         if nodes:
             yield f"{sign} {_many(len(nodes))} {word}"
@@ -218,7 +217,6 @@ def _module_of(node: Node) -> str:
 
 
 def _renamed(found) -> dict[str, str]:
-    """Return modules that had another path before."""
     before, after = found.before.nodes, found.after.nodes
     names = ((_module_of(before[was]), _module_of(after[now])) for was, now in found.pairs)
     return {now: was for was, now in names if was != now}

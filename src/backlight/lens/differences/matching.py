@@ -22,6 +22,7 @@ from backlight.lens.records.nodes import LEAF, Node
 from backlight.lens.records.record import Record
 
 Pair = tuple[int, int]
+Keys = Sequence[Hashable]
 DEEP = 2  # how many steps along its inputs a node's surroundings go
 
 
@@ -35,7 +36,7 @@ def match(before: Record, after: Record) -> list[Pair]:
     return sorted(pairs + _moved(pairs, left, right))
 
 
-def _filled(pairs: list[Pair], left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+def _filled(pairs: list[Pair], left: Keys, right: Keys) -> list[Pair]:
     """Return pairs and those that fill the gaps between them."""
     found = list(pairs)
     for start, end, from_, to in gaps(pairs, 0, len(left), 0, len(right)):
@@ -104,7 +105,7 @@ EXACT = 60_000  # cells of the table by which a stretch is aligned exactly
 WINDOW = 100  # how far a longer one is searched for where both go on alike
 
 
-def align(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[Pair]:
+def align(before: Keys, after: Keys) -> list[Pair]:
     """Return places of equal keys, in the order of both.
 
     >>> align("abcxd", "abyycd")
@@ -140,7 +141,7 @@ def gaps(pairs: Sequence[Pair], start: int, end: int, from_: int, to: int) -> li
     return [one for one in found if one[0] < one[1] and one[2] < one[3]]
 
 
-def _anchors(before, after, start: int, end: int, from_: int, to: int) -> list[Pair]:
+def _anchors(before: Keys, after: Keys, start: int, end: int, from_: int, to: int) -> list[Pair]:
     """Return pairs of keys that occur once in both stretches, the most that are in the same order."""
     counts = Counter(before[start:end])
     others = Counter(after[from_:to])
@@ -169,7 +170,7 @@ def _rising(pairs: list[Pair]) -> list[Pair]:
     return found[::-1]
 
 
-def _exactly(before, after, start: int, end: int, from_: int, to: int) -> list[Pair]:
+def _exactly(before: Keys, after: Keys, start: int, end: int, from_: int, to: int) -> list[Pair]:
     """Return the longest common order of two stretches, by the table of all beginnings from the end."""
     rows, columns = end - start, to - from_
     table = [[0] * (columns + 1) for _ in range(rows + 1)]
@@ -190,7 +191,7 @@ def _exactly(before, after, start: int, end: int, from_: int, to: int) -> list[P
     return pairs
 
 
-def _walked(before, after, start: int, end: int, from_: int, to: int) -> list[Pair]:
+def _walked(before: Keys, after: Keys, start: int, end: int, from_: int, to: int) -> list[Pair]:
     """Return pairs found by walking along both; where they differ, the nearest place at which they go on alike."""
     pairs = []
     while start < end and from_ < to:
@@ -203,7 +204,7 @@ def _walked(before, after, start: int, end: int, from_: int, to: int) -> list[Pa
     return pairs
 
 
-def _skips(before, after, start: int, end: int, from_: int, to: int):
+def _skips(before: Keys, after: Keys, start: int, end: int, from_: int, to: int):
     """Yield how much to skip on each side so that both go on alike, small skips first."""
     seen_before: dict[Hashable, int] = {}
     seen_after: dict[Hashable, int] = {}

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
-from backlight.lens.engines import Engine
+from backlight.lens.engines import Engine, Guarded
 from backlight.lens.finding import NOTE, Finding
-from backlight.lens.guarding import Guarded
 from backlight.lens.records.record import Place
 
 MISSING = object()

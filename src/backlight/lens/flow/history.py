@@ -122,7 +122,7 @@ def line_of(record: dict) -> str:
     return json.dumps(_jsonable(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _jsonable(value):
+def _jsonable(value: object):
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
     if isinstance(value, dict):
@@ -130,7 +130,7 @@ def _jsonable(value):
     return [_jsonable(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _number(value):
+def _number(value: object):
     return float(value) if isinstance(value, str) else value
 
 

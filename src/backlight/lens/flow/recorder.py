@@ -13,6 +13,7 @@ from backlight.lens.engines import engine_of
 from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import FlowFile, History, read_history
 from backlight.lens.flow.live import live
+from backlight.training.engine_types import AnyModule, AnyOptimizer, AnyTensor
 from backlight.training.step_meter import StepMeter, StepRecorder, check_count, check_existing, described
 
 
@@ -53,8 +54,8 @@ class Recorder(StepRecorder):
 
     def __init__(
         self,
-        model,
-        optimizer=None,
+        model: AnyModule,
+        optimizer: AnyOptimizer | Sequence[AnyOptimizer] | None = None,
         *,
         file: Path | str | None = None,
         existing: str = "refuse",
@@ -69,7 +70,8 @@ class Recorder(StepRecorder):
         super().__init__(every)
         check_count("keep", keep, 2)
         check_count("window", window)
-        self.optimizers = _listed(optimizer)
+        several = isinstance(optimizer, Sequence)
+        self.optimizers = list(optimizer) if several else [] if optimizer is None else [optimizer]
         _check_parts(model, self.optimizers)
         self._listeners: list[Callable[[dict], None]] = []
         self._rates: list[float] | None = None
@@ -86,7 +88,7 @@ class Recorder(StepRecorder):
 
     # --- what a loop calls -----------------------------------------------------------------------------------------
 
-    def step(self, loss=None, **metrics) -> dict | None:
+    def step(self, loss: AnyTensor | float | None = None, **metrics) -> dict | None:
         """Note one step, after `optimizer.step()`.
 
         Args:
@@ -154,7 +156,7 @@ class Recorder(StepRecorder):
     def __enter__(self) -> "Recorder":
         return self
 
-    def __exit__(self, kind, problem, trace) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class Recorder(StepRecorder):
 
     # --- files -----------------------------------------------------------------------------------------------------
 
-    def _about(self, model, title: str | None) -> dict:
+    def _about(self, model: AnyModule, title: str | None) -> dict:
         return {
             "lens": "flow",
             "format": 1,
@@ -212,14 +214,7 @@ class Recorder(StepRecorder):
         self.steps = self.steps if from_step is None else from_step
 
 
-def _listed(optimizer) -> list:
-    if optimizer is None:
-        return []
-    return list(optimizer) if isinstance(optimizer, Sequence) else [optimizer]
-
-
-def _check_parts(model, optimizers: list) -> None:
-    """Raise unless these are a model and optimizers of it."""
+def _check_parts(model: AnyModule, optimizers: list) -> None:
     if not hasattr(model, "named_parameters"):
         raise ArgumentError(f"model must be a module of backlight or of PyTorch, got {type(model).__name__}")
     trained = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
@@ -236,7 +231,7 @@ def _check_parts(model, optimizers: list) -> None:
             )
 
 
-def _number(value, name: str) -> float | None:
+def _number(value: AnyTensor | float | None, name: str) -> float | None:
     """Return a number, or a tensor of one element, as a Python number."""
     if value is None:
         return None

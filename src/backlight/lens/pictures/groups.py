@@ -22,7 +22,7 @@ DEEPEST, LONGEST_TITLE = 16, 44
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One step of the path from the root group to an op: a module's name, or a line."""
 
     kind: str
@@ -47,7 +47,7 @@ def running_order(nodes: Sequence[Node]) -> list[int]:
     return order
 
 
-def paths_of(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
+def paths_of(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[PathStep]]:
     """Return the way to each op. What itself runs more ops than can be shown is divided by lines."""
     nodes = record.nodes
     if by == "line" or not any(nodes[op].module for op in ops):
@@ -61,17 +61,17 @@ def paths_of(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[l
     return found
 
 
-def _order(node: Node) -> list[Step]:
-    return [] if node.order == 1 else [Step(PART, node.order, f"recorded backward, order {node.order}")]
+def _order(node: Node) -> list[PathStep]:
+    return [] if node.order == 1 else [PathStep(PART, node.order, f"recorded backward, order {node.order}")]
 
 
-def _modules(node: Node, classes: dict[str, str]) -> list[Step]:
+def _modules(node: Node, classes: dict[str, str]) -> list[PathStep]:
     names = node.module.split(".") if node.module else []
     steps = []
     for number in range(1, min(len(names), DEEPEST) + 1):
         path = ".".join(names[:number])
         known = classes.get(path, node.module_type if path == node.module else "")
-        steps.append(Step(MODULE, path, _title(names[:number], known), known))
+        steps.append(PathStep(MODULE, path, _title(names[:number], known), known))
     return steps
 
 
@@ -88,9 +88,9 @@ def own_name(node: Node) -> str:
     return title if node.module_type in title else f"{title} · {node.module_type}"
 
 
-def _lines(node: Node) -> list[Step]:
+def _lines(node: Node) -> list[PathStep]:
     places = [*reversed(node.stack), node.place] if node.place is not None else []
-    return [Step(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]
+    return [PathStep(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]
 
 
 def _words(place: Place) -> tuple[str, str]:
@@ -270,7 +270,7 @@ def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[
     return leaves | {"placed": set(first)}
 
 
-def _fill(root: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) -> None:
+def _fill(root: Branch, ops: Sequence[int], paths: Sequence[Sequence[PathStep]]) -> None:
     """Put ops into branches, a new one wherever the way differs from that of the op before."""
     trail: list[tuple[Hashable, Branch]] = []
     for op, path in zip(ops, paths):

@@ -32,7 +32,7 @@ EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
 
 
-class Spot(NamedTuple):
+class PagedBox(NamedTuple):
     """What the page needs of a picture's box: the rest it draws by itself."""
 
     id: int
@@ -59,7 +59,7 @@ def page_of(
         picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
-    spots = [Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes]
+    spots = [PagedBox(box.id, box.group, box.bead, box.look) for box in picture.boxes]
     tables = Tables()
     data = {
         "record": tables.plain(record),
@@ -93,7 +93,7 @@ class Tables:
         self.places: dict[tuple, int] = {}
         self.summaries: dict[str, tuple[int, dict]] = {}
 
-    def plain(self, value):
+    def plain(self, value: object):
         """Return a part of a record or of a picture as JSON has it (see NOTE [The page's data])."""
         kind = type(value)
         if kind in AS_THEY_ARE:
@@ -127,5 +127,4 @@ class Tables:
 
 @cache
 def _names_of(kind: type) -> list[str]:
-    """Return the names of a dataclass's fields; none of other types."""
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []

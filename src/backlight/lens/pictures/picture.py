@@ -4,12 +4,11 @@ import math
 from collections.abc import Sequence
 
 from backlight.errors import InputError
-from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture, gc_paused
+from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture, folded, gc_paused, is_plumbing, wires_of
 from backlight.lens.pictures.groups import Branch, own_name, running_order, tree_of
 from backlight.lens.pictures.labels import describe, describe_group
 from backlight.lens.pictures.layout import link
 from backlight.lens.pictures.place import place
-from backlight.lens.pictures.plumbing import folded, is_plumbing, wires_of
 from backlight.lens.records.nodes import LEAF, Node, Recorded, Step, Summary
 
 __all__ = ["Picture", "picture_of"]

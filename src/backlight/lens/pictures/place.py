@@ -278,7 +278,6 @@ def _median(pulls: list[tuple[float, float]]) -> tuple[float, float] | None:
 
 
 def _merged(some: list[tuple[float, float]], others: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return both lists as one that is sorted."""
     if len(others) == 1:
         insort(some, others[0])
         return some

@@ -158,7 +158,6 @@ class Writer:
         return nearest
 
     def _leads(self, item: str, wanted: str) -> bool:
-        """Return whether an item was computed from another."""
         waiting, seen_already = [item], {item}
         while waiting:
             for arrow in self.seen.into[waiting.pop()]:

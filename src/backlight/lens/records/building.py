@@ -14,6 +14,7 @@ from backlight.lens.pictures.labels import label_of
 from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
 from backlight.lens.records.record import Record
 from backlight.lens.records.summaries import dtype_name, shape_of, summary_of
+from backlight.training.engine_types import AnyNode, AnyTensor
 
 Spot = tuple[CodeType, int]  # an instruction
 NOT_RECORDED = -1
@@ -56,14 +57,14 @@ class Builder:
         """Whether no more nodes are recorded."""
         return len(self.record.nodes) >= self.options.limit
 
-    def id_of(self, node) -> int | None:
+    def id_of(self, node: AnyNode) -> int | None:
         """Return the number of a node, None if it is not in the record."""
         if node.__class__ is self.leaf_class:
             known = self.leaves.get(id(node.variable))
             return None if known is None else known[1]
         return self.ids.get(self.engine.key_of(node))
 
-    def known_tensor(self, tensor) -> int | None:
+    def known_tensor(self, tensor: AnyTensor) -> int | None:
         """Return the number of the node that a tensor is the first output of, None if it is not in the record."""
         if tensor.is_leaf:
             known = self.leaves.get(id(tensor))
@@ -80,7 +81,7 @@ class Builder:
                 return [(self._add(roots[0], given, known), roots[0])]
         return [(self._add(node, given), node) for node, given in self._missing(roots)]
 
-    def _has(self, node) -> bool:
+    def _has(self, node: AnyNode) -> bool:
         return node.__class__ is self.leaf_class or self.engine.key_of(node) in self.ids
 
     def _missing(self, roots: list) -> list[tuple[object, tuple]]:
@@ -108,7 +109,7 @@ class Builder:
             for inner, _ in given
         ]
 
-    def _add(self, node, given: tuple, known: list[int | None] | None = None) -> Node:
+    def _add(self, node: AnyNode, given: tuple, known: list[int | None] | None = None) -> Node:
         """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
         kind = _kinds.get(node.__class__) or _kind_of(node, self.engine)
         formulas = kind.formulas
@@ -136,13 +137,12 @@ class Builder:
         return made
 
     def _cut_end(self) -> int:
-        """Return the node that stands for all that was left out."""
         if NOT_RECORDED not in self.ids:
             made = self._new(GIVEN, "left out", "…")
             self.ids[NOT_RECORDED] = made.id
         return self.ids[NOT_RECORDED]
 
-    def leaf(self, tensor) -> Node:
+    def leaf(self, tensor: AnyTensor) -> Node:
         """Return the node of a leaf, which is added when it is first met."""
         known = self.leaves.get(id(tensor))
         if known is not None:
@@ -156,7 +156,7 @@ class Builder:
         self.made_in.setdefault(number, made.id)
         return made
 
-    def set_output(self, made: Node, number: int, tensor) -> None:
+    def set_output(self, made: Node, number: int, tensor: AnyTensor) -> None:
         """Note an output of a node, as it is now."""
         tensor = self.engine.in_graph(tensor)
         outputs, summary = made.outputs, self.summary(tensor)
@@ -173,7 +173,7 @@ class Builder:
                 known = getattr(node, "_input_metadata", ())
                 made.outputs = [shape_of(one) for one in known]
 
-    def summary(self, tensor) -> Summary:
+    def summary(self, tensor: AnyTensor) -> Summary:
         """Return a tensor's summary, as detailed as requested."""
         if self.shapes_only:
             return shape_of(tensor)
@@ -187,7 +187,7 @@ class Builder:
         made.shape = tuple(tensor.shape)
         return made
 
-    def _memory_of(self, tensor, version: int) -> tuple[int, int]:
+    def _memory_of(self, tensor: AnyTensor, version: int) -> tuple[int, int]:
         """Return the number of a tensor's memory, which its views have too, and its size."""
         key, size = self.engine.memory_of(tensor)
         number = self.memories.get(key)
@@ -198,7 +198,7 @@ class Builder:
             self.keys.append(key)
         return number, size
 
-    def _add_saved(self, made: Node, node) -> None:
+    def _add_saved(self, made: Node, node: AnyNode) -> None:
         for name, tensor, _ in self.engine.saved_by(node):
             if tensor is None:
                 continue
@@ -211,14 +211,14 @@ class Builder:
                 self.written[number] = version
             self.holders[number] += 1
 
-    def _maker_of(self, tensor) -> tuple[int | None, int]:
+    def _maker_of(self, tensor: AnyTensor) -> tuple[int | None, int]:
         """Return the node that made a tensor that requires grad, and as which output."""
         if tensor.is_leaf:
             return self.leaves.get(id(tensor), (None, None))[1], 0
         node, output = self.engine.node_of(tensor)
         return self.ids.get(self.engine.key_of(node)), output
 
-    def _summary_of_saved(self, tensor, version: int, of: int | None, output: int) -> Summary:
+    def _summary_of_saved(self, tensor: AnyTensor, version: int, of: int | None, output: int) -> Summary:
         """Return the known summary of the values if they were not written to since, else a new one."""
         if of is not None and self.record.nodes[of].version == version:
             outputs = self.record.nodes[of].outputs
@@ -285,7 +285,7 @@ _kinds: dict[type, _Kind] = {}
 _NO_FORMULA = "", ""
 
 
-def _kind_of(node, engine: Engine) -> _Kind:
+def _kind_of(node: AnyNode, engine: Engine) -> _Kind:
     kind = _kinds.get(node.__class__)
     if kind is None:
         name = node.name()

@@ -9,7 +9,7 @@ NOTE [Where names come from]
 
 import dis
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
@@ -18,6 +18,7 @@ from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Spot
 from backlight.lens.records.nodes import LEAF, Node, Place, Summary
 from backlight.lens.records.record import Record
+from backlight.training.engine_types import AnyModule
 
 # A function's f_locals is a dict that its frame, a local of ours and the count itself hold. If more do, the program
 # called locals(); from Python 3.13 on it is no copy, and only two hold it.
@@ -39,7 +40,7 @@ class Naming:
         self.made_at: dict[int, tuple[CodeType, int]] = {}
         self.names: dict[int, str] = {}
 
-    def outermost(self, module) -> int:
+    def outermost(self, module: AnyModule) -> int:
         """Note an outermost module that runs; return its number."""
         for number, known in enumerate(self.roots):
             if known is module:
@@ -47,7 +48,7 @@ class Naming:
         self.roots.append(module)
         return len(self.roots) - 1
 
-    def ran(self, outermost, path: str, kind: str) -> int:
+    def ran(self, outermost: AnyModule, path: str, kind: str) -> int:
         """Note that a module runs; return the number of the outermost one."""
         root = self.outermost(outermost)
         self.kinds[root, path] = kind
@@ -73,7 +74,7 @@ class Naming:
         if frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(space) == HELD_BY_ITS_FRAME:
             space.clear()  # a copy that the frame would keep, and with it tensors that the program lets go of
 
-    def _read_space(self, space, builder: Builder) -> None:
+    def _read_space(self, space: Mapping[str, object], builder: Builder) -> None:
         is_tensor, module_class = self.engine.is_tensor, self.module_class
         for name, value in list(space.items()):
             if name.startswith("_"):
@@ -129,7 +130,7 @@ class Naming:
         kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
         return {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
 
-    def _called(self, module) -> str:
+    def _called(self, module: AnyModule) -> str:
         return self.variables.get(id(module)) or type(module).__name__
 
     def _name_parameters(self, prefix: str, inner: list, record: Record, builder: Builder) -> None:
@@ -154,7 +155,6 @@ class Naming:
 
 
 def _parameters(tree: list) -> Iterator:
-    """Yield the parameters of the modules in a tree."""
     for _, module in tree:
         for parameter in module._parameters.values():
             if parameter is not None:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Literal, Protocol
 
 from backlight.formats.strict_json import AtLeast0, Count, Positive, Whole
+from backlight.training.engine_types import AnyNode
 
 LEAF, OP, GIVEN = "leaf", "op", "given"
 NotFinite = Literal["nan", "inf", "-inf"]
@@ -250,7 +251,7 @@ def _option_names(node_class: type) -> tuple[str, ...]:
     )
 
 
-def options_of(node) -> dict[str, float]:
+def options_of(node: AnyNode) -> dict[str, float]:
     """Return the numbers that a node of an engine keeps, by their names in its formulas."""
     found = {}
     for name in _option_names(node.__class__):

@@ -69,7 +69,6 @@ class Record:
         return f"<Record of {self.title or 'a graph'} on {self.engine}: {counts}; roots: {roots}{self._missing()}>"
 
     def _missing(self) -> str:
-        """Describe what is not there."""
         said = [f"; {count:,} tensors unread, {why}" for why, count in self.unread.items()]
         return "".join([*said, f"; {self.problem}" if self.problem else ""])
 

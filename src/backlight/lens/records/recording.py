@@ -4,9 +4,11 @@ import sys
 import traceback
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run, Watcher, line_at
@@ -18,6 +20,7 @@ from backlight.lens.records.names import Naming, finish, place_at
 from backlight.lens.records.nodes import Node, Place, Write
 from backlight.lens.records.record import Record
 from backlight.lens.records.runs import RunRecording
+from backlight.training.engine_types import AnyModule, AnyNode, AnyTensor, Gradients
 
 DROPPING = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}  # else `×`
 STACK = 6  # of so many outer lines a node's `stack` consists at most
@@ -71,7 +74,7 @@ class Recording(Watcher):
         self.settled = 0  # so many nodes belong to their modules
         self.over = False  # a backward ended, after which, when splitting, a new record begins
 
-    def split(self, frame) -> None:
+    def split(self, frame: FrameType | None) -> None:
         """Close the record and begin another."""
         modules = self.modules
         self.close(frame)
@@ -102,13 +105,13 @@ class Recording(Watcher):
             self.cutting.called(call, tensors)
             self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
 
-    def _note_hooks(self, tensor) -> None:
+    def _note_hooks(self, tensor: AnyTensor) -> None:
         edge = None if tensor.is_leaf else self.engine.node_of(tensor)
         known = None if edge is None else self.builder.id_of(edge[0])
         if known is not None:
             self.record.nodes[known].hooks = self.engine.hooks_of(tensor)
 
-    def _tensors(self, out) -> list:
+    def _tensors(self, out: object) -> list:
         if self.engine.is_tensor(out):
             return [out]
         if isinstance(out, dict):
@@ -117,7 +120,7 @@ class Recording(Watcher):
             return []
         return [one for inner in out for one in self._tensors(inner)]
 
-    def _note_output(self, edge: tuple, tensor, call: Call, order: int) -> None:
+    def _note_output(self, edge: tuple, tensor: AnyTensor, call: Call, order: int) -> None:
         """Note what an op returned; `order` is above 0 for what a recorded backward did."""
         node, number = edge
         builder, added = self.builder, []
@@ -169,7 +172,7 @@ class Recording(Watcher):
             frame = frame.f_back
         return [] if frame is None else self._lines_from(frame.f_back, inside)
 
-    def _lines_from(self, frame, inside: int) -> list[Spot]:
+    def _lines_from(self, frame: FrameType | None, inside: int) -> list[Spot]:
         """Return the user's lines from a frame outwards, around which so many modules run."""
         calls_modules, found = self.engine.calls_modules, []
         while frame is not None and len(found) < STACK:
@@ -184,7 +187,7 @@ class Recording(Watcher):
             frame = frame.f_back
         return found
 
-    def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
+    def wrote(self, tensor: AnyTensor, name: str, code: CodeType, lasti: int) -> None:
         """Note an in-place write to memory that the record knows."""
         builder = self.builder
         number = builder.memories.get(self.engine.memory_of(tensor)[0])
@@ -196,7 +199,7 @@ class Recording(Watcher):
             place = place_at((code, lasti))
             self.record.writes.append(Write(builder.made_in.get(number), name, version, place))
 
-    def entered(self, module, path: str) -> None:
+    def entered(self, module: AnyModule, path: str) -> None:
         """Note which module runs."""
         outermost = self.modules[-1].outermost if self.modules else module
         kind = type(module).__name__
@@ -205,7 +208,7 @@ class Recording(Watcher):
         of_library = type(module).__module__.startswith(("torch.", "backlight."))
         self.modules.append(Running(module, outermost, root, path, kind, of_library, frame))
 
-    def left(self, module, path: str, out) -> None:
+    def left(self, module: AnyModule, path: str, out: object) -> None:
         """Note that it does no longer."""
         ended = None
         while self.modules and (ended is None or ended.module is not module):
@@ -214,7 +217,7 @@ class Recording(Watcher):
         if self.options.names and called_by_user:
             self._name_result(out)
 
-    def _name_result(self, out) -> None:
+    def _name_result(self, out: object) -> None:
         """Note where the user's call of a library's module put its result."""
         reference, known = self.latest
         if reference is None or reference() is not out:
@@ -246,7 +249,7 @@ class Recording(Watcher):
             made.place = None if line is None else Place(*line)
         self.builder.learn_shapes(added)
 
-    def _root(self, node) -> int | None:
+    def _root(self, node: AnyNode) -> int | None:
         known = self.builder.id_of(node)
         if known is None and type(node).__name__ == "AccumulateGrad":
             known = self.builder.leaf(node.variable).id
@@ -254,7 +257,7 @@ class Recording(Watcher):
             self.record.nodes[known].root = True
         return known
 
-    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+    def ran(self, run: Run, node: AnyNode, grad_outputs: Gradients, grad_inputs: Gradients) -> None:
         """Note that a node fired; with create_graph, add the nodes that this made."""
         begun, known = self.runs.get(run.number), self.builder.id_of(node)
         if begun is not None and known is not None:
@@ -262,7 +265,7 @@ class Recording(Watcher):
             if run.create_graph:
                 self._note_second_order(self.record.nodes[known], run, grad_inputs)
 
-    def _note_second_order(self, ran: Node, run: Run, grads) -> None:
+    def _note_second_order(self, ran: Node, run: Run, grads: Gradients) -> None:
         """Add what a node's own derivative was made of; it belongs to the module of that node."""
         for grad in grads:
             edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
@@ -289,7 +292,7 @@ class Recording(Watcher):
             return 1
         return 1 + max((run.order for run in self.runs.values() if run.backward.create_graph), default=0)
 
-    def _note_sum(self, begun: RunRecording, run: Run, grad) -> None:
+    def _note_sum(self, begun: RunRecording, run: Run, grad: AnyTensor | None) -> None:
         """Add what a gradient that is itself recorded was summed with; it belongs to no module."""
         edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
         if edge is not None and not self.builder.full:
@@ -298,7 +301,7 @@ class Recording(Watcher):
                 made.order = begun.order + 1
             self.settled = len(self.record.nodes)
 
-    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+    def accumulated(self, run: Run, tensor: AnyTensor, arrived: AnyTensor, before: AnyTensor | None) -> None:
         """Note what was added to a `.grad`."""
         begun, builder = self.runs.get(run.number), self.builder
         known = builder.known_tensor(tensor) if tensor.is_leaf else builder.id_of(self.engine.node_of(tensor)[0])
@@ -307,13 +310,15 @@ class Recording(Watcher):
             if run.create_graph:
                 self._note_sum(begun, run, tensor.grad)
 
-    def changed(self, run: Run, node, number: int, hook, before, after) -> None:
+    def changed(
+        self, run: Run, node: AnyNode, number: int, hook: Callable, before: AnyTensor | None, after: AnyTensor | None
+    ) -> None:
         """Note what a hook changed."""
         begun, known = self.runs.get(run.number), self.builder.id_of(node)
         if begun is not None and known is not None:
             begun.changed(known, number, getattr(hook, "__name__", type(hook).__name__), before, after)
 
-    def freed(self, run: Run, node) -> None:
+    def freed(self, run: Run, node: AnyNode) -> None:
         """Note that memory was dropped."""
         begun, known = self.runs.get(run.number), self.builder.id_of(node)
         if begun is not None and known is not None:
@@ -327,7 +332,7 @@ class Recording(Watcher):
             self.ended_order = begun.order if run.create_graph else 0
             self.over = self.splits and run.into_grad and not run.keep_graph
 
-    def fill(self, frame=None) -> Record:
+    def fill(self, frame: FrameType | None = None) -> Record:
         """Write into the record what is worked out late: lines, names, versions."""
         if self.watches:
             self._gather(frame)
@@ -337,7 +342,7 @@ class Recording(Watcher):
         """Return the records that were closed, and the one that grows."""
         return [*(finish(builder, naming) for builder, naming in self.closed), self.fill()]
 
-    def _gather(self, frame) -> None:
+    def _gather(self, frame: FrameType | None) -> None:
         """Ask the engine, and the program's variables, for all that is only known at the end."""
         if frame is not None and self.options.names:
             self.naming.read_frame(frame, self.builder, globals_too=True)
@@ -346,7 +351,7 @@ class Recording(Watcher):
         self.builder.fill()
         self.record.versions = {self.engine.name: self.engine.module.__version__}
 
-    def close(self, frame=None) -> None:
+    def close(self, frame: FrameType | None = None) -> None:
         """Collect what is left and release all objects of the engine; the record is finished when it is first read."""
         self._gather(frame)
         self._let_go()
@@ -357,7 +362,7 @@ class Recording(Watcher):
         self.cutting.let_go()
         self.runs, self.modules, self.watches = {}, [], False
 
-    def end(self, frame) -> None:
+    def end(self, frame: FrameType | None) -> None:
         """Close the record when the block ends; a mistake made here leaves the program alone, too."""
         try:
             self.close(frame)
@@ -381,13 +386,8 @@ class Recording(Watcher):
                 self._note_hooks(tensor)
 
 
-_users: dict[str, bool] = {}
-
-
+@cache
 def _is_users(filename: str) -> bool:
     """Return whether a file is a program's: not ours, not a library's that calls it."""
-    known = _users.get(filename)
-    if known is None:
-        library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")
-        known = _users[filename] = not library and not filename.startswith(PACKAGE)
-    return known
+    library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")
+    return not library and not filename.startswith(PACKAGE)

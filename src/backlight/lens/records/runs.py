@@ -9,8 +9,9 @@ import time
 
 from backlight.dispatch.observers import Run
 from backlight.lens.records.building import Builder
-from backlight.lens.records.nodes import LEAF, Backward, HookChange, Step, Summary
+from backlight.lens.records.nodes import LEAF, Backward, Edge, HookChange, Node, Step, Summary
 from backlight.lens.records.summaries import shape_of
+from backlight.training.engine_types import AnyTensor, Gradients
 
 clock = time.perf_counter
 
@@ -47,7 +48,7 @@ class RunRecording:
                         stack.append(edge.to)
         return {output for output, count in counts.items() if count == 1 and output[0] not in roots}
 
-    def ran(self, node: int, grad_outputs, grad_inputs) -> None:
+    def ran(self, node: int, grad_outputs: Gradients, grad_inputs: Gradients) -> None:
         """Note that a node fired."""
         seconds, self.spent = self.spent + clock() - self.since, 0.0
         changes = self.changes.pop(node, None) or []
@@ -70,7 +71,7 @@ class RunRecording:
         self.backward.steps.append(step)
         self.since = clock()
 
-    def _arrived(self, node: int, number: int, grad, changes: list[HookChange]) -> Summary | None:
+    def _arrived(self, node: int, number: int, grad: AnyTensor | None, changes: list[HookChange]) -> Summary | None:
         if grad is None:
             return None
         summary = self.builder.summary(grad)
@@ -79,13 +80,13 @@ class RunRecording:
             outgoing[place] = summary if first is None or first.before is None else first.before
         return summary
 
-    def _outgoing(self, edge, grad, outgoing: list, place: int) -> Summary:
+    def _outgoing(self, edge: Edge, grad: AnyTensor | None, outgoing: list, place: int) -> Summary:
         if (edge.to, edge.output) in self.lone:
             self.waiting.setdefault((edge.to, edge.output), []).append((outgoing, place))
             return shape_of(grad)
         return self.builder.summary(grad)
 
-    def _learn_shapes(self, made, incoming: list) -> None:
+    def _learn_shapes(self, made: Node, incoming: list) -> None:
         """Note the shapes of outputs that were not seen being made: a gradient has the shape of its output."""
         for number in range(len(made.outputs), len(incoming)):
             arrived = incoming[number]
@@ -93,7 +94,7 @@ class RunRecording:
                 return
             made.outputs.append(Summary(arrived.shape, arrived.dtype))
 
-    def accumulated(self, node: int, before, now) -> None:
+    def accumulated(self, node: int, before: AnyTensor | None, now: AnyTensor | None) -> None:
         """Note `.grad` before and after a write; the event comes just before the node's step or just after it."""
         self.spent += clock() - self.since
         written = None if before is None else self.builder.summary(before), now
@@ -104,7 +105,7 @@ class RunRecording:
             self.retained[node] = written
         self.since = clock()
 
-    def _grad_written(self, step: Step, before: Summary | None, now) -> None:
+    def _grad_written(self, step: Step, before: Summary | None, now: AnyTensor | None) -> None:
         """Fill in a step's `.grad`: without one before, a leaf has now what arrived."""
         step.grad_before = before
         if before is None and self.nodes[step.node].kind == LEAF:
@@ -112,7 +113,7 @@ class RunRecording:
         else:
             step.grad_after = None if now is None else self.builder.summary(now)
 
-    def changed(self, node: int, number: int, hook: str, before, after) -> None:
+    def changed(self, node: int, number: int, hook: str, before: AnyTensor | None, after: AnyTensor | None) -> None:
         """Note what a hook changed."""
         self.spent += clock() - self.since
         before, after = (None if one is None else self.builder.summary(one) for one in (before, after))

@@ -7,21 +7,22 @@ import numpy as np
 
 from backlight.kernels.reduction.summaries import numbers_in_short
 from backlight.lens.records.nodes import Summary
+from backlight.training.engine_types import AnyTensor
 
 
 @cache
-def dtype_name(dtype) -> str:
+def dtype_name(dtype: object) -> str:
     """Return `torch.float32` as `float32`."""
     return str(dtype).rpartition(".")[2]
 
 
-def shape_of(tensor) -> Summary:
+def shape_of(tensor: AnyTensor) -> Summary:
     """Return a tensor's shape and dtype, its values unread. Those of one shape and dtype are one object."""
     return _unread(tuple(tensor.shape), tensor.dtype)
 
 
 @lru_cache(maxsize=10_000)
-def _unread(shape: tuple[int, ...], dtype) -> Summary:
+def _unread(shape: tuple[int, ...], dtype: object) -> Summary:
     return Summary(shape, dtype_name(dtype))
 
 
@@ -61,8 +62,8 @@ def _of_huge_numbers(flat: np.ndarray, finite: int, times: int) -> tuple[float, 
     return mean, min(largest * math.sqrt(float((scaled * scaled).sum()) * times), float(np.finfo(np.float64).max))
 
 
-def _uncommon(array: np.ndarray, dtype: str, values) -> Summary:
-    """Summarise an empty array, or one of complex numbers, of which only the odd ones are counted."""
+def _uncommon(array: np.ndarray, dtype: str, values: list | float | str | None) -> Summary:
+    """Summarise an empty array, or one of complex numbers, of which only NaN, infinities and zeros are counted."""
     nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
     zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
     return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
@@ -93,5 +94,5 @@ def plain_values(array: np.ndarray) -> list | float | str:
     return values
 
 
-def _mapped(values, function):
+def _mapped(values: list | float | str | None, function):
     return [_mapped(one, function) for one in values] if isinstance(values, list) else function(values)

@@ -3,14 +3,15 @@
 import functools
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import Block, Several
-from backlight.lens.engines import engine_named, engine_of, loaded_engines
-from backlight.lens.guarding import Guarded
+from backlight.lens.engines import Engine, Guarded, engine_named, engine_of, loaded_engines
 from backlight.lens.records.building import Options
 from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
+from backlight.training.engine_types import AnyTensor
 
 OPEN: list["Watch"] = []  # those that watch now, in any thread
 VALUES = ("summary", "none", "full")
@@ -68,7 +69,7 @@ class Watch(Block):
             if one.record.problem is not None:
                 warnings.warn(f"lens.watch could not go on: {one.record.problem}", stacklevel=2)
 
-    def __call__(self, function):
+    def __call__(self, function: Callable):
         """Decorate a function: each call is watched, and `function.watch` is this watch."""
 
         @functools.wraps(function)
@@ -85,7 +86,7 @@ def watch(
     values: str = "summary",
     small: int = 64,
     limit: int = 20_000,
-    models=(),
+    models: object = (),
     names: bool = True,
     title: str | None = None,
     engine: str | None = None,
@@ -118,12 +119,12 @@ def watch(
 
 
 def capture(
-    output,
+    output: AnyTensor | Sequence[AnyTensor],
     *,
     values: str = "summary",
     small: int = 64,
     limit: int = 20_000,
-    models=(),
+    models: object = (),
     names: bool = True,
     title: str | None = None,
 ) -> Record:
@@ -147,7 +148,7 @@ def capture(
     return recording.fill()
 
 
-def _edge_of(engine, tensor) -> tuple:
+def _edge_of(engine: Engine, tensor: AnyTensor) -> tuple:
     if not engine.is_tensor(tensor):
         raise InputError(f"output must be a tensor, got {type(tensor).__name__}: pass the loss, not its value")
     edge = engine.node_of(tensor)

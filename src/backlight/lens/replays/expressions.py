@@ -9,23 +9,12 @@ from backlight.lens.replays.formulas import Called, Chosen, Compared, Expression
 from backlight.lens.replays.wording import Block, array_block, bracketed, shape_text
 
 _erf = np.vectorize(math.erf, otypes=[float])
+NUMPYS = ("abs", "cos", "cosh", "exp", "floor", "log", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
 FUNCTIONS = {
-    "abs": np.abs,
-    "cos": np.cos,
-    "cosh": np.cosh,
-    "exp": np.exp,
-    "floor": np.floor,
+    **{name: getattr(np, name) for name in NUMPYS},
     "ln": np.log,
-    "log": np.log,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "sign": np.sign,
-    "sin": np.sin,
-    "sinh": np.sinh,
     "softplus": lambda x: np.logaddexp(x, 0),
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
     "Φ": lambda x: (1 + _erf(x / math.sqrt(2))) / 2,
     "φ": lambda x: np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi),
 }
@@ -36,14 +25,7 @@ JOINING = {
     "/": np.divide,
     "^": lambda left, right: np.power(np.asarray(left, float), right),
 }
-COMPARING = {
-    "<": np.less,
-    ">": np.greater,
-    "≤": np.less_equal,
-    "≥": np.greater_equal,
-    "=": np.equal,
-    "≠": np.not_equal,
-}
+COMPARING = {"<": np.less, ">": np.greater, "≤": np.less_equal, "≥": np.greater_equal, "=": np.equal, "≠": np.not_equal}
 
 
 class Arithmetic:
@@ -205,7 +187,7 @@ class ShapeWriter(Writer):
         return Block((name if np.ndim(value) == 0 else f"{name} {shape_text(np.shape(value))}",))
 
 
-def names_in(expression) -> set[str]:
+def names_in(expression: Expression | Compared | None) -> set[str]:
     """Return the names in an expression."""
     match expression:
         case Name(text):

@@ -191,7 +191,11 @@ def computed(
 
 @lru_cache(4096)  # a model repeats its blocks
 def _shapes_only(
-    formula: Formula, shapes: tuple[tuple[str, tuple[int, ...]], ...], result: tuple[int, ...], matrices: bool, dim
+    formula: Formula,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    result: tuple[int, ...],
+    matrices: bool,
+    dim: int | None,
 ) -> str:
     """Write a formula with shapes if they fit: dims of any size stand for themselves as small numbers."""
     sizes = sorted({size for _, shape in (*shapes, ("", result)) for size in shape} - {1})

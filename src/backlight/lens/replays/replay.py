@@ -17,7 +17,7 @@ NOTHING = "nothing was recorded: no op with a gradient ran in the block"
 
 
 @dataclass(frozen=True)
-class Part:
+class Detail:
     """A part of what there is to say of a step.
 
     Args:
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Flow:
+class OutgoingGradient:
     """A gradient that a node hands to an input.
 
     Args:
@@ -76,13 +76,13 @@ class Moment:
     number: int
     kind: str
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[Detail, ...]
     node: int | None = None
     backward: int | None = None
     value: str | None = None
     gradient: str | None = None
     grad: str | None = None
-    flows: tuple[Flow, ...] = ()
+    flows: tuple[OutgoingGradient, ...] = ()
     held: int = 0
     freed: int = 0
     place: str = ""

@@ -9,7 +9,7 @@ import numpy as np
 from backlight.lens.records.nodes import LEAF, Backward, Cut, Node, Place, SavedTensor, Step, Summary
 from backlight.lens.replays.equations import LINE, Equations
 from backlight.lens.replays.filled import same
-from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
+from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Detail, Moment, OutgoingGradient, Replay
 from backlight.lens.replays.wording import (
     brief,
     drawn,
@@ -66,7 +66,7 @@ class _Builder:
             yield from _Backward(self, number, backward).steps()
         yield from self._forwards(range(made, len(self.nodes)))
 
-    def moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
+    def moment(self, kind: str, title: str, parts: list[Detail], **fields) -> Moment:
         """Number a step."""
         self.number += 1
         return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **fields)
@@ -75,13 +75,15 @@ class _Builder:
         for node in (self.nodes[id] for id in ids):
             kept = self.memory.keep(node)
             if node.kind == LEAF:
-                parts = [Part("compute", "value", tuple(drawn(node.outputs[0]) if node.outputs else ["not recorded"]))]
+                parts = [
+                    Detail("compute", "value", tuple(drawn(node.outputs[0]) if node.outputs else ["not recorded"]))
+                ]
             else:
-                parts = [Part("compute", "computes", tuple(self.equations.forward(node)))]
+                parts = [Detail("compute", "computes", tuple(self.equations.forward(node)))]
             parts += self.cut(node)
             if kept:
                 held = size_text(self.memory.held)
-                parts.append(Part("memory", "keeps", (f"{self._kept(node)}; {held} held for backward now",)))
+                parts.append(Detail("memory", "keeps", (f"{self._kept(node)}; {held} held for backward now",)))
             outputs = self.equations.outputs(node)
             value = brief(outputs[0]) if outputs else None
             fields = {"node": node.id, "value": value, "place": place_text(node.place)}
@@ -93,12 +95,12 @@ class _Builder:
         exponents = [f"the exponent {number_text(value)}" for name, value in node.options.items() if name == "exponent"]
         return listed([*(self._kept_word(node, one) for one in saved), *exponents])
 
-    def cut(self, node: Node) -> Iterator[Part]:
+    def cut(self, node: Node) -> Iterator[Detail]:
         """Describe what a node read that had left the graph."""
         for one in self.cuts.get(node.id, ()):
             line = f"it reads what {one.op} made of {word_of(self.nodes[one.node])} ({one.reason})"
             lines = (f"{line}: no gradient goes back there", place_text(one.place))
-            yield Part("note", "cut", tuple(filter(None, lines)))
+            yield Detail("note", "cut", tuple(filter(None, lines)))
 
     def _kept_word(self, node: Node, kept: SavedTensor) -> str:
         """Describe what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
@@ -120,8 +122,6 @@ class _Builder:
 
 
 class _Backward:
-    """The steps of one backward."""
-
     def __init__(self, builder: _Builder, number: int, backward: Backward):
         self.builder, self.number, self.backward = builder, number, backward
         self.nodes = builder.nodes
@@ -143,7 +143,7 @@ class _Backward:
             yield self._grad(step) if self.nodes[step.node].kind == LEAF else self._fire(step)
         yield self._end()
 
-    def _moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
+    def _moment(self, kind: str, title: str, parts: list[Detail], **fields) -> Moment:
         return self.builder.moment(kind, title, parts, backward=self.number, **fields)
 
     @property
@@ -161,20 +161,20 @@ class _Backward:
             lines.append("create_graph: what this backward computes is recorded, and can be differentiated")
         elif self.backward.keep_graph:
             lines.append("retain_graph: nothing is freed, so that it can be run again")
-        parts = [Part("note", "begins at", (roots,)), Part("note", "then", tuple(lines))]
+        parts = [Detail("note", "begins at", (roots,)), Detail("note", "then", tuple(lines))]
         return self._moment(BEGIN, f"{self._name} begins", parts, place=place_text(self.backward.place))
 
     def _end(self) -> Moment:
         if self.backward.problem:
-            parts = [Part("note", "ended by", tuple(self.backward.problem.splitlines()))]
+            parts = [Detail("note", "ended by", tuple(self.backward.problem.splitlines()))]
             return self._moment(END, f"{self._name} is ended by an error", parts)
         written = [step for step in self.backward.steps if step.grad_after is not None]
         afters = ((word_of(self.nodes[step.node]), step.grad_after) for step in written)
         lines = tuple(f"{word}.grad {equals(after)} {brief(after)}" for word, after in afters)
-        parts = [Part("grad", "written", lines)] if written else []
+        parts = [Detail("grad", "written", lines)] if written else []
         if not self.backward.into_grad:
-            parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
-        parts.append(Part("memory", "memory", (f"{size_text(self.builder.memory.held)} still held for backward",)))
+            parts.append(Detail("grad", "returned", tuple(self._returned()) or ("nothing",)))
+        parts.append(Detail("memory", "memory", (f"{size_text(self.builder.memory.held)} still held for backward",)))
         return self._moment(END, f"{self._name} is done", parts)
 
     def _returned(self) -> Iterator[str]:
@@ -195,13 +195,13 @@ class _Backward:
         for edge, gradient in zip(node.edges, step.outgoing):
             if edge is not None:
                 lines = self.builder.equations.derivative(node, step, edge, gradient)
-                parts.append(Part("formula", f"→ {word_of(self.nodes[edge.to])}", tuple(lines)))
+                parts.append(Detail("formula", f"→ {word_of(self.nodes[edge.to])}", tuple(lines)))
         parts += self.builder.cut(node)
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step, "retained in "))
         freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
         if freed is not None:
-            parts.append(Part("memory", "frees", (self._freed(freed),)))
+            parts.append(Detail("memory", "frees", (self._freed(freed),)))
         inside = f" in {node.module}" if node.module else ""
         title = f"{self._name}: {function_of(node)} fires{inside}"
         return self._step_moment(FIRE, title, parts, step, flows=flows, freed=freed or 0)
@@ -212,10 +212,10 @@ class _Backward:
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step))
         elif not self.backward.into_grad:
-            parts.append(Part("grad", "returned", (f"by autograd.grad; {word_of(node)}.grad is not touched",)))
+            parts.append(Detail("grad", "returned", (f"by autograd.grad; {word_of(node)}.grad is not touched",)))
         return self._step_moment(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
 
-    def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
+    def _step_moment(self, kind: str, title: str, parts: list[Detail], step: Step, **fields) -> Moment:
         gradient, grad = (None if one is None else brief(one) for one in (step.arrived, step.grad_after))
         place = place_text(self.nodes[step.node].place)
         return self._moment(kind, title, parts, node=step.node, gradient=gradient, grad=grad, place=place, **fields)
@@ -226,7 +226,7 @@ class _Backward:
             return f"{size_text(freed)}; {held} still held for backward"
         return f"nothing yet: what it kept is kept by others too; {held} still held for backward"
 
-    def _why(self, node: Node) -> Part:
+    def _why(self, node: Node) -> Detail:
         users = list(dict.fromkeys(self.users[node.id]))
         ways = [function_of(self.nodes[id]) for id in sorted(users, reverse=True)]
         if not ways and node.id not in self.backward.roots:
@@ -237,7 +237,7 @@ class _Backward:
             line = f"its only user has fired: {ways[0]}"
         else:
             line = f"all {len(ways)} users have fired: {listed(ways[:4] + (['others'] if len(ways) > 4 else []))}"
-        return Part("why", "why now", (line, *self._among(node)))
+        return Detail("why", "why now", (line, *self._among(node)))
 
     def _among(self, node: Node) -> list[str]:
         """Explain why this node goes first, where others could too and the rule explains it."""
@@ -246,10 +246,10 @@ class _Backward:
         words = listed([word_of(self.nodes[id]) for id in heapq.nlargest(3, self.ready)])
         return [f"{words} could fire too: what was made last goes first"]
 
-    def _gradient(self, node: Node, step: Step) -> Iterator[Part]:
+    def _gradient(self, node: Node, step: Step) -> Iterator[Detail]:
         for output, arrived in enumerate(step.incoming):
             heading = "gradient" if len(step.incoming) == 1 else f"gradient {output}"
-            yield Part("gradient", heading, tuple(self._added_up(node, output, arrived, step)))
+            yield Detail("gradient", heading, tuple(self._added_up(node, output, arrived, step)))
 
     def _added_up(self, node: Node, output: int, arrived: Summary | None, step: Step) -> list[str]:
         """Describe what arrived, and from whom."""
@@ -270,19 +270,21 @@ class _Backward:
         lines = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
         return lines + [f"{brief(term)} from {source}" for term, source in zip(terms, sources)]
 
-    def _hooks(self, step: Step) -> Iterator[Part]:
+    def _hooks(self, step: Step) -> Iterator[Detail]:
         for change in step.changes:
             line = f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
-            yield Part("hook", "hook", (line,))
+            yield Detail("hook", "hook", (line,))
 
-    def _flows(self, node: Node, step: Step) -> Iterator[Flow]:
+    def _flows(self, node: Node, step: Step) -> Iterator[OutgoingGradient]:
         for edge, gradient in zip(node.edges, step.outgoing):
             if edge is None:
                 continue
             self.arrivals[edge.to, edge.output].append((node.id, gradient))
             waiting = self._count_down(edge.to)
             total = self._add_up((edge.to, edge.output), gradient) or brief(gradient)
-            yield Flow(node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting)
+            yield OutgoingGradient(
+                node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting
+            )
 
     def _add_up(self, target: tuple[int, int], gradient: Summary | None) -> str | None:
         """Add a gradient to what has arrived; return the sum in short, None where values were not recorded."""
@@ -303,17 +305,17 @@ class _Backward:
         return self.waiting[id]
 
 
-def _accumulated(word: str, step: Step, how: str = "") -> Part:
+def _accumulated(word: str, step: Step, how: str = "") -> Detail:
     """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
     before, after, arrived = step.grad_before, step.grad_after, step.arrived
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
     if before is None or arrived is None or not _is_sum([before, arrived], after):
-        return Part("grad", "writes", (f"{head} → {brief(after)}",))
+        return Detail("grad", "writes", (f"{head} → {brief(after)}",))
     sign = sum_sign([before, arrived], after)
     terms = (head, f" → {sum_text([before, arrived])}", f" {sign} {brief(after)}, added to what was there")
     if sum(map(len, terms)) <= LINE:
-        return Part("grad", "writes", ("".join(terms),))
-    return Part("grad", "writes", tuple(term.strip() for term in terms))
+        return Detail("grad", "writes", ("".join(terms),))
+    return Detail("grad", "writes", tuple(term.strip() for term in terms))
 
 
 def _is_sum(terms: Sequence[Summary], total: Summary) -> bool:
