@@ -6,14 +6,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.cli.main import Parser
+from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.screens.training import screen_for
 from backlight.errors import InputError
 from backlight.training.config import as_toml, read_config
 from backlight.training.run_folder import BEST, REPORT, RunFolder
 from backlight.training.train import Parts, Run, assemble, prepare
-
-INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 
 
 def train(argv: Sequence[str]) -> int:

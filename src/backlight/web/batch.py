@@ -9,6 +9,7 @@ from backlight.errors import InputError
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods.registry import METHODS
 from backlight.report.content_policy import policy_element
+from backlight.report.text import number
 from backlight.training.pages.page import THEME
 
 HERE = Path(__file__).parent
@@ -66,7 +67,7 @@ def _template():
 
 def _number(value: float | None, digits: int = 3) -> str:
     """Return a number for the eye, with a real minus sign."""
-    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return "–" if value is None else number(value, f"z,.{digits}f")
 
 
 def _rows(file: Path) -> Iterator[dict]:

@@ -1,11 +1,11 @@
 """A run in the terminal: a picture that is kept up to date, or, where there is no terminal, a line now and then."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from backlight.adapters.rich_live import shows_pictures
 from backlight.errors import InputError
 from backlight.training.pages.sparklines import clock, number, sparkline
 from backlight.training.train import Run
@@ -29,7 +29,7 @@ GLOW = "#c97a06"
 def screen_for(run: Run, out: TextIO) -> Iterator[Callable[[dict], None]]:
     """Give a function to show each record with: live in a terminal with colours, else as plain lines."""
     print(_beginning(run), file=out, flush=True)
-    if not out.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+    if not shows_pictures(out):
         yield PlainLines(run, out).show
         return
     picture = Picture(run)

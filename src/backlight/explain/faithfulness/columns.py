@@ -4,29 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backlight.explain.faithfulness.table import LinkRow, Mean, Row
+from backlight.report.text import MINUS, number
 
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One measure as a column.
+    """One measure as a column."""
 
-    Args:
-        name: the measure's key in data.
-        heading: what stands above it.
-        meaning: what it says, in one sentence.
-        better: 1 if more is better, −1 if less is, 0 if neither.
-        digits: how many digits after the point.
-        interval: whether the interval is shown.
-    """
-
-    name: str
-    heading: str
-    meaning: str
-    better: int = 0
-    digits: int = 2
-    interval: bool = True
+    name: str  # the measure's key in data
+    heading: str  # what stands above it
+    meaning: str  # what it says, in one sentence
+    better: int = 0  # 1 if more is better, −1 if less is, 0 if neither
+    digits: int = 2  # how many digits after the point
+    interval: bool = True  # whether the interval is shown
 
     @property
     def title(self) -> str:
@@ -46,14 +38,15 @@ class Column:
         """Return a mean, and its interval where it is shown."""
         if not self.interval:
             return f"{mean.value:.{self.digits}g}"
-        value, low, high = (f"{number:.{self.digits}f}" for number in (mean.value, mean.low, mean.high))
-        return f"{value} ({low} to {high})".replace("-", "−")
+        value, low, high = (number(one, f".{self.digits}f") for one in (mean.value, mean.low, mean.high))
+        return f"{value} ({low} to {high})"
 
     def brief(self, mean: Mean) -> str:
         """Return a mean over half the width of its interval, for narrow places."""
-        half = (mean.high - mean.low) / 2
-        text = f"{mean.value:.{self.digits}f}\n±{half:.{self.digits}f}" if self.interval else self.written(mean)
-        return text.replace("-", "−")
+        if not self.interval:
+            return self.written(mean).replace("-", MINUS)
+        half, spec = (mean.high - mean.low) / 2, f".{self.digits}f"
+        return f"{number(mean.value, spec)}\n±{number(half, spec)}"
 
 
 @dataclass(frozen=True)
