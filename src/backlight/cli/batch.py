@@ -125,7 +125,6 @@ def _add_writing(parser: Parser) -> None:
 
 
 def _settings_of(given: Namespace) -> Settings:
-    """Return what is computed and kept."""
     if given.method != SCORES_ONLY:
         options = options_of(method_called(given.method), given.option)
     elif given.option:
@@ -137,7 +136,6 @@ def _settings_of(given: Namespace) -> Settings:
 
 
 def _reading_of(given: Namespace) -> Reading:
-    """Return how the input is read."""
     columns = Columns(**{field.name: getattr(given, f"{field.name}_column") for field in fields(Columns)})
     quotes = False if given.no_quotes else None
     files = {name: getattr(given, name) for name in FILES}
@@ -160,7 +158,6 @@ class Notices:
 
 
 def _as_data(found: Batch) -> dict:
-    """Return a batch as data."""
     counts = {name: getattr(found, name) for name in ("rows", "bad", "resumed")}
     repairs = [asdict(repair) for repair in found.repairs]
     places = {"out": str(found.folder), "page": str(found.folder / REPORT)}

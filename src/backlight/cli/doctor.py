@@ -68,7 +68,6 @@ def _examine(given: argparse.Namespace) -> int:
 
 
 def _show(report: Report, ended: int) -> None:
-    """Print the findings on stderr."""
     colours = wants_colour(sys.stderr)
     for found in report:
         print(file=sys.stderr)

@@ -103,7 +103,6 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _text_of(content: bytes, name: str) -> str:
-    """Return bytes as the text that they are."""
     if b"\0" in content:
         raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
     try:

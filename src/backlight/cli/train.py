@@ -80,13 +80,11 @@ def plan(parts: Parts) -> str:
 
 
 def _going_on(given: Namespace) -> str:
-    """Return the command that takes the run up."""
     changes = [part for change in given.set for part in ("--set", change)]
     return shlex.join(["backlight", "train", str(given.config), *changes, "--resume"])
 
 
 def _ending(run: Run) -> str:
-    """Return what was reached, and where it lies."""
     folder, best = run.recorder.folder, run.best.record
     lines = []
     if run.ended_early:

@@ -38,7 +38,6 @@ def screen_for(run: Run, out: TextIO) -> Iterator[Callable[[dict], None]]:
 
 
 def _beginning(run: Run) -> str:
-    """Return what is trained on what."""
     config, count = run.config, sum(parameter.numel() for parameter in run.model.parameters())
     made_up = " (made up, not a real dataset)" if config.data.name == "synthetic" else ""
     begun = f", from step {run.recorder.steps:,}" if run.recorder.steps else ""
@@ -102,13 +101,10 @@ class PlainLines(Progress):
         """Print a line, if it is time for one."""
         self.note(record)
         if "evaluation" in record:
-            found = record["evaluation"]
-            on, accuracy = record["on"], f"{100 * found['accuracy']:.2f} %"
-            print(
-                f"{self.place(record)}: {on} loss {number(found['loss'])}, {on} accuracy {accuracy}",
-                file=self.out,
-                flush=True,
-            )
+            found, on = record["evaluation"], record["on"]
+            accuracy = f"{100 * found['accuracy']:.2f} %"
+            line = f"{self.place(record)}: {on} loss {number(found['loss'])}, {on} accuracy {accuracy}"
+            print(line, file=self.out, flush=True)
         elif record["step"] >= self.next:
             self.next = record["step"] + self.apart
             print(

@@ -1,6 +1,6 @@
 """How a study's table is set: which columns stand together, what each means, and how its numbers are written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from backlight.explain.faithfulness.table import LinkRow, Mean, Row
@@ -28,11 +28,6 @@ class Column:
     def of(self, row: Row | LinkRow) -> Mean | None:
         """Return the measure of a row; None where it was not measured."""
         return row.behind if self.name == "behind" else row.means.get(self.name)
-
-    def cell(self, row: Row | LinkRow) -> str:
-        """Return the measure of a row as text: empty where it was not measured."""
-        found = self.of(row)
-        return "" if found is None else self.written(found)
 
     def written(self, mean: Mean) -> str:
         """Return a mean, and its interval where it is shown."""
@@ -123,6 +118,17 @@ def best_in(column: Column, rows: Sequence[Row] | Sequence[LinkRow]) -> float | 
     return choose(found) if found and column.better else None
 
 
+def cells_of(columns: Sequence[Column], rows: Sequence[Row] | Sequence[LinkRow]) -> Iterator[tuple]:
+    """Give each row with its cells: the column, the mean or None, and whether that is the best of its column."""
+    bests = [best_in(column, rows) for column in columns]
+    for row in rows:
+        means = [column.of(row) for column in columns]
+        marked = (
+            mean is not None and one.interval and mean.value == best for one, mean, best in zip(columns, means, bests)
+        )
+        yield row, list(zip(columns, means, marked))
+
+
 def measured(panel: Panel, rows: Sequence[Row] | Sequence[LinkRow]) -> list[Column]:
     """Return the columns of a panel that hold anything."""
     return [column for column in panel.columns if any(column.of(row) is not None for row in rows)]
@@ -145,20 +151,15 @@ def markdown_tables(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> dict[
     found = {}
     for panel, columns, lines in tables_of(rows, links):
         heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
-        written = [heads, ["---"] * len(heads), *(_line(panel, columns, row, lines) for row in lines)]
+        written = [heads, ["---"] * len(heads)]
+        for row, cells in cells_of(columns, lines):
+            texts = (("" if mean is None else column.written(mean), best) for column, mean, best in cells)
+            pairs = [str(row.pairs)] if panel is PANELS[0] else []
+            written.append([row.title, *pairs, *(f"**{text}**" if best else text for text, best in texts)])
         meanings = "\n".join(f"- **{_escaped(column.heading)}**: {column.meaning}" for column in columns)
         table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in written)
         found[panel.name] = f"{table}\n\n{meanings}\n"
     return found
-
-
-def _line(panel: Panel, columns: Sequence[Column], row: Row | LinkRow, rows: Sequence) -> list[str]:
-    cells = [row.title, *([str(row.pairs)] if panel is PANELS[0] else [])]
-    for column in columns:
-        text, mean = column.cell(row), column.of(row)
-        best = mean is not None and column.interval and mean.value == best_in(column, rows)
-        cells.append(f"**{text}**" if best else text)
-    return cells
 
 
 def _escaped(cell: str) -> str:
