@@ -76,5 +76,4 @@ def padded_batches(batch: PairBatch, *, apart: bool = False, pad: int = 0, left:
 
 
 def _span(pair) -> int:
-    """Return how many columns a pair takes."""
     return int(pair.positions.max(initial=-1)) + 1

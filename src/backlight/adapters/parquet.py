@@ -9,7 +9,6 @@ ROWS_AT_ONCE = 1024
 
 
 def _pyarrow():
-    """Return pyarrow with its Parquet part."""
     try:
         import pyarrow
         import pyarrow.parquet

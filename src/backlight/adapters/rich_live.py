@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from backlight.report.text import wants_colour
+
 Line = Sequence[tuple[str, str]]  # pieces of text, each with its style: "bold", "dim", "#c97a06", ""
 
 
 def can_show(out: TextIO) -> bool:
     """Return whether `out` is a terminal that a picture can be kept up to date in, and rich is there."""
-    if not out.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
-        return False
-    return importlib.util.find_spec("rich") is not None
+    return shows_pictures(out) and importlib.util.find_spec("rich") is not None
+
+
+def shows_pictures(out: TextIO) -> bool:
+    """Return whether `out` is a terminal with colours that lines can be written anew in."""
+    return wants_colour(out) and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager

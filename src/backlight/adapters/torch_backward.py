@@ -78,7 +78,6 @@ class WatchedRun:
                     self._wrap(hooks, node, number)
 
     def _nodes(self) -> list:
-        """Return all nodes that the roots reach."""
         found = {node: None for node, _ in self.run.roots}
         stack = list(found)
         while stack:

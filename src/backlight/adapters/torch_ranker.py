@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -31,8 +32,7 @@ from backlight.tensor.tensor import Tensor
 LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
 
 
-def _libraries() -> tuple:
-    """Return PyTorch and transformers."""
+def _libraries() -> tuple[ModuleType, ModuleType]:
     try:
         import torch
         import transformers
@@ -126,27 +126,22 @@ class TorchRanker(PairScorer):
 
         Attentions exist only where they are computed step by step: this runs a second copy of the model, which does.
         """
-        start = self.embed(batch)
-        scores, pieces = np.empty(len(batch.pairs), np.float32), []
+        grad, start = self._torch.autograd.grad, self.embed(batch)
+        scores, shown, gradients = np.empty(len(batch.pairs), np.float32), [], []
         for part in self._parts(batch):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_(slopes)
             found, output = self._run(part, leaf, inside=True)
             places = self._shown(output, part)
-            pieces.append(
-                (
-                    part,
-                    places,
-                    gradients_of(self._torch.autograd.grad, found, places, "the hidden states") if slopes else None,
-                )
-            )
+            shown.append((part, [place.detach().numpy() for place in places]))
+            if slopes:
+                gradients.append((part, gradients_of(grad, found, places, "the hidden states")))
             scores[part.pairs] = found.detach().numpy()
         layers = len(output.attentions)
-        arrays = [(part, [place.detach().numpy() for place in places]) for part, places, _ in pieces]
-        found = Inside(scores, *_by_token(batch, arrays, layers))
+        inside = Inside(scores, *_by_token(batch, shown, layers))
         if not slopes:
-            return found
-        states, attentions = _by_token(batch, [(part, own) for part, _, own in pieces], layers)
-        return replace(found, state_slopes=states, attention_slopes=attentions)
+            return inside
+        states, attentions = _by_token(batch, gradients, layers)
+        return replace(inside, state_slopes=states, attention_slopes=attentions)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
         """Return how much of each token's last state the head reads, one row a pair; each sums to 1.
@@ -200,7 +195,6 @@ class TorchRanker(PairScorer):
             )
 
     def _embedded(self, ids):
-        """Return the word embeddings of ids, without recording."""
         with self._torch.no_grad():
             return self._model.get_input_embeddings()(ids)
 
@@ -238,7 +232,6 @@ class TorchRanker(PairScorer):
         return [*states, *attentions]
 
     def _loaded(self, **options):
-        """Return the model of the folder, frozen."""
         logs = self._transformers.utils.logging
         bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
         logs.disable_progress_bar()

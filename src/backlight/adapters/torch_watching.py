@@ -289,20 +289,15 @@ def _mode_class(torch: ModuleType) -> type:
 
 
 class Kind(NamedTuple):
-    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write.
-
-    Args:
-        plain: it reads an attribute that is no tensor.
-        is_grad: it reads `.grad`, which optimizers do often and which is no way out of the graph.
-    """
+    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write."""
 
     name: str
     reads: bool
     writes: bool
     noted: Callable | None
     to_number: bool = False
-    plain: bool = False
-    is_grad: bool = False
+    plain: bool = False  # it reads an attribute that is no tensor
+    is_grad: bool = False  # it reads `.grad`, which optimizers do often and which is no way out of the graph
 
 
 KINDS: dict[Callable, Kind] = {}

@@ -1,14 +1,13 @@
 """`backlight batch`: score and explain all pairs of a data set, and show how far it is."""
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
-from backlight.cli.main import Parser, version
+from backlight.cli.main import INTERRUPTED, Parser, notice, version
 from backlight.cli.screens.batch_progress import watcher
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Repair
@@ -23,7 +22,6 @@ from backlight.explain.methods.registry import method_called
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
-INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 WITHOUT = " (without --replace)"
 
 
@@ -46,11 +44,11 @@ def batch(argv: Sequence[str]) -> int:
                 notice=Notices(given.out).say,
             )
     except KeyboardInterrupt:
-        _say(f"stopped; the same command goes on with the job in {given.out}{WITHOUT * given.replace}")
+        notice(f"stopped; the same command goes on with the job in {given.out}{WITHOUT * given.replace}")
         return INTERRUPTED
     write_file(found.folder / REPORT, batch_page(found.folder, version()).encode())
     if found.bad:
-        _say(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
+        notice(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
     if given.json:
         print(json.dumps(_as_data(found), ensure_ascii=False, indent=1))
     elif not given.quiet:
@@ -127,7 +125,6 @@ def _add_writing(parser: Parser) -> None:
 
 
 def _settings_of(given: Namespace) -> Settings:
-    """Return what is computed and kept."""
     if given.method != SCORES_ONLY:
         options = options_of(method_called(given.method), given.option)
     elif given.option:
@@ -139,7 +136,6 @@ def _settings_of(given: Namespace) -> Settings:
 
 
 def _reading_of(given: Namespace) -> Reading:
-    """Return how the input is read."""
     columns = Columns(**{field.name: getattr(given, f"{field.name}_column") for field in fields(Columns)})
     quotes = False if given.no_quotes else None
     files = {name: getattr(given, name) for name in FILES}
@@ -156,17 +152,12 @@ class Notices:
         """Name a file."""
         self.said += 1
         if self.said <= NAMED:
-            _say(f"{self.folder / repair.file} {repair.damage}: {repair.repair}")
+            notice(f"{self.folder / repair.file} {repair.damage}: {repair.repair}")
         elif self.said == NAMED + 1:
-            _say("more files were damaged; --json names all of them at the end")
-
-
-def _say(notice: str) -> None:
-    print(f"backlight: {notice}", file=sys.stderr)
+            notice("more files were damaged; --json names all of them at the end")
 
 
 def _as_data(found: Batch) -> dict:
-    """Return a batch as data."""
     counts = {name: getattr(found, name) for name in ("rows", "bad", "resumed")}
     repairs = [asdict(repair) for repair in found.repairs]
     places = {"out": str(found.folder), "page": str(found.folder / REPORT)}

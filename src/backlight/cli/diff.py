@@ -1,6 +1,5 @@
 """`backlight diff`: what is different between two recorded graphs."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from backlight.cli.main import Parser
 from backlight.cli.outputs import check_output, write_file
 from backlight.lens.differences.diff import diff as difference
 from backlight.lens.records.reading import read_record
+from backlight.report.text import coloured, wants_colour
 
 COLOURS = {"+": "32", "-": "31", "~": "33", "@": "36"}
 
@@ -59,6 +59,4 @@ def _parser() -> Parser:
 
 def _coloured(lines: Sequence[str], out: TextIO) -> list[str]:
     """Return lines in the colours of what they begin with, if they go to a terminal that wants colours."""
-    if not out.isatty() or "NO_COLOR" in os.environ:
-        return list(lines)
-    return [f"\x1b[{COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in COLOURS else line for line in lines]
+    return [coloured(line, COLOURS.get(line[:1])) for line in lines] if wants_colour(out) else list(lines)

@@ -1,13 +1,12 @@
 """`backlight doctor`: run a script and say what is wrong with its gradients."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from backlight.cli.main import Parser
+from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import INTERRUPTED, run_script
+from backlight.cli.run import run_script
 from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.doctor.evidence import counted
@@ -16,6 +15,7 @@ from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
 from backlight.lens.finding import NOTE, Finding
+from backlight.report.text import coloured, wants_colour
 
 HEALTHY, ILL, CANNOT = 0, 1, 2
 COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "corrected": "32", "source": "31"}
@@ -69,8 +69,7 @@ def _examine(given: argparse.Namespace) -> int:
 
 
 def _show(report: Report, ended: int) -> None:
-    """Print the findings on stderr."""
-    colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    colours = wants_colour(sys.stderr)
     for found in report:
         print(file=sys.stderr)
         for part in parts(found):
@@ -82,9 +81,8 @@ def _show(report: Report, ended: int) -> None:
 
 
 def _painted(found: Finding, part: ReportLine, colours: bool) -> str:
-    line = plain_line(found, part)
     code = COLOURS.get(found.level if part.kind == "head" else part.kind)
-    return f"\033[{code}m{line}\033[0m" if colours and code else line
+    return coloured(plain_line(found, part), code if colours else None)
 
 
 def listed() -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from backlight.cli.main import notice
 from backlight.errors import InputError
 
 TEXT_FILES = {".txt", ".md"}
@@ -81,17 +82,13 @@ def _documents_in(folder: Path) -> list[tuple[str, str]]:
     if len(empty) == len(files):
         raise InputError(f"the folder {folder} holds no document: its .txt and .md files are empty")
     for file in empty:
-        _say(f"{file} is empty and was left out")
+        notice(f"{file} is empty and was left out")
     inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     if inner:
         more = f" and {len(inner) - NAMED} more" if len(inner) > NAMED else ""
         names = ", ".join(inner[:NAMED]) + more
-        _say(f"folders inside {folder} are not read: {names} (name them too to have them read)")
+        notice(f"folders inside {folder} are not read: {names} (name them too to have them read)")
     return [(str(file), _read(file)) for file in files if file not in empty]
-
-
-def _say(notice: str) -> None:
-    print(f"backlight: {notice}", file=sys.stderr)
 
 
 def _read(file: Path) -> str:
@@ -106,7 +103,6 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _text_of(content: bytes, name: str) -> str:
-    """Return bytes as the text that they are."""
     if b"\0" in content:
         raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
     try:

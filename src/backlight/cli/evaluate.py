@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
-from backlight.cli.main import Parser, version
+from backlight.cli.main import INTERRUPTED, Parser, version
 from backlight.cli.outputs import as_json, write_file
 from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.terminal import screen
@@ -51,7 +51,7 @@ def evaluate(argv: Sequence[str]) -> int:
     with contextlib.closing(records):
         stopped = not _run(study)
     _write_results(given, study, description)
-    return 130 if stopped else 0
+    return INTERRUPTED if stopped else 0
 
 
 def _run(study: Study) -> bool:

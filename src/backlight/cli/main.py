@@ -31,6 +31,14 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
 }
 
 
+INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
+
+
+def notice(text: str) -> None:
+    """Print a line on standard error."""
+    print("backlight:", text, file=sys.stderr)
+
+
 class Parser(argparse.ArgumentParser):
     """Arguments whose mistakes are one line, without the usage; options are written in full."""
 
@@ -57,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as problem:
         with suppress(OSError, ValueError):  # so that Python, when it ends, does not try again to write what is left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print("backlight:", _what_failed(problem), file=sys.stderr)
+        notice(_what_failed(problem))
         return 1
 
 
@@ -79,9 +87,9 @@ def _run(argv: list[str]) -> int:
         _top_level().parse_args(argv or ["--help"])
         return 0
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BacklightError as problem:
-        print("backlight:", " ".join(str(problem).split()), file=sys.stderr)
+        notice(" ".join(str(problem).split()))
         return 2
 
 
@@ -91,10 +99,10 @@ def _call(command: str, argv: list[str]) -> int:
         Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
         print(information())
         return 0
+    module = importlib.import_module(f"backlight.cli.{command}")
     if command == "run":
-        script, arguments = _script_in(argv)
-        return importlib.import_module("backlight.cli.run").run_script(script, arguments)
-    return getattr(importlib.import_module(f"backlight.cli.{command}"), command)(argv)
+        return module.run_script(*_script_in(argv))
+    return getattr(module, command)(argv)
 
 
 def _top_level() -> Parser:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from backlight.cli.documents import check_query
-from backlight.cli.main import version
+from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranked, Ranking
@@ -96,7 +96,7 @@ def exposition_of(
             try:
                 matrices[ranked.index] = [joint_occlusion(reranker.scorer, pair)]
             except InputError as problem:  # it takes too many passes: the rest of the page is made all the same
-                print(f"backlight: the page has no matrix of {ranked.name}: {problem}", file=sys.stderr)
+                notice(f"the page has no matrix of {ranked.name}: {problem}")
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]

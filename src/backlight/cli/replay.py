@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from backlight.cli.main import Parser
+from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import INTERRUPTED, run_script
+from backlight.cli.run import run_script
 from backlight.cli.scripts import add_engine, engine_requested, parsed
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of

@@ -7,12 +7,11 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
+from backlight.cli.main import INTERRUPTED
 from backlight.cli.tracebacks import show
 from backlight.errors import InputError
 from backlight.overrides import asked_about
 from backlight.torch_api.module_names import torch_names
-
-INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 
 
 def run_script(

@@ -6,14 +6,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.cli.main import Parser
+from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.screens.training import screen_for
 from backlight.errors import InputError
 from backlight.training.config import as_toml, read_config
 from backlight.training.run_folder import BEST, REPORT, RunFolder
 from backlight.training.train import Parts, Run, assemble, prepare
-
-INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 
 
 def train(argv: Sequence[str]) -> int:
@@ -82,13 +80,11 @@ def plan(parts: Parts) -> str:
 
 
 def _going_on(given: Namespace) -> str:
-    """Return the command that takes the run up."""
     changes = [part for change in given.set for part in ("--set", change)]
     return shlex.join(["backlight", "train", str(given.config), *changes, "--resume"])
 
 
 def _ending(run: Run) -> str:
-    """Return what was reached, and where it lies."""
     folder, best = run.recorder.folder, run.best.record
     lines = []
     if run.ended_early:

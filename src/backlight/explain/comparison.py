@@ -232,7 +232,6 @@ def what_if(
 
 
 def _check_signed(method: str) -> None:
-    """Raise unless a method's values have a sign."""
     if not method_called(method).signed:
         signed = ", ".join(name for name, other in METHODS.items() if other.signed)
         raise InputError(

@@ -40,18 +40,12 @@ class Swap:
 
 @dataclass(eq=False)
 class Search:
-    """A search among the words of a document (see NOTE [The search]).
-
-    Args:
-        pair: as `ranker.read` gives it.
-        by: how words are left out, a key of `WAYS`.
-        budget: how many sets may be scored.
-    """
+    """A search among the words of a document (see NOTE [The search])."""
 
     ranker: Scorer
-    pair: Pair
-    by: str
-    budget: int
+    pair: Pair  # as `ranker.read` gives it
+    by: str  # how words are left out, a key of `WAYS`
+    budget: int  # how many sets may be scored
     parts: list[Part] = field(init=False)
     scores: dict[Words, float] = field(default_factory=dict)  # without each set that was tried
 

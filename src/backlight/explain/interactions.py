@@ -1,5 +1,3 @@
 """The documented names of explain/methods/interactions.py, under the path that programs import them from."""
 
-from backlight.explain.methods.interactions import matrix
-
-__all__ = ["matrix"]
+from backlight.explain.methods.interactions import matrix as matrix

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Protocol
 
+from backlight.report.text import number
+
 WARM, COLD = "245,165,36", "79,142,240"
 FAINT = 0.04  # the share of the strongest word from which a word is lit
 STRONGEST = 0.6  # the opacity of its ground
@@ -150,8 +152,7 @@ def _paragraph(content: str) -> str:
 
 
 def _number(value: float, signed: bool = False) -> str:
-    written = f"{value:{'+' if signed else ''}.3g}"
-    return written.replace("-", "\N{MINUS SIGN}")
+    return number(value, "+.3g" if signed else ".3g")
 
 
 def _cut(text: str, most: int) -> str:

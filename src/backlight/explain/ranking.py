@@ -17,9 +17,15 @@ from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
-from backlight.models.scorer import Scorer
+from backlight.models.scorer import Progress, Scorer, no_progress
 
 WINDOWS = ("best", "mean")
+
+
+def check_windows(how: str | None) -> None:
+    """Raise unless long documents can be read so."""
+    if how not in (None, *WINDOWS):
+        raise InputError(f"windows must be one of {', '.join(WINDOWS)}, or None, got {how}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +70,14 @@ def rank_and_explain(
     top: int | None = None,
     windows: str | None = None,
     stride: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = no_progress,
     **options,
 ) -> Ranking:
-    """Rank documents for a query and explain the best of them.
+    """Rank documents for a query and explain the best `top` of them, or all.
 
-    Args:
-        names: what to call the documents; their numbers by default.
-        method: how to explain, a name of `METHODS`.
-        top: how many to explain; all by default.
-        windows: how a document is read that is longer than the model reads: cut at its end (None), or in windows, of
-            which the "best" or the "mean" gives the score (see NOTE [Windows]).
-        stride: how many tokens each window begins after the one before; half a window by default.
-        progress: called with the number of documents newly scored or explained.
-        options: of the method.
+    Other arguments and errors as `Reranker.rank`, whose `advance` is called `progress` here (see NOTE [Windows]).
 
     Raises:
-        InputError: there is no document, or a text holds nothing that the model reads.
         RuntimeError: a score has no gradient (see NOTE [The leaf]).
     """
     if not documents:
@@ -119,15 +116,19 @@ def rank_and_explain(
 
 
 def _scored(
-    ranker: Scorer, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, progress: Callable
+    ranker: Scorer,
+    query: str,
+    documents: Sequence[str],
+    names: Sequence[str],
+    windows: str | None,
+    stride: int | None,
+    progress: Progress,
 ) -> list[Scored]:
-    """Read and score the documents."""
+    check_windows(windows)
     if windows is None:
         read = [[pair] for pair in ranker.read([(query, document) for document in documents])]
-    elif windows in WINDOWS:
-        read = [ranker.windows(query, document, stride) for document in documents]
     else:
-        raise InputError(f"windows must be one of {', '.join(WINDOWS)}, or None, got {windows}")
+        read = [ranker.windows(query, document, stride) for document in documents]
     read = [[replace(pair, name=name) for pair in pairs] for pairs, name in zip(read, names, strict=True)]
     for pairs in read:
         check_readable(pairs[0])
@@ -143,9 +144,8 @@ def _scored(
 
 
 def _explained(
-    ranker: Scorer, explain: Callable, scored: dict[int, Scored], progress: Callable, options: dict
+    ranker: Scorer, explain: Callable, scored: dict[int, Scored], progress: Progress, options: dict
 ) -> dict[int, Attribution]:
-    """Return the explanation of each of these documents."""
     pairs = [one.pairs[i] for one in scored.values() for i in one.explained]
     ordinary = [float(one.scores[i]) for one in scored.values() for i in one.explained]
     found = explain(ranker, pairs, **options) if pairs else []

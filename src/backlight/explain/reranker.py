@@ -18,8 +18,8 @@ from backlight.explain.ranking import rank_and_explain
 from backlight.models.checkpoint import find_model
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
-from backlight.models.scorer import Inside, Scorer
-from backlight.models.scoring import ACTIVATIONS
+from backlight.models.scorer import Inside, Progress, Scorer, no_progress
+from backlight.models.scoring import ACTIVATIONS, Activation
 
 ENGINES: dict[str, Callable[..., Scorer]] = {"backlight": load_ranker, "torch": TorchRanker}
 
@@ -70,7 +70,7 @@ class Reranker:
         pairs: Sequence[tuple[str, str]] | tuple[str, str],
         batch_size: int | None = None,
         *,
-        activation: str | Callable[[np.ndarray], np.ndarray] | None = None,
+        activation: str | Activation | None = None,
     ) -> np.ndarray:
         """Return the score of each pair (query, document), after the activation.
 
@@ -109,7 +109,7 @@ class Reranker:
         names: Sequence[str] | None = None,
         windows: str | None = None,
         stride: int | None = None,
-        advance: Callable[[int], None] = lambda done: None,
+        advance: Progress = no_progress,
         **options,
     ) -> Ranking:
         """Rank documents for a query, best first.
@@ -167,35 +167,21 @@ class Reranker:
     ) -> Comparison:
         """Return why one document ranks above the other: whose words push which up, and what would swap them.
 
-        Args:
-            method: how to explain, a name of `METHODS` with signed values; `options` are those of `compare`.
-            names: what to call the documents.
-
-        Raises:
-            InputError: the method's values have no sign, or a text holds nothing that the model reads.
+        Arguments, options and errors as `compare` of explain/comparison.py.
         """
         return compare(self.scorer, query, a, b, method=method, names=names, **options)
 
     def matrix(self, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
         """Return what each word of the query and each word of the document bring together.
 
-        Args:
-            method: a name of `MATRICES`; `options` are the method's.
-
-        Raises:
-            InputError: there is no such method, or a text holds nothing that the model reads.
+        Arguments, options and errors as `matrix` of explain/methods/interactions.py.
         """
         return matrix(self.scorer, query, document, method=method, **options)
 
     def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
         """Return how the score changes with edits of the document, made one after another.
 
-        Args:
-            edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
-            candidates: other documents that the query found: with them each version has a rank.
-
-        Raises:
-            InputError: an edit does not fit the text, or leaves nothing that the model reads.
+        Arguments and errors as `what_if` of explain/comparison.py.
         """
         return what_if(self.scorer, query, document, edits, candidates=candidates)
 
@@ -211,8 +197,7 @@ class Reranker:
         """
         return self.scorer.inside(PairBatch.of(self.scorer.read([(query, document)])), slopes=slopes)
 
-    def _activation(self, activation) -> Callable[[np.ndarray], np.ndarray]:
-        """Return what turns raw scores into what is shown."""
+    def _activation(self, activation: str | Activation | None) -> Activation:
         if activation is None:
             return self.scorer.activate
         if callable(activation):

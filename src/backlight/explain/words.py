@@ -60,7 +60,6 @@ def _joined(text: str, place: int) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """Return whether a character is punctuation or a symbol."""
     return unicodedata.category(character)[0] in "PS"
 
 

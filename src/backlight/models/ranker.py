@@ -8,8 +8,9 @@ from typing import Annotated
 from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds, read_json_file
 from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import check_header, checked_settings, object_in, read_settings, read_weights
+from backlight.models.checkpoint import Kind, check_header, checked_settings, object_in, read_settings, read_weights
 from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.encoder import EncoderConfig
 from backlight.models.encoders.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
@@ -54,9 +55,14 @@ def load_ranker(
 
 
 def _cross_encoder(
-    folder: Path, name: str, family: Family, config, settings: dict, label: int | None, reader
+    folder: Path,
+    name: str,
+    family: Family,
+    config: EncoderConfig,
+    settings: dict,
+    label: int | None,
+    reader: PairReader | PromptReader,
 ) -> CrossEncoder:
-    """Return the cross-encoder in a folder."""
     answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
     labels = ["yes rather than no"] if answers else labels_of(settings)
     weights = read_weights(folder)
@@ -228,7 +234,7 @@ def model_settings(folder: Path) -> dict:
     return settings
 
 
-def _checked(kind: type, file: Path):
+def _checked(kind: type[Kind], file: Path) -> Kind:
     return checked_settings(kind, read_settings(file), file)
 
 

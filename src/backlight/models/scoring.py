@@ -18,7 +18,8 @@ from backlight.tensor.tensor import Tensor
 
 TOKENS_A_PASS = 2048  # what is run at once: enough to keep the processor busy, little enough to stay near the caches
 BASELINES = ("zero", "pad", "mask", "average")  # embeddings that stand for no word in particular
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+Activation = Callable[[np.ndarray], np.ndarray]  # of raw scores
+ACTIVATIONS: dict[str, Activation] = {
     "identity": lambda logits: logits,
     "sigmoid": lambda logits: 1 / (1 + np.exp(-logits.astype(np.float64))),
 }

@@ -152,13 +152,11 @@ class Tokenizer:
         return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in input_names)
 
     def _cut(self, text: str, encoding: Encoding) -> Tokens:
-        """Cut an encoding to the room there is."""
         left_out = max(0, len(encoding) - self._room)
         encoding.truncate(self._room)
         return self._finished(text, encoding, left_out)
 
     def _finished(self, text: str, encoding: Encoding, left_out: int) -> Tokens:
-        """Let the tokeniser add its special tokens."""
         encoding = self._tokenizer.post_process(encoding, None, True)
         return Tokens(
             text=text,

@@ -8,6 +8,7 @@ from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods.registry import METHODS
 from backlight.report.content_policy import policy_element
 from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island
+from backlight.report.text import number
 
 HERE = Path(__file__).parent
 WORDS = 100  # of each side in the tables
@@ -47,7 +48,7 @@ def batch_page(folder: Path, version: str) -> str:
 
 def _number(value: float | None, digits: int = 3) -> str:
     """Return a number for the eye, with a real minus sign."""
-    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return "–" if value is None else number(value, f"z,.{digits}f")
 
 
 def _rows(file: Path) -> Iterator[dict]:

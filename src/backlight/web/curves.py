@@ -54,7 +54,6 @@ def curves(
 
 
 def _axes(ticks: Sequence[float], place: Place) -> list[str]:
-    """Return the grid with its numbers."""
     right = WIDTH - RIGHT
     drawn = []
     for tick in ticks:

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
+from backlight.explain.faithfulness.columns import PANELS, Column, Panel, cells_of, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.measure import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
@@ -52,16 +52,12 @@ def deletion_picture(rows: Sequence[Row]) -> str | None:
     return curves("score lost as words leave the attention, strongest first", TENTHS, lines, controls)
 
 
-def _panel(panel, columns, rows: Sequence) -> dict:
-    """Return what the template says of one table."""
-    bests = [best_in(column, rows) for column in columns]
+def _panel(panel: Panel, columns: Sequence[Column], rows: Sequence[Row] | Sequence[LinkRow]) -> dict:
     lines = []
-    for row in rows:
+    for row, found in cells_of(columns, rows):
         cells = []
-        for column, best in zip(columns, bests):
-            mean = column.of(row)
+        for column, mean, best in found:
             value, _, interval = ("" if mean is None else column.written(mean)).partition(" ")
-            is_best = mean is not None and column.interval and mean.value == best
-            cells.append({"value": value, "interval": interval, "best": is_best, "count": mean.count if mean else 0})
+            cells.append({"value": value, "interval": interval, "best": best, "count": mean.count if mean else 0})
         lines.append({"title": row.title, "pairs": getattr(row, "pairs", None), "cells": cells})
     return {"title": panel.title, "columns": columns, "lines": lines, "shows_pairs": panel is PANELS[0]}

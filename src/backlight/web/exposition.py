@@ -53,6 +53,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
     explained = [one.attribution for ranking in page.rankings for one in ranking.documents if one.attribution]
     query = explained[0].query if explained else page.comparisons[0].query_words if page.comparisons else None
     documents = page.rankings[0].documents if page.rankings else ()
+    methods = [METHODS[one.method] for one in page.rankings if any(ranked.attribution for ranked in one.documents)]
     return {
         "version": version,
         "when": when.isoformat(timespec="seconds"),
@@ -65,20 +66,10 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "maxTokens": page.rankings[0].max_tokens if page.rankings else None,
         "cosine": first.score_name.startswith("cosine"),
         "activated": any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in documents),
-        "methods": [_method(name) for name in _methods_of(page)],
+        "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
         "documents": [_document(page, ranked) for ranked in documents],
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
-
-
-def _methods_of(page: Exposition) -> list[str]:
-    """Return the methods that explain a document, in the requested order."""
-    return [one.method for one in page.rankings if any(ranked.attribution for ranked in one.documents)]
-
-
-def _method(name: str) -> dict:
-    method = METHODS[name]
-    return {"name": name, "title": method.title, "summary": method.summary}
 
 
 def _document(page: Exposition, ranked: Ranked) -> dict:
@@ -107,7 +98,6 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
 
 
 def _account(made: Attribution | Interactions) -> dict:
-    """Return how values were made."""
     named = {name: getattr(made, name) for name in ("method", "meaning", "signed", "baseline", "passes")}
     return {**named, "gap": None if made.gap is None else _short(made.gap), "settings": dict(made.settings)}
 

@@ -11,6 +11,7 @@ from backlight.explain.attribution import Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
+from backlight.report.text import number
 from backlight.report.text_width import FONT, text_element, width_of
 
 
@@ -223,7 +224,7 @@ def comparison_svg(found: Comparison) -> str:
     sheet = Sheet(True, 960)
     sheet.text(found.query_words, 24)
     sheet.space(4)
-    sheet.line(f"{found.model}, {found.score_name}: A − B = {_number(found.difference, '+')}")
+    sheet.line(f"{found.model}, {found.score_name}: A − B = {number(found.difference, '+.3f')}")
     sheet.paragraph(account(found.a))
     sheet.legend("for B", "for A")
     half = (sheet.width - 3 * EDGE) / 2
@@ -234,7 +235,7 @@ def comparison_svg(found: Comparison) -> str:
         heading = f"{letter}  {name.rpartition('/')[2]}"
         sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
         attributes = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
-        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **attributes))
+        sheet.parts.append(text_element(x + half, sheet.y - 7, number(score), 14, **attributes))
         sheet.text(made.document, 15, x, half)
         ends.append(sheet.y)
     sheet.y = max(ends) + 12
@@ -246,7 +247,7 @@ def _swap(found: Comparison) -> str:
     if found.swap is None:
         return "No set of words that was tried makes the two change places."
     words = ", ".join(word.text for word in found.swap.words)
-    return f"Without {words}, {found.swap.side.upper()} falls to {_number(found.swap.score_after)}, below the other."
+    return f"Without {words}, {found.swap.side.upper()} falls to {number(found.swap.score_after)}, below the other."
 
 
 def interactions_svg(found: Interactions) -> str:
@@ -257,7 +258,7 @@ def interactions_svg(found: Interactions) -> str:
     head = max((width_of(found.document[column].text, 13) for column in chosen), default=0.0) + 8
     sheet = Sheet(found.signed, max(480, 2 * EDGE + label + CELL * len(chosen)))
     sheet.line(f"{found.query_text}", 18, INK)
-    sheet.line(f"{found.model}, score {_number(found.score)}; {len(chosen)} of {len(sizes)} columns")
+    sheet.line(f"{found.model}, score {number(found.score)}; {len(chosen)} of {len(sizes)} columns")
     sheet.paragraph(account(found))
     sheet.legend("together lower the score", "together raise it")
     sheet.space(head)
@@ -275,8 +276,8 @@ def interactions_svg(found: Interactions) -> str:
 
 
 def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> None:
-    for number, share in enumerate(shares):
-        left, size = x + CELL * number, CELL - 2
+    for column, share in enumerate(shares):
+        left, size = x + CELL * column, CELL - 2
         place = f'x="{left:.1f}" y="{sheet.y:.1f}" width="{size}" height="{size}" rx="3"'
         sheet.parts.append(f'<rect {place} fill="none" stroke="{RULE}"/>')
         sheet.parts += ground(share, left, sheet.y, size, size, signed)
@@ -284,8 +285,4 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
 
 def _scores(score: float, activated: float) -> str:
     same = abs(activated - score) < 1e-6
-    return _number(score) if same else f"{_number(score)} → {_number(activated)}"
-
-
-def _number(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.3f}".replace("-", "\N{MINUS SIGN}")
+    return number(score) if same else f"{number(score)} → {number(activated)}"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import PANELS, Column, Panel, best_in, tables_of
+from backlight.explain.faithfulness.columns import PANELS, Column, Panel, cells_of, tables_of
 from backlight.explain.faithfulness.table import LinkRow, Row
 
 try:
@@ -77,13 +77,8 @@ def _table(panel: Panel, columns: Sequence[Column], rows: Sequence[Row] | Sequen
         table.add_column("pairs", justify="right")
     for column in columns:
         table.add_column(column.title, justify="right")
-    bests = [best_in(column, rows) for column in columns]
-    for row in rows:
-        cells = []
-        for column, best in zip(columns, bests):
-            mean = column.of(row)
-            text = "" if mean is None else column.brief(mean)
-            cells.append(Text(text, "bold" if mean is not None and column.interval and mean.value == best else ""))
-        table.add_row(row.title, *([str(row.pairs)] if panel is PANELS[0] else []), *cells)
+    for row, cells in cells_of(columns, rows):
+        texts = (Text("" if mean is None else one.brief(mean), "bold" if best else "") for one, mean, best in cells)
+        table.add_row(row.title, *([str(row.pairs)] if panel is PANELS[0] else []), *texts)
     table.caption = "\n".join(f"{column.heading}: {column.meaning}" for column in columns)
     return table

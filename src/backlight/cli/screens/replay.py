@@ -185,7 +185,6 @@ class ReplayScreen:
         return row
 
     def _details(self, count: int) -> list[Text]:
-        """Write the step, scrolled."""
         step = self.step
         lines = [Text(step.title, STYLES["title"])]
         for part in step.parts:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from backlight.errors import InputError
 from backlight.explain.attribution import TextAttribution, Truncation, Word
+from backlight.report.text import number as written
 
 try:
     from rich.cells import cell_len
@@ -42,20 +43,14 @@ MARKS = ("", "", "*", "**")
 LISTED = 7  # strongest words listed beneath a text, if there is room
 MANY = 50  # documents from which there is a progress bar
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Where an explanation is shown.
+    """Where an explanation is shown."""
 
-    Args:
-        console: rich's console.
-        theme: whether its background is "dark" or "light".
-    """
-
-    console: Console
-    theme: str = "dark"
+    console: Console  # rich's console
+    theme: str = "dark"  # whether its background is "dark" or "light"
 
     @property
     def coloured(self) -> bool:
@@ -181,12 +176,8 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     >>> number(-0.25, 2), number(0.25, 2, signed=True), number(-0.0001, 2)
     ('−0.25', '+0.25', '0.00')
     """
-    written = f"{value:.{digits}f}"
-    if not float(written):
-        written = written.lstrip("-")
-    elif signed and value > 0:
-        written = f"+{written}"
-    return written.replace("-", MINUS)
+    plus = "+" if signed and float(f"{value:.{digits}f}") else ""
+    return written(value, f"{plus}z.{digits}f")
 
 
 def with_value(word: Word, signed: bool, digits: int) -> str:

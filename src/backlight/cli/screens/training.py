@@ -1,11 +1,11 @@
 """A run in the terminal: a picture that is kept up to date, or, where there is no terminal, a line now and then."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from backlight.adapters.rich_live import shows_pictures
 from backlight.errors import InputError
 from backlight.report.numbers import clock, number, sparkline
 from backlight.training.train import Run
@@ -29,7 +29,7 @@ GLOW = "#c97a06"
 def screen_for(run: Run, out: TextIO) -> Iterator[Callable[[dict], None]]:
     """Give a function to show each record with: live in a terminal with colours, else as plain lines."""
     print(_beginning(run), file=out, flush=True)
-    if not out.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+    if not shows_pictures(out):
         yield PlainLines(run, out).show
         return
     picture = Picture(run)
@@ -38,7 +38,6 @@ def screen_for(run: Run, out: TextIO) -> Iterator[Callable[[dict], None]]:
 
 
 def _beginning(run: Run) -> str:
-    """Return what is trained on what."""
     config, count = run.config, sum(parameter.numel() for parameter in run.model.parameters())
     made_up = " (made up, not a real dataset)" if config.data.name == "synthetic" else ""
     begun = f", from step {run.recorder.steps:,}" if run.recorder.steps else ""
@@ -102,13 +101,10 @@ class PlainLines(Progress):
         """Print a line, if it is time for one."""
         self.note(record)
         if "evaluation" in record:
-            found = record["evaluation"]
-            on, accuracy = record["on"], f"{100 * found['accuracy']:.2f} %"
-            print(
-                f"{self.place(record)}: {on} loss {number(found['loss'])}, {on} accuracy {accuracy}",
-                file=self.out,
-                flush=True,
-            )
+            found, on = record["evaluation"], record["on"]
+            accuracy = f"{100 * found['accuracy']:.2f} %"
+            line = f"{self.place(record)}: {on} loss {number(found['loss'])}, {on} accuracy {accuracy}"
+            print(line, file=self.out, flush=True)
         elif record["step"] >= self.next:
             self.next = record["step"] + self.apart
             print(

@@ -282,7 +282,6 @@ def _format_of(path: Path) -> str:
 
 
 def _is_run(path: Path) -> bool:
-    """Return whether a file's first line has the six fields of a run."""
     with opened(path) as content:
         return len(content.readline(BLOCK).split()) == 6
 

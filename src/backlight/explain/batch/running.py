@@ -177,7 +177,6 @@ class _Run:
         self.notice(repair)
 
     def _go_through(self, parts: Parts) -> None:
-        """Pass over the chunks that are done, and do the others."""
         before, count = set(parts.done), 0
         if self.strict:
             for bad in parts.bad_rows():
@@ -224,7 +223,6 @@ class _Run:
                 raise InputError(f"{file} was changed while it was read: give the command again when it is complete")
 
     def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
-        """Return what is called when rows of a chunk are done."""
         began, ends, done = self.stand, min(1.0, chunk[-1].line / self.lines), 0
 
         def progress(newly: int) -> None:

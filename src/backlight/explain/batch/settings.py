@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.methods.registry import DEFAULT, method_called
-from backlight.explain.ranking import WINDOWS
+from backlight.explain.ranking import check_windows
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
@@ -50,8 +50,7 @@ class Settings:
         for name, value in (("top_words", self.top_words), ("stride", self.stride), ("rows", self.rows)):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be 1 or more, got {value}")
-        if self.windows not in (None, *WINDOWS):
-            raise InputError(f"windows must be one of {', '.join(WINDOWS)}, or None, got {self.windows}")
+        check_windows(self.windows)
         if self.stride and not self.windows:
             raise InputError("stride must come with windows: it says how far apart they begin")
 

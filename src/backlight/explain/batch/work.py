@@ -89,13 +89,11 @@ class Worker:
         how = self.settings.windows
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
-        found = [
-            replace(one, name=pair.name) for one in self.ranker.windows(row.query, row.document, self.settings.stride)
-        ]
+        windows = self.ranker.windows(row.query, row.document, self.settings.stride)
+        found = [replace(one, name=pair.name) for one in windows]
         if how == "mean":
             return Job(place, row, tuple(found), None, len(found))
-        scores = np.concatenate([self.ranker.score(PairBatch.of(some)) for some in passes(found)])
-        best = int(np.argmax(scores))
+        best = int(np.argmax(self.ranker.scores_of(found)))
         return Job(place, row, (found[best],), best + 1, len(found))
 
     def _explained(self, jobs: Sequence[Job]) -> list[tuple[float, Attribution | None] | BadRow]:
@@ -121,7 +119,6 @@ class Worker:
         return found
 
     def _record(self, job: Job, first: int, score: float, explained: Attribution | None) -> dict:
-        """Return what is written of a pair."""
         row, (query_left_out, document_left_out) = job.row, job.left_out
         record = {
             "row": first + job.place,
@@ -155,7 +152,6 @@ class Worker:
 
 
 def _values_in(explained: Attribution | None) -> list[float]:
-    """Return the values of all words and tokens."""
     if explained is None:
         return []
     texts = (explained.query, explained.document)

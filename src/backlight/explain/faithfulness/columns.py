@@ -1,32 +1,24 @@
 """How a study's table is set: which columns stand together, what each means, and how its numbers are written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from backlight.explain.faithfulness.table import LinkRow, Mean, Row
+from backlight.report.text import MINUS, number
 
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One measure as a column.
+    """One measure as a column."""
 
-    Args:
-        name: the measure's key in data.
-        heading: what stands above it.
-        meaning: what it says, in one sentence.
-        better: 1 if more is better, −1 if less is, 0 if neither.
-        digits: how many digits after the point.
-        interval: whether the interval is shown.
-    """
-
-    name: str
-    heading: str
-    meaning: str
-    better: int = 0
-    digits: int = 2
-    interval: bool = True
+    name: str  # the measure's key in data
+    heading: str  # what stands above it
+    meaning: str  # what it says, in one sentence
+    better: int = 0  # 1 if more is better, −1 if less is, 0 if neither
+    digits: int = 2  # how many digits after the point
+    interval: bool = True  # whether the interval is shown
 
     @property
     def title(self) -> str:
@@ -37,23 +29,19 @@ class Column:
         """Return the measure of a row; None where it was not measured."""
         return row.behind if self.name == "behind" else row.means.get(self.name)
 
-    def cell(self, row: Row | LinkRow) -> str:
-        """Return the measure of a row as text: empty where it was not measured."""
-        found = self.of(row)
-        return "" if found is None else self.written(found)
-
     def written(self, mean: Mean) -> str:
         """Return a mean, and its interval where it is shown."""
         if not self.interval:
             return f"{mean.value:.{self.digits}g}"
-        value, low, high = (f"{number:.{self.digits}f}" for number in (mean.value, mean.low, mean.high))
-        return f"{value} ({low} to {high})".replace("-", "−")
+        value, low, high = (number(one, f".{self.digits}f") for one in (mean.value, mean.low, mean.high))
+        return f"{value} ({low} to {high})"
 
     def brief(self, mean: Mean) -> str:
         """Return a mean over half the width of its interval, for narrow places."""
-        half = (mean.high - mean.low) / 2
-        text = f"{mean.value:.{self.digits}f}\n±{half:.{self.digits}f}" if self.interval else self.written(mean)
-        return text.replace("-", "−")
+        if not self.interval:
+            return self.written(mean).replace("-", MINUS)
+        half, spec = (mean.high - mean.low) / 2, f".{self.digits}f"
+        return f"{number(mean.value, spec)}\n±{number(half, spec)}"
 
 
 @dataclass(frozen=True)
@@ -130,6 +118,17 @@ def best_in(column: Column, rows: Sequence[Row] | Sequence[LinkRow]) -> float | 
     return choose(found) if found and column.better else None
 
 
+def cells_of(columns: Sequence[Column], rows: Sequence[Row] | Sequence[LinkRow]) -> Iterator[tuple]:
+    """Give each row with its cells: the column, the mean or None, and whether that is the best of its column."""
+    bests = [best_in(column, rows) for column in columns]
+    for row in rows:
+        means = [column.of(row) for column in columns]
+        marked = (
+            mean is not None and one.interval and mean.value == best for one, mean, best in zip(columns, means, bests)
+        )
+        yield row, list(zip(columns, means, marked))
+
+
 def measured(panel: Panel, rows: Sequence[Row] | Sequence[LinkRow]) -> list[Column]:
     """Return the columns of a panel that hold anything."""
     return [column for column in panel.columns if any(column.of(row) is not None for row in rows)]
@@ -152,20 +151,15 @@ def markdown_tables(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> dict[
     found = {}
     for panel, columns, lines in tables_of(rows, links):
         heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
-        written = [heads, ["---"] * len(heads), *(_line(panel, columns, row, lines) for row in lines)]
+        written = [heads, ["---"] * len(heads)]
+        for row, cells in cells_of(columns, lines):
+            texts = (("" if mean is None else column.written(mean), best) for column, mean, best in cells)
+            pairs = [str(row.pairs)] if panel is PANELS[0] else []
+            written.append([row.title, *pairs, *(f"**{text}**" if best else text for text, best in texts)])
         meanings = "\n".join(f"- **{_escaped(column.heading)}**: {column.meaning}" for column in columns)
         table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in written)
         found[panel.name] = f"{table}\n\n{meanings}\n"
     return found
-
-
-def _line(panel: Panel, columns: Sequence[Column], row: Row | LinkRow, rows: Sequence) -> list[str]:
-    cells = [row.title, *([str(row.pairs)] if panel is PANELS[0] else [])]
-    for column in columns:
-        text, mean = column.cell(row), column.of(row)
-        best = mean is not None and column.interval and mean.value == best_in(column, rows)
-        cells.append(f"**{text}**" if best else text)
-    return cells
 
 
 def _escaped(cell: str) -> str:

@@ -85,7 +85,6 @@ def shuffled(values: Sequence, seed: int) -> list:
 
 
 def _explained(one: Listed, ranker_scores: RankScores) -> Question:
-    """Return a question with one candidate chosen."""
     if len(one.candidates) == 1:
         return Question(one.query, one.candidates[0])
     best = int(np.argmax(one.labels if one.labels is not None else ranker_scores(one.query, one.candidates)))
@@ -179,7 +178,6 @@ def _from_squad(content: object, file: Path, titles: Sequence[str] | None) -> li
 
 
 def _paragraphs(articles: Sequence[Mapping], titles: set[str] | None) -> Iterator[tuple[str, str]]:
-    """Give each question with its paragraph."""
     for article in articles:
         if titles is None or article["title"] in titles:
             for paragraph in article["paragraphs"]:

@@ -77,7 +77,6 @@ class Records:
 
 
 def _complete_lines(file: Path) -> list[str]:
-    """Return the complete lines, and cut off what follows them."""
     if not file.is_file():
         return []
     content = file.read_bytes()
@@ -98,7 +97,6 @@ def _result_in(line: str) -> tuple[str, dict] | None:
 
 
 def _differences(line: str, other: str) -> str:
-    """Describe which settings of two first lines differ."""
     try:
         there, here = parse_json(line), json.loads(other)
     except ValueError:

@@ -100,7 +100,6 @@ def _train(
     rng: np.random.Generator,
     progress: Progress,
 ) -> None:
-    """Teach the head and the upper half of the layers."""
     groups = weights_by_depth(ranker)
     layers = sum(title.startswith("layer") for title, _ in groups)
     upper = groups[: 1 + (layers + 1) // 2]

@@ -184,7 +184,6 @@ def check_key(name: str, variant: Variant) -> str:
 
 
 def _tried(work: Callable[[Variant], dict], variant: Variant) -> dict:
-    """Return what a check found, or why it could not."""
     try:
         return work(variant)
     except BacklightError as problem:

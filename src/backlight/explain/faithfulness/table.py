@@ -148,7 +148,6 @@ def rows_of(study: Study) -> list[Row]:
 
 
 def _by_pair(value: Value, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
-    """Return a measure of a method by the number of the pair."""
     found = {
         number: value(pair, pair["methods"][label]) for number, pair in enumerate(pairs) if label in pair["methods"]
     }
@@ -169,7 +168,6 @@ def _behind(best: Mapping[int, float], own: Mapping[int, float], units: Sequence
 
 
 def _checks(study: Study, variant: Variant, seed: int) -> Iterable[tuple[str, Mean]]:
-    """Give the means of the checks that were made."""
     for name, (check, part) in CHECKS.items():
         key = check_key(check, variant)
         if key in study.records and part in study.records[key]:

@@ -141,7 +141,6 @@ def _attended(parts: np.ndarray, attention: np.ndarray, layer: _Layer) -> np.nda
 
 
 def _product(parts: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return parts · weightᵀ."""
     rows = np.ascontiguousarray(parts).reshape(-1, parts.shape[2])
     return matmul(rows, weight.T).reshape(*parts.shape[:2], -1)
 

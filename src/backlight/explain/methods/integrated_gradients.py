@@ -144,7 +144,6 @@ def integrated_gradients(
 
 
 def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> None:
-    """Raise unless the options are among those that there are."""
     for name, value, known in (("baseline", baseline, BASELINES), ("moved", moved, MOVED), ("rule", rule, RULES)):
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value}")

@@ -315,7 +315,6 @@ SIDES = {QUERY: "query", DOCUMENT: "document"}
 
 
 def _check_curved(ranker: Scorer, method: str) -> None:
-    """Raise unless a model can give second derivatives."""
     if not hasattr(ranker, "curvatures"):
         raise InputError(
             f"{method} needs second derivatives, which only models on backlight's own engine give, and "

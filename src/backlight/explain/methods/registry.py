@@ -17,23 +17,14 @@ from backlight.explain.methods.smoothgrad import smoothgrad, smoothgrad_mean
 
 @dataclass(frozen=True)
 class Method:
-    """A way to explain scores.
+    """A way to explain scores."""
 
-    Args:
-        name: its name in `--method` and `method=`.
-        explain: `explain(ranker, pairs, *, progress=…, **options)` gives one `Attribution` a pair.
-        title: what it is called in a sentence.
-        summary: what its values say, in one line.
-        signed: whether values have a sign.
-        native: whether it needs a model on backlight's own engine.
-    """
-
-    name: str
-    explain: Callable
-    title: str
-    summary: str
-    signed: bool = False
-    native: bool = False
+    name: str  # its name in `--method` and `method=`
+    explain: Callable  # `explain(ranker, pairs, *, progress=…, **options)` gives one `Attribution` a pair
+    title: str  # what it is called in a sentence
+    summary: str  # what its values say, in one line
+    signed: bool = False  # whether values have a sign
+    native: bool = False  # whether it needs a model on backlight's own engine
 
 
 _ALL = (

@@ -135,7 +135,6 @@ def _explained(
 
 
 def _removals(parts: list[Part], table: np.ndarray) -> Iterator[list[Part]]:
-    """Give the parts that each coalition is without."""
     for row in table:
         yield [part for part, stays in zip(parts, row) if not stays]
 
@@ -249,6 +248,5 @@ def from_coalitions(coalitions: np.ndarray, worth: np.ndarray, none: float, ever
 
 
 def _check_budget(budget: int, least: int, players: int, name: str) -> None:
-    """Raise if a budget is too small."""
     if budget < least:
         raise InputError(f"budget must be {least} or more for the {players} words of {name}, got {budget}")

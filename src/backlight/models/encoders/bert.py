@@ -105,7 +105,6 @@ class BertShaped(Encoder):
         return found
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
-        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
         name = f"encoder.layer.{number}"
         seen = self._linear(seen, f"{name}.attention.output.dense")
         hidden = self._normalised(seen + hidden, f"{name}.attention.output.LayerNorm")
@@ -147,7 +146,6 @@ class Bert(BertShaped):
         return {name: weight.detach().numpy() for name, weight in self._weights.items()}
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
-        """Return what the first layer is given; (tokens, embedding_size) -> (tokens, hidden)."""
         check_positions(batch, self.config.max_tokens)
         segments = self.config.segments
         if segments and batch.type_ids.max(initial=0) >= segments:
@@ -160,7 +158,6 @@ class Bert(BertShaped):
         return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
     def _attention(self, hidden: Tensor, number: int, batch: Batch, around: None, trace: Trace | None) -> Tensor:
-        """Let each token look at its text; (tokens, hidden) -> the same."""
         qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
         if trace is None:
             return ragged_attention(qkv, batch.lengths, heads)

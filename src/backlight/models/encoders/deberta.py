@@ -238,7 +238,6 @@ class Deberta(BertShaped):
         return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
-        """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
         if self.config.position_biased_input:
             check_positions(batch, self.config.max_position_embeddings)
             positions = self._weights["embeddings.position_embeddings.weight"]

@@ -155,7 +155,6 @@ class ModernBertConfig(EncoderConfig):
 
 
 def _thetas_of(settings: Mapping, plain: ModernBertConfig) -> dict[str, float]:
-    """Return the bases of both rotations."""
     by_kind, scaling = object_in(settings, "rope_parameters"), object_in(settings, "rope_scaling")
     return {
         "global_rope_theta": theta_of({**object_in(by_kind, GLOBAL), **scaling}, plain.global_rope_theta),
@@ -199,7 +198,6 @@ class ModernBert(Encoder):
         return shapes
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
-        """Return what the first layer is given; (tokens, hidden) -> the same."""
         return self._normalised(words, "embeddings.norm")
 
     def _around(self, batch: Batch) -> tuple[dict[str, Rotation], list[Band]]:
@@ -229,7 +227,6 @@ class ModernBert(Encoder):
         return cat([turn(turning), values], 1)
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
-        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
         name = f"layers.{number}"
         hidden = hidden + self._linear(seen, f"{name}.attn.Wo")
         inner = self._linear(self._normalised(hidden, f"{name}.mlp_norm"), f"{name}.mlp.Wi")

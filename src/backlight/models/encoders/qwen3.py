@@ -93,7 +93,6 @@ class _Sliding:
 
 
 def _windows(said: _Sliding, layers: int) -> tuple[int | None, ...]:
-    """Return how far back the tokens of each layer look."""
     window = said.sliding_window if said.use_sliding_window else None
     first = layers if window is None else said.max_window_layers
     kinds = said.layer_types or tuple(_SLIDING if number >= first else _FULL for number in range(layers))
@@ -131,12 +130,10 @@ class Qwen3(Encoder):
         return shapes
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
-        """Return what the first layer is given: the words alone."""
         check_positions(batch, self.config.max_position_embeddings)
         return words
 
     def _around(self, batch: Batch) -> Rotation:
-        """Return how queries and keys are turned."""
         return Rotation.of(batch.positions, self.config.head_dim, self.config.rope_theta, self._dtype)
 
     def _attention(self, hidden: Tensor, number: int, batch: Batch, turn: Rotation, trace: Trace | None) -> Tensor:
@@ -159,7 +156,6 @@ class Qwen3(Encoder):
         return cat([part.transpose(0, 1).flatten(1) for part in seen])
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
-        """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
         name = f"layers.{number}"
         hidden = hidden + self._linear(seen, f"{name}.self_attn.o_proj")
         normal = self._normalised(hidden, f"{name}.post_attention_layernorm")
