@@ -16,6 +16,7 @@ for anomaly mode. Functions of backlight that are not public are not dispatched,
 import functools
 import sys
 from collections.abc import Callable
+from types import FunctionType
 
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
 from backlight.dispatch.anomaly_checks import odd_op
@@ -112,6 +113,20 @@ def public_function(function: Callable) -> Callable:
         return function(*args, **kwargs)
 
     return public
+
+
+def offer(function: Callable, *args, **kwargs):
+    """Dispatch a call of a function that tests the flag itself, since it takes no longer than an object that does.
+
+    Returns:
+        The result, or UNHANDLED: the function goes on.
+    """
+    return dispatch(None, function, args, kwargs)
+
+
+def dispatches_itself(function: FunctionType) -> bool:
+    """Tell whether a Python function tests the flag itself."""
+    return "offer" in function.__code__.co_names
 
 
 def composite_function(function: Callable) -> Callable:

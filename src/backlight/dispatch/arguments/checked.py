@@ -10,7 +10,7 @@ import numpy as np
 
 from backlight.dispatch import torch_function
 from backlight.dispatch.arguments.kinds import TYPES
-from backlight.dispatch.dispatcher import dispatch, dispatching, public_function
+from backlight.dispatch.dispatcher import dispatch, dispatches_itself, dispatching, public_function
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import BacklightError
@@ -91,7 +91,11 @@ def checked(function: Callable, name: str):
                 _show_as(function, *_place(name))
         return function
     if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
-        return _wrappers.setdefault((function, False), public_function(function))
+        return (
+            function
+            if dispatches_itself(function)
+            else _wrappers.setdefault((function, False), public_function(function))
+        )
     # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
     key = function, name.startswith("array_api.")
     if key not in _wrappers:
@@ -193,7 +197,8 @@ def check_methods(cls: type) -> None:
                 found = checked(found, f".{name}") if callable(found) else found
             elif name in DISPATCHED or name.endswith("__"):
                 found = _checked_property(value) if type(value) is property else value
-                found = public_function(found) if type(found) is FunctionType and name not in NOT_DISPATCHED else found
+                plain = type(found) is FunctionType and name not in NOT_DISPATCHED
+                found = public_function(found) if plain and not dispatches_itself(found) else found
             else:
                 continue
             if found is not value:

@@ -14,7 +14,8 @@ from types import EllipsisType, NoneType
 
 import numpy as np
 
-from backlight.dispatch.dispatcher import composite_function
+from backlight.dispatch.dispatcher import composite_function, dispatching, offer
+from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
@@ -36,6 +37,8 @@ __all__ = ["index_put"]
 
 def get_item(input: TensorState, index):
     """Return `input[index]`."""
+    if dispatching.active and (out := offer(get_item, input, index)) is not UNHANDLED:
+        return out
     kind = index.__class__
     if kind is int:
         return _select(input, 0, index)

@@ -7,6 +7,8 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.devices import CPU, device
+from backlight.dispatch.dispatcher import dispatching, offer
+from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
@@ -49,6 +51,8 @@ class ValueMethods:
         Raises:
             RuntimeError: there are several elements, or none.
         """
+        if dispatching.active and (out := offer(ValueMethods.item, self)) is not UNHANDLED:
+            return out
         data = self._data
         if data.size != 1:
             raise GraphError(
@@ -120,6 +124,11 @@ class ValueMethods:
 
     def size(self, dim: int | None = None):
         """Return the size of each dim, or of one."""
+        if (
+            dispatching.active
+            and (out := offer(ValueMethods.size, self, *(() if dim is None else (dim,)))) is not UNHANDLED
+        ):
+            return out
         try:
             shape = self._data.shape
         except AttributeError:
@@ -143,12 +152,16 @@ class ValueMethods:
 
     def dim(self):
         """Return how many dims there are."""
+        if dispatching.active and (out := offer(ValueMethods.dim, self)) is not UNHANDLED:
+            return out
         return self._data.ndim
 
     ndimension = dim
 
     def numel(self):
         """Return how many elements there are."""
+        if dispatching.active and (out := offer(ValueMethods.numel, self)) is not UNHANDLED:
+            return out
         return self._data.size
 
     nelement = numel
