@@ -66,7 +66,7 @@ class Leaf:
 
 
 @dataclass(slots=True)
-class Cut:
+class FlowCut:
     """Where gradients stop: an op, its line, the leaves behind it, and whether recording was on."""
 
     name: str
@@ -103,7 +103,7 @@ class Flow(Detector):
         super().__init__(watch)
         self.infos: dict[int, Info] = {}
         self.leaves: list[Leaf] = []
-        self.cuts: list[Cut] = []
+        self.cuts: list[FlowCut] = []
         self.root_cuts = 0  # of all tensors that a backward started from
         self.backwards = 0
         self.first_backward: Place | None = None
@@ -237,7 +237,7 @@ class Flow(Detector):
         if number is None:
             number = self._cut_at[key] = len(self.cuts)
             recording = self.engine.module.is_grad_enabled()
-            self.cuts.append(Cut(call.name, call.code, call.lasti, leaves, recording))
+            self.cuts.append(FlowCut(call.name, call.code, call.lasti, leaves, recording))
         else:
             self.cuts[number].leaves |= leaves
         return number
@@ -327,11 +327,11 @@ class Flow(Detector):
         """Return the leaves of a set."""
         return [leaf for leaf in self.leaves if bits & leaf.bit]
 
-    def cuts_in(self, bits: int) -> list[Cut]:
+    def cuts_in(self, bits: int) -> list[FlowCut]:
         """Return the cuts of a set."""
         return [cut for number, cut in enumerate(self.cuts) if bits >> number & 1]
 
-    def cuts_before(self, leaf: Leaf, within: int) -> list[Cut]:
+    def cuts_before(self, leaf: Leaf, within: int) -> list[FlowCut]:
         """Return the cuts of a set that lie between a leaf and what was computed from it."""
         return [cut for cut in self.cuts_in(within) if cut.leaves & leaf.bit]
 

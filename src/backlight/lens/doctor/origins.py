@@ -20,7 +20,7 @@ MANY = 8  # cuts that one tensor is said to be behind
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutOrigin:
     """An op after which there is no graph (NOTE [Cuts]).
 
     Args:
@@ -44,7 +44,7 @@ class Origins(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self._behind: WeakIdDict[tuple[Cut, ...]] = WeakIdDict()
+        self._behind: WeakIdDict[tuple[CutOrigin, ...]] = WeakIdDict()
         self._modules: WeakIdDict[None] = WeakIdDict()
 
     def called(self, call: Call) -> None:
@@ -56,20 +56,20 @@ class Origins(Detector):
             outs = [one for one in _flat(out) if self.engine.is_tensor(one)] if isinstance(out, (tuple, list)) else []
         if all(one.requires_grad for one in outs):
             return
-        cuts: dict[Cut, None] = {}
+        cuts: dict[CutOrigin, None] = {}
         for value in (*_flat(call.args), *_flat(tuple(call.kwargs.values()))):
             if not self.engine.is_tensor(value):
                 continue
             if value.requires_grad:
                 of_tensor = bool(call.args) and self.engine.is_tensor(call.args[0])
                 recording = self.engine.module.is_grad_enabled()
-                cuts[Cut(call.name, call.code, call.lasti, recording, of_tensor)] = None
+                cuts[CutOrigin(call.name, call.code, call.lasti, recording, of_tensor)] = None
             cuts.update(dict.fromkeys(self.cuts_before(value)))
         if cuts:
             for one in outs:
                 self._behind[one] = tuple(cuts)[:MANY]
 
-    def cuts_before(self, tensor: Any) -> tuple[Cut, ...]:
+    def cuts_before(self, tensor: Any) -> tuple[CutOrigin, ...]:
         """Return the cuts that a tensor without a graph is behind, those of its own line first."""
         return self._behind.get(tensor, ())
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
-from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -35,7 +35,7 @@ class Missing(NamedTuple):
 
     tensor: Any
     leaf: Leaf | None
-    cut: Cut | None
+    cut: FlowCut | None
     why: str
     place: Place | None
 
@@ -105,13 +105,13 @@ class CutOff(Detector):
         gone = tensor in self.watch.detectors[Optimisers].gone
         return reached or gone or not tensor.requires_grad or tensor.grad is not None
 
-    def _cut_of(self, leaf: Leaf) -> Cut | None:
+    def _cut_of(self, leaf: Leaf) -> FlowCut | None:
         """Return the cut between a leaf and the losses: one on the way to a root, if that is known."""
         flow = self.watch.flow
         cuts = flow.cuts_before(leaf, flow.root_cuts) or flow.cuts_before(leaf, -1 if flow.root_cuts == 0 else 0)
         return cuts[0] if cuts else None
 
-    def _left_by(self, leaf: Leaf) -> Cut | None:
+    def _left_by(self, leaf: Leaf) -> FlowCut | None:
         """Return the call by which a leaf's values went to NumPy after they were detached.
 
         What NumPy computes is not followed: if cuts on the way to a root are known, the others do not matter.

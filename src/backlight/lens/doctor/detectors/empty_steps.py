@@ -14,7 +14,7 @@ from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
-from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of_frame
 from backlight.lens.doctor.rule_index import rule
@@ -165,7 +165,7 @@ class EmptySteps(Detector):
         alive = [one.tensor() for one in self.watch.flow.leaves if one.reached]
         return [self._name(one) for one in alive if isinstance(one, kind) and id(one) not in held]
 
-    def _cut_of(self, known: Empty) -> Cut | None:
+    def _cut_of(self, known: Empty) -> FlowCut | None:
         """Return what cuts an optimiser's parameters off from what backwards started from."""
         flow = self.watch.flow
         leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]

@@ -6,7 +6,7 @@ from typing import Any
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, path_from, replaced
-from backlight.lens.doctor.flow import Cut, Leaf
+from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of, place_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -62,7 +62,7 @@ class Rebuilt(Detector):
         if behind:
             self._report_loss(leaf, place, behind, flow.cuts_in(leaf.cuts))
 
-    def _report_loss(self, leaf: Leaf, place: Place | None, behind: list[Leaf], cuts: list[Cut]) -> None:
+    def _report_loss(self, leaf: Leaf, place: Place | None, behind: list[Leaf], cuts: list[FlowCut]) -> None:
         names = ", ".join(self._name(one) for one in behind[:4])
         self.report(
             "loss-rebuilt-as-leaf",

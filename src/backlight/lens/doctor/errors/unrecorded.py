@@ -6,7 +6,7 @@ from typing import Any
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.errors.error_context import ErrorContext
-from backlight.lens.doctor.origins import Cut, Origins
+from backlight.lens.doctor.origins import CutOrigin, Origins
 from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.finding import Finding
@@ -50,7 +50,7 @@ def not_recorded(context: ErrorContext, tensor: Any) -> Finding | None:
     return context.found("BL603", came, corrected=corrected, corrected_at=given.spot.place)
 
 
-def _cut_off(context: ErrorContext, cut: Cut) -> Finding:
+def _cut_off(context: ErrorContext, cut: CutOrigin) -> Finding:
     """Return the finding for a root whose graph ends at a cut."""
     spot = spot_of(cut)
     where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
