@@ -81,6 +81,8 @@ static void N(run_program)(const struct program *program, const void *const *sou
         case DO_KEPT: LOOP(choose(LOAD(b, sb) != 0, LOAD(a, sa), all(0)), ONE(b, sb) != 0 ? ONE(a, sa) : 0) break;
         case DO_WHERE:
           LOOP(choose(LOAD(a, sa) != 0, LOAD(b, sb), LOAD(c, sc)), ONE(a, sa) != 0 ? ONE(b, sb) : ONE(c, sc)) break;
+        case DO_TANH_GRADIENT: /* contracted like the kernel's, so that both round alike */
+          LOOP(LOAD(a, sa) - LOAD(a, sa) * (LOAD(b, sb) * LOAD(b, sb)), ONE(a, sa) - ONE(a, sa) * (ONE(b, sb) * ONE(b, sb))) break;
         case DO_COPY: LOOP(LOAD(a, sa), ONE(a, sa)) break;
         case DO_NOTHING: return;
       }

@@ -48,6 +48,7 @@ CALLS = {  # name of a function of xp, of ops or of a kernel: (instruction, how 
     "multiply": ("MUL", 2),
     "kept": ("KEPT", 2),
     "scale": ("MUL", 2),
+    "tanh_gradient": ("TANH_GRADIENT", 2),
     "where": ("WHERE", 3),
     "chosen": ("WHERE", 3),
 }
