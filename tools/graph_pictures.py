@@ -11,8 +11,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from backlight.cli.main import main as backlight
 from browser import Browser
+
+from backlight.cli.main import main as backlight
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 QUALITY = 82
