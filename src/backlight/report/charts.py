@@ -51,7 +51,10 @@ def curves(
         mark: a step to draw a line at.
         last: the last step of the horizontal axis; by default the last one of which something is known.
     """
-    shown = [replace(one, points=_logarithms(one.points)) for one in series] if log else series
+    shown = list(series)
+    if log:
+        logs = ([(x, math.log10(y) if y and y > 0 else None) for x, y in one.points] for one in series)
+        shown = [replace(one, points=points) for one, points in zip(series, logs)]
     known = [(x, y) for one in shown for x, y in one.points if y is not None]
     if not known:
         return ""
@@ -88,10 +91,6 @@ def mark_at(x: float, bottom: float, text: str) -> str:
         f'<line class="mark-line" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
         f'<text class="mark-word" x="{label_x:.1f}" y="{TOP + 4}" text-anchor="{anchor}">{escape(text)}</text>'
     )
-
-
-def _logarithms(points: Sequence[tuple]) -> list[tuple]:
-    return [(x, math.log10(y) if y and y > 0 else None) for x, y in points]
 
 
 def _limits(values: list[float], zero: bool) -> tuple[float, float]:
@@ -261,31 +260,20 @@ def grid_of(rows: dict[str, Sequence[float | None]], steps: Sequence[float], sca
     count = max(map(len, rows.values()), default=0)
     size = math.ceil(count / COLUMNS) or 1
     starts = range(0, count, size)
-    mean = _geometric if scale == LOG else _arithmetic
     return Grid(
         list(rows),
         [(steps[start], steps[min(start + size, count) - 1]) for start in starts],
-        [[mean(values[start : start + size]) for start in starts] for values in rows.values()],
+        [[_mean(values[start : start + size], scale) for start in starts] for values in rows.values()],
     )
 
 
-def _known(values: Sequence[float | None]) -> list[float] | float | None:
-    """Return those values that are known; None if none is, inf if one is not finite."""
+def _mean(values: Sequence[float | None], scale: str) -> float | None:
+    """Return the mean of those values that are known, for LOG the geometric one; inf if one is not finite."""
     known = [value for value in values if value is not None]
-    if not all(map(math.isfinite, known)):
-        return math.inf
-    return known or None
-
-
-def _arithmetic(values: Sequence[float | None]) -> float | None:
-    known = _known(values)
-    return sum(known) / len(known) if isinstance(known, list) else known
-
-
-def _geometric(values: Sequence[float | None]) -> float | None:
-    known = _known(values)
-    if not isinstance(known, list):
-        return known
+    if not known or not all(map(math.isfinite, known)):
+        return math.inf if known else None
+    if scale != LOG:
+        return sum(known) / len(known)
     positive = [math.log10(value) for value in known if value > 0]
     return 10 ** (sum(positive) / len(positive)) if positive else 0.0
 
@@ -325,15 +313,11 @@ def heat_map(
         "box": [NAMES_RIGHT, TOP, WIDTH - RIGHT, bottom],
         "names": grid.names,
         "columns": grid.columns,
-        "values": [[_json_value(value) for value in values] for values in grid.values],
+        "values": [["not finite" if one == math.inf else brief(one) for one in values] for values in grid.values],
         "share": scale == SHARE,
     }
     drawn = [_names(grid.names, row), _cells(grid, row, scale), _marked(grid, bottom, mark), ends]
     return svg_of(round(bottom + BOTTOM), label, "".join(drawn), hover)
-
-
-def _json_value(value: float | None) -> float | str | None:
-    return value if value is None else brief(value) if math.isfinite(value) else "not finite"
 
 
 def _marked(grid: Grid, bottom: float, mark: Mark | None) -> str:
