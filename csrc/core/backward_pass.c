@@ -1,9 +1,10 @@
 /* The backward pass without hooks: collect the nodes, sort them by sequence number, run each, add up gradients that meet.
 
    It does what engine/backward_pass.py does where there are no hooks and no create_graph, and the tests hold it to that
-   file; it declines before anything is written where there is a hook. Observers are called through an ObservedRun (dispatch/observed_pass.py); leaves are then
-   written as soon as their last gradient has arrived, where hooks would see it. Called with the GIL, by the engine. Edges
-   and gradients come from Python and may be any objects: types are tested before slots are read, counts before indices. */
+   file; it declines before anything is written where there is a hook. Observers are called through an ObservedRun
+   (dispatch/observed_pass.py); leaves are then written as soon as their last gradient has arrived, where hooks would see
+   it. Called with the GIL, by the engine. Edges and gradients come from Python and may be any objects: types are tested
+   before slots are read, counts before indices. */
 #include "core.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -666,7 +667,7 @@ static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject 
   return found;
 }
 
-/* backward_pass(roots, gradients, keep, observed or None, oddities to look for or None, inputs or None, into_grad, since):
+/* core_backward_pass(roots, gradients, keep, observed or None, oddities to look for or None, inputs or None, into_grad, since):
    the captured gradients, or None if Python must run the pass. */
 PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;

@@ -11,6 +11,7 @@ import pytest
 import backlight
 from backlight.cli import tracebacks
 from backlight.cli.main import main
+from backlight.engine.provenance import PACKAGE
 
 ENGINES = pytest.mark.parametrize("engine", ["torch", "backlight"])
 LENS_COMMANDS = pytest.mark.parametrize("command", ["graph", "replay", "doctor"])
@@ -91,20 +92,20 @@ def test_a_mistake_of_the_lens_is_said_with_its_place_and_the_program_goes_on(wr
 
 
 def test_a_cause_is_cleaned_too(capsys):
-    def run_backward():
+    def dispatch():
         raise KeyError("inner")
 
-    code = run_backward.__code__.replace(co_filename=tracebacks.INTERCEPTED)
-    run_backward.__code__ = code
+    filename = f"{PACKAGE}dispatch/dispatcher.py"  # as if it were the dispatcher's
+    dispatch.__code__ = dispatch.__code__.replace(co_filename=filename)
     try:
         try:
-            run_backward()
+            dispatch()
         except KeyError as inner:
             raise ValueError("outer") from inner
     except ValueError as outer:
         tracebacks.show(outer)
     err = capsys.readouterr().err
-    assert "KeyError: 'inner'" in err and tracebacks.INTERCEPTED not in err
+    assert "KeyError: 'inner'" in err and filename not in err
 
 
 @pytest.mark.parametrize(

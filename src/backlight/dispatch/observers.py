@@ -49,7 +49,7 @@ class Call(NamedTuple):
         kwargs: the keyword arguments.
         out: what it returned.
         code: the code object of the user's line, outside of the engine's own files.
-        lasti: the instruction within it (`graph.provenance.line_number` gives the line).
+        lasti: the instruction within it (`engine.provenance.line_number` gives the line).
     """
 
     name: str

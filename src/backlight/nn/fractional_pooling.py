@@ -2,6 +2,7 @@
 
 from numbers import Number
 
+from backlight.dispatch.dispatcher import public_function
 from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.ops.nn.fractional_pooling import pool_fractionally
 from backlight.tensor.random_factories import rand
@@ -47,6 +48,7 @@ def _pooled(dims: int, input, kernel_size, output_size, output_ratio, samples):
     return pool_fractionally(input, samples, kernel, _tuple_of(name, "output_size", output_size, dims))
 
 
+@public_function
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -67,6 +69,7 @@ def fractional_max_pool2d(
     return both if return_indices else both[0]
 
 
+@public_function
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):

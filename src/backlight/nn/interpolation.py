@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 
+from backlight.dispatch.dispatcher import public_function
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
@@ -168,6 +169,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
+@public_function
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:

@@ -6,6 +6,7 @@ A loss's reduction is a number here: 0 for none, 1 for the mean, 2 for the sum. 
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.grad_mode import is_grad_enabled
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.engine.views import check_may_write
@@ -193,38 +194,45 @@ def _named(reduction: int) -> str:
     return REDUCTIONS[reduction]
 
 
+@public_function
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """Return the binary cross-entropy of sigmoid(input); the reduction is a number."""
     of_names = likelihoods.binary_cross_entropy_with_logits
     return of_names(input, target, weight, pos_weight=pos_weight, reduction=_named(reduction))
 
 
+@public_function
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """Return 1 − cos of matching pairs, max(0, cos − margin) of others; the reduction is a number."""
     return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
+@public_function
 def hinge_embedding_loss(input: TensorState, target: TensorState, margin: float = 1.0, reduction: int = 0):
     """Return distances where the target is 1, max(0, margin − distance) where it is −1; the reduction is a number."""
     return margin_losses.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
 
 
+@public_function
 def kl_div(input: TensorState, target: TensorState, reduction: int = 0, *, log_target: bool = False):
     """Return target · (log(target) − input), where input holds logarithms; the reduction is a number."""
     losses = likelihoods.kl_div(input, target, reduction="none", log_target=log_target)
     return reduced(losses, _named(reduction))
 
 
+@public_function
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """Return max(0, −target · (input1 − input2) + margin); the reduction is a number."""
     return margin_losses.margin_ranking_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
+@public_function
 def poisson_nll_loss(input: TensorState, target: TensorState, log_input: bool, full: bool, eps: float, reduction: int):
     """Return the negative log-likelihood of counts; the reduction is a number."""
     return likelihoods.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
 
 
+@public_function
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0):
     """Return max(0, d(anchor, positive) − d(anchor, negative) + margin); the reduction is a number."""
     return margin_losses.triplet_margin_loss(
@@ -232,6 +240,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6,
     )
 
 
+@public_function
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """Return the negative log-likelihood of texts in longer signals; the reduction is a number."""
     lengths = input_lengths, target_lengths

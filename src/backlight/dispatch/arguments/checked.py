@@ -91,11 +91,7 @@ def checked(function: Callable, name: str):
                 _show_as(function, *_place(name))
         return function
     if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
-        return (
-            function
-            if dispatches_itself(function)
-            else _wrappers.setdefault((function, False), public_function(function))
-        )
+        return function if dispatches_itself(function) else _dispatched(function, *_place(name))
     # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
     key = function, name.startswith("array_api.")
     if key not in _wrappers:
@@ -107,6 +103,14 @@ def checked(function: Callable, name: str):
         _show_as(_wrappers[key], *_place(name))
         _names[_wrappers[key]] = name
     return _wrappers[key]
+
+
+def _dispatched(function: FunctionType, module: str, name: str):
+    """Return what a namespace shows for a function whose arguments are not checked."""
+    if (function, False) not in _wrappers:
+        _wrappers[function, False] = public_function(function)
+        _show_as(_wrappers[function, False], module, name)
+    return _wrappers[function, False]
 
 
 def wrapper_of(function):
@@ -198,7 +202,8 @@ def check_methods(cls: type) -> None:
             elif name in DISPATCHED or name.endswith("__"):
                 found = _checked_property(value) if type(value) is property else value
                 plain = type(found) is FunctionType and name not in NOT_DISPATCHED
-                found = public_function(found) if plain and not dispatches_itself(found) else found
+                if plain and not dispatches_itself(found):
+                    found = _dispatched(found, "backlight", f"{cls.__name__}.{name}")
             else:
                 continue
             if found is not value:

@@ -1,6 +1,7 @@
 """Activation functions."""
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import finfo
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
@@ -106,6 +107,7 @@ prelu_weighted.derivative("weight", formula="Σ input · grad where input ≤ 0"
 )
 
 
+@public_function
 def prelu(input: TensorState, weight: TensorState):
     """Return the input where it is positive, else weight · input.
 

@@ -2,6 +2,7 @@
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
@@ -60,6 +61,7 @@ cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) 
 )
 
 
+@public_function
 def linalg_cholesky(input: TensorState, *, upper: bool = False):
     """Return the lower triangular L with L · Lᵀ = input, or with `upper` U with Uᵀ · U = input.
 
@@ -71,6 +73,7 @@ def linalg_cholesky(input: TensorState, *, upper: bool = False):
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky").L
 
 
+@public_function
 def linalg_cholesky_ex(input: TensorState, *, upper: bool = False, check_errors: bool = False):
     """Return (L, info): where info is not 0, so many leading rows and columns were not positive-definite."""
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
@@ -91,6 +94,7 @@ old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · 
 )
 
 
+@public_function
 def cholesky(input: TensorState, upper: bool = False):
     """Return the Cholesky factor of positive-definite matrices; the old name of `linalg.cholesky`."""
     warn_once(

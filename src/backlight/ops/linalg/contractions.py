@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -127,6 +128,7 @@ def kron(input: TensorState, other: TensorState):
     return product.reshape([a * b for a, b in zip(left, right)])
 
 
+@public_function
 def vecdot(x: TensorState, y: TensorState, *, dim: int = -1):
     """Return the sum of x · y along `dim`; other dims broadcast."""
     if x._data.dtype != y._data.dtype:

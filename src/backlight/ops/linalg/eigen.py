@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_square, identity, is_differentiated, plain
@@ -54,6 +55,7 @@ def symmetric_eigen_input(grad: Sequence[Array | None], out: Sequence[Array], op
     return None if inner is None else vectors @ inner @ vectors.mT
 
 
+@public_function
 def linalg_eigh(input: TensorState, UPLO: str = "L"):
     """Return (eigenvalues, eigenvectors) of symmetric matrices, from the smallest eigenvalue up.
 
@@ -68,6 +70,7 @@ def linalg_eigh(input: TensorState, UPLO: str = "L"):
     return symmetric_eigen(input, UPLO)
 
 
+@public_function
 def linalg_eigvalsh(input: TensorState, UPLO: str = "L"):
     """Return the eigenvalues of symmetric matrices, from the smallest up.
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from backlight.codegen.declaration import Array, Arrays, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
@@ -25,6 +26,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DOTS = "".join(chr(0x3B1 + number) for number in range(25)) + "".join(chr(0x391 + number) for number in range(17))
 
 
+@public_function
 def einsum(*args):
     """Sum products of the operands' elements over named dims.
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.op_table import ARRAY_OPS
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import identity, zeros
@@ -109,6 +110,7 @@ def linalg_householder_product_inputs(grad: Array, input: Array, tau: Array, ops
     return gradients_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
 
 
+@public_function
 def orgqr(input: TensorState, input2: TensorState):
     """Return the first columns of a product of reflections; the old name of `linalg.householder_product`."""
     return linalg_householder_product(input, input2)

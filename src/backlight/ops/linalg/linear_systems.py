@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
@@ -67,6 +68,7 @@ def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):
     return grad_A, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
 
 
+@public_function
 def linalg_solve(A: TensorState, B: TensorState, *, left: bool = True):
     """Solve A · X = B, or X · A = B with left=False; `B` holds matrices, or one vector for each matrix of `A`.
 
@@ -96,6 +98,7 @@ def inversion(xp, A: Array, *, raising: str = ""):
 inversion.derivative("A", formula="−outᵀ · grad · outᵀ")(lambda grad, out: -(out[0].mT @ grad @ out[0].mT))
 
 
+@public_function
 def linalg_inv(A: TensorState):
     """Return the inverses of square matrices.
 
@@ -107,11 +110,13 @@ def linalg_inv(A: TensorState):
     return inversion(A, raising="linalg.inv").inverse
 
 
+@public_function
 def inverse(input: TensorState):
     """Return the inverses of square matrices; the old name of `linalg.inv`."""
     return inversion(input, raising="linalg.inv").inverse
 
 
+@public_function
 def linalg_inv_ex(A: TensorState, *, check_errors: bool = False):
     """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
@@ -190,6 +195,7 @@ def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_s
     return solved, None if grad_A is None or not needs[1] else ops.sum_to_size(grad_A, A_shape)
 
 
+@public_function
 def triangular_solve(
     input: TensorState, A: TensorState, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ):

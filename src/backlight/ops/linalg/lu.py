@@ -7,6 +7,7 @@ import numpy as np
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.arguments.parsing import kind_of
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
@@ -275,6 +276,7 @@ def _check_pivots(LU: Array, pivots: Array) -> None:
     )
 
 
+@public_function
 def lu_solve(input: TensorState, LU_data: TensorState, LU_pivots: TensorState):
     """Solve A · X = b given A's factors; the old form of `linalg.lu_solve`."""
     warn_once(

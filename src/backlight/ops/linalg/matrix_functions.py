@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import is_half, rounded, widened
@@ -84,6 +85,7 @@ def matrix_power(input: TensorState, n: int):
     return linalg_matrix_power(input, n)
 
 
+@public_function
 def linalg_tensorinv(input: TensorState, ind: int = 2):
     """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
 
@@ -101,6 +103,7 @@ def linalg_tensorinv(input: TensorState, ind: int = 2):
     return inversion(matrix, raising="inv").inverse.reshape((*rest, *first))
 
 
+@public_function
 def linalg_tensorsolve(input: TensorState, other: TensorState, dims: Sequence[int] | None = None):
     """Solve tensordot(input, X, X.ndim) = other.
 

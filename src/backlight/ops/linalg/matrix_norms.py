@@ -7,6 +7,7 @@ from types import NoneType
 import numpy as np
 
 from backlight import dtypes
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -119,6 +120,7 @@ def norm(
     return vector_norm(input, 2 if euclidean else p, dim, keepdim, dtype=dtype)
 
 
+@public_function
 def linalg_cond(input: TensorState, p: float | str | None = None):
     """Return condition numbers: by how much solving an equation may enlarge an error.
 

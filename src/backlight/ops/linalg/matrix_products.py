@@ -18,6 +18,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -62,6 +63,7 @@ def times(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
 
 
+@public_function
 def mm(input: TensorState, mat2: TensorState):
     """Multiply two matrices.
 
@@ -130,6 +132,7 @@ def matrix_product_mat2(grad: Array, input: Array, ops):
     )
 
 
+@public_function
 def bmm(input: TensorState, mat2: TensorState):
     """Multiply two batches of matrices, pair by pair.
 
@@ -285,6 +288,7 @@ def check_vectors(a: Array, b: Array) -> None:
         )
 
 
+@public_function
 def matmul(input: TensorState, other: TensorState):
     """Multiply vectors, matrices or stacks of matrices.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
-from backlight.dispatch.dispatcher import composite_function
+from backlight.dispatch.dispatcher import composite_function, public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
@@ -108,6 +108,7 @@ def linalg_pinv(
     return pseudoinverse(input, bound(atol), bound(rtol), hermitian)
 
 
+@public_function
 def pinverse(input: TensorState, rcond: float = 1e-15):
     """Return the pseudoinverses of matrices; the old form of `linalg.pinv`."""
     return linalg_pinv(input, rcond)
@@ -227,6 +228,7 @@ def equation_gradients(grad_solution: Array | None, grad_rest: Array | None, inp
     return grad_a, grad_b
 
 
+@public_function
 def linalg_lstsq(input: TensorState, b: TensorState, rcond: float | None = None, *, driver: str | None = None):
     """Return (solution, residuals, rank, singular_values) of the least squares problem min ‖input · X − b‖.
 

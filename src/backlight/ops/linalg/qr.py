@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, zeros
@@ -58,6 +59,7 @@ def check_differentiable(mode: str, rows: int, columns: int) -> None:
         )
 
 
+@public_function
 def linalg_qr(A: TensorState, mode: str = "reduced"):
     """Return (Q, R): orthonormal columns and an upper triangular matrix, with Q · R = A.
 
@@ -66,6 +68,7 @@ def linalg_qr(A: TensorState, mode: str = "reduced"):
     return orthogonal_factor(A, mode)
 
 
+@public_function
 def qr(input: TensorState, some: bool = True):
     """Return (Q, R) with Q · R = input; the old form of `linalg.qr`."""
     warn_once(

@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import LinAlgError, ShapeError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
@@ -113,6 +114,7 @@ def added(total: Array | None, part: Array):
     return part if total is None else total + part
 
 
+@public_function
 def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver: str | None = None):
     """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
 
@@ -126,6 +128,7 @@ def linalg_svd(A: TensorState, full_matrices: bool = True, *, driver: str | None
     return decomposition(A, full_matrices)
 
 
+@public_function
 def linalg_svdvals(A: TensorState, *, driver: str | None = None):
     """Return the singular values, from the largest down.
 
@@ -138,6 +141,7 @@ def linalg_svdvals(A: TensorState, *, driver: str | None = None):
     return plain(decomposed(np, A._data, False, False))
 
 
+@public_function
 def svd(input: TensorState, some: bool = True, compute_uv: bool = True):
     """Return (U, S, V) with input = U · diag(S) · Vᵀ; the old form of `linalg.svd`.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -31,6 +32,7 @@ from backlight.sizes import Shape
 __all__ = []
 
 
+@public_function
 def cross_entropy(
     input: TensorState,
     target: TensorState,
@@ -233,6 +235,7 @@ def smoothed_decomposition(input, target, weight, reduction, ignore_index, smoot
     return at_target * (1 - smoothing) + everywhere * (smoothing / input._data.shape[dim])
 
 
+@public_function
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Return −input at the target classes, where input holds logarithms of probabilities.
 

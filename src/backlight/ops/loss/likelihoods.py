@@ -7,6 +7,7 @@ import math
 import warnings
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState
@@ -21,6 +22,7 @@ from backlight.sizes import Size
 __all__ = []
 
 
+@public_function
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Return −target · log(input) − (1 − target) · log(1 − input); logarithms count no less than −100.
 
@@ -79,6 +81,7 @@ def binary_entropy_decomposition(input: TensorState, target: TensorState, weight
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
+@public_function
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
@@ -145,6 +148,7 @@ def logistic_entropy_decomposition(
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
+@public_function
 def soft_margin_loss(input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean"):
     """Return log(1 + exp(−target · input)) for targets of 1 and −1.
 
@@ -192,6 +196,7 @@ def _not_cast(input: TensorState) -> ShapeError:
     return ShapeError(f"result type Float can't be cast to the desired output type {kind}; convert it with .float()")
 
 
+@public_function
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """Return target · (log(target) − input), where input holds logarithms: the Kullback-Leibler divergence.
 
@@ -219,6 +224,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return total / input._data.shape[0] if by_batch and input._data.ndim else total
 
 
+@public_function
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):

@@ -1,6 +1,6 @@
 """Losses that require a margin between scores: ranking, hinge, triplet."""
 
-from backlight.dispatch.dispatcher import composite_function
+from backlight.dispatch.dispatcher import composite_function, public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.elementwise.activations import logsigmoid, relu
@@ -12,6 +12,7 @@ from backlight.ops.number_operands import require_floats
 __all__ = []
 
 
+@public_function
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """Return the input where the target is 1, and max(0, margin − input) where it is −1."""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -21,6 +22,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduced(losses if input.is_floating_point() else losses.to(input.dtype), reduction)
 
 
+@public_function
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """Return max(0, margin − target · (input1 − input2)): a target of 1 wants input1 to be larger, −1 input2.
 
@@ -36,6 +38,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@public_function
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """Return 1 − cos(input1, input2) where the target is 1, and max(0, cos − margin) where it is −1.
 
@@ -59,6 +62,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return reduced(near + far, reduction)
 
 
+@public_function
 def triplet_margin_loss(
     anchor: TensorState,
     positive: TensorState,

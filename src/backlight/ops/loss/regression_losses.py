@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
@@ -98,6 +99,7 @@ def _weighted(losses: TensorState, weight: TensorState, reduction: str):
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
+@public_function
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Return (input − target)², by default its mean.
 
@@ -134,6 +136,7 @@ squared_error.derivative("target", formula="2 · (target − input) · grad, / n
 )
 
 
+@public_function
 def l1_loss(
     input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", weight=None
 ):
@@ -146,6 +149,7 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, reduction)
 
 
+@public_function
 def smooth_l1_loss(
     input: TensorState, target: TensorState, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
 ):
@@ -180,6 +184,7 @@ def smooth_absolute_error_decomposition(input: TensorState, target: TensorState,
     return reduced(near * (distance - near * 0.5) / beta, reduction)
 
 
+@public_function
 def huber_loss(input: TensorState, target: TensorState, reduction: str = "mean", delta: float = 1.0, weight=None):
     """Return d² / 2 where d = |input − target| is at most delta, else delta · (d − delta / 2)."""
     reduction = reduction_of(reduction)

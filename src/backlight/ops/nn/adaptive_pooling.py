@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
@@ -105,6 +106,7 @@ def adaptive_avg_pool2d(input: TensorState, output_size: int | Sequence[int | No
     return _mean(2, input, output_size)
 
 
+@public_function
 def adaptive_avg_pool3d(input: TensorState, output_size: int | Sequence[int | None]):
     """Return the means of windows over the last three dims, as many as `output_size` says; None keeps a size."""
     return _mean(3, input, output_size)
@@ -160,6 +162,7 @@ def adaptive_max_pool2d(input: TensorState, output_size: int | Sequence[int | No
     return both if return_indices else both[0]
 
 
+@public_function
 def adaptive_max_pool3d(input: TensorState, output_size: int | Sequence[int | None], return_indices: bool = False):
     """Return the largest elements of windows over the last three dims, as many as `output_size` says."""
     both = _largest(3, input, output_size)
@@ -243,6 +246,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@public_function
 def max_unpool2d(
     input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
 ):
@@ -251,6 +255,7 @@ def max_unpool2d(
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@public_function
 def max_unpool3d(
     input: TensorState, indices: TensorState, kernel_size: int, stride=None, padding: int = 0, output_size=None
 ):

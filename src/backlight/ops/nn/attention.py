@@ -12,6 +12,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
@@ -30,6 +31,7 @@ __all__ = []
 _C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
+@public_function
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):

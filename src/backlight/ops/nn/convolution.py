@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -182,6 +183,7 @@ def _transposed(dims: int, input, weight, bias, stride, padding, output_padding,
     return out.squeeze(0) if added else out
 
 
+@public_function
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve over the last dim.
 
@@ -194,6 +196,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _plain(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public_function
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve over the last two dims; see `conv1d`.
 
@@ -202,6 +205,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _plain(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public_function
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve over the last three dims; see `conv1d`.
 
@@ -210,6 +214,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _plain(3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public_function
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Apply the transpose of a convolution over the last dim: what its gradient does.
 
@@ -221,16 +226,19 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public_function
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Apply the transpose of a convolution over the last two dims; see `conv_transpose1d`."""
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public_function
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Apply the transpose of a convolution over the last three dims; see `conv_transpose1d`."""
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public_function
 def conv_tbc(input: TensorState, weight: TensorState, bias: TensorState, pad: int = 0):
     """Convolve over the first dim, which is time.
 

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError
@@ -76,6 +77,7 @@ def _fractions(taps: Sequence, change: TensorState, dims: int) -> list:
 _OPS = {2: _declare(2), 3: _declare(3)}
 
 
+@public_function
 def grid_sampler(
     input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
 ):
@@ -98,6 +100,7 @@ def grid_sampler(
     return _OPS[input._data.ndim - 2](input, grid, how)
 
 
+@public_function
 def grid_sampler_2d(
     input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
 ):
@@ -105,6 +108,7 @@ def grid_sampler_2d(
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@public_function
 def grid_sampler_3d(
     input: TensorState, grid: TensorState, interpolation_mode: int, padding_mode: int, align_corners: bool
 ):

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -33,6 +34,7 @@ __all__ = ["bilinear"]
 ndarray = np.ndarray
 
 
+@public_function
 def linear(input: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x · weightᵀ + bias to the last dim.
 
@@ -151,6 +153,7 @@ view_of_rows.derivative("input", formula="grad in the shape of input")(
 )
 
 
+@public_function
 def bilinear(input1: TensorState, input2: TensorState, weight: TensorState, bias: TensorState | None = None):
     """Apply x1ᵀ · weight · x2 + bias to the last dims, one weight matrix for each output.
 

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -135,6 +136,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return both if return_indices else both[0]
 
 
+@public_function
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """Return the largest element of each window over the last three dims; see `max_pool1d`."""
     both = _largest(3, input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -241,6 +243,7 @@ def avg_pool2d(
     return _mean(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@public_function
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):

@@ -7,6 +7,7 @@ with the number of rows of each step.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.nn.linear import linear
@@ -201,6 +202,7 @@ def _check_floats(input: TensorState) -> None:
         )
 
 
+@public_function
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state and the next cell state of an LSTM."""
     if len(hx) != 2:

@@ -8,6 +8,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -216,6 +217,7 @@ def _batched(x1: Array, x2: Array):
     )
 
 
+@public_function
 def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | None = None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
@@ -246,6 +247,7 @@ def prod_dim_input(grad: Array, input: Array, out: Array, dim: int, ops):
     return (grad * out).reshape(kept) / input
 
 
+@public_function
 @with_numpy_names
 def prod(input: TensorState, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None):
     """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""

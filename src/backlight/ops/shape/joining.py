@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 
 from backlight.codegen.declaration import Array, Arrays, op
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.dims import normalise_dim
@@ -104,6 +105,7 @@ def joined_tensors(grad: Array, tensors_shape: Sequence[Shape], dim: int, needs:
     return grads
 
 
+@public_function
 def cat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; all other sizes must agree.
 
@@ -117,11 +119,13 @@ def cat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None
     return joined(tensors, dim if axis is None else axis)
 
 
+@public_function
 def concat(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; another name of `cat`."""
     return cat(tensors, dim, axis=axis)
 
 
+@public_function
 def concatenate(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | None = None):
     """Join tensors end to end along a dim; another name of `cat`."""
     return cat(tensors, dim, axis=axis)
@@ -148,6 +152,7 @@ def stacked_tensors(grad: Array, dim: int, needs: tuple[bool, ...], ops):
     return [ops.select(grad, dim, place) if needed else None for place, needed in enumerate(needs)]
 
 
+@public_function
 def stack(tensors: Sequence[TensorState], dim: int = 0):
     """Join tensors of equal size along a new dim.
 
