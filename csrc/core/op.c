@@ -276,8 +276,8 @@ static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t fl
 static PyObject *dispatched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (!reference_of(&self->base)) return NULL;
   if (core.dispatch && core.dispatches_ops) {
-    PyObject *out = call_dispatch(self->op, (PyObject *)self, args, PyVectorcall_NARGS(flags), names);
-    if (out != core.unhandled) return out;
+    PyObject *unhandled = core.unhandled, *out = call_dispatch(self->op, (PyObject *)self, args, PyVectorcall_NARGS(flags), names);
+    if (out != unhandled) return out;
     Py_DECREF(out);
   }
   PyObject *returned = Py_XNewRef(core.returned), *out = checked_call(self, args, flags, names);

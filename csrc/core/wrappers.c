@@ -87,8 +87,8 @@ static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags,
   OutFunction *self = (OutFunction *)object;
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (core.intercepts && core.dispatch) {
-    PyObject *out = call_dispatch(Py_None, object, args, count, names);
-    if (out != core.unhandled) return out;
+    PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, count, names);
+    if (out != unhandled) return out;
     Py_DECREF(out);
   }
   PyObject *reference = reference_of(&self->base);
@@ -187,8 +187,8 @@ typedef struct {
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   CheckedFunction *self = (CheckedFunction *)object;
   if (core.intercepts && core.dispatch) {
-    PyObject *out = call_dispatch(Py_None, object, args, PyVectorcall_NARGS(flags), names);
-    if (out != core.unhandled) return out;
+    PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, PyVectorcall_NARGS(flags), names);
+    if (out != unhandled) return out;
     Py_DECREF(out);
   }
   if (check_arguments(&self->check, object, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;

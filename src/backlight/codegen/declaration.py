@@ -277,7 +277,7 @@ def _function_without_core(declared: Op, generate: Callable[[], FunctionType]) -
         nonlocal generated
         if generated is None:
             with _building:
-                generated = generated or generate()
+                generated = public.__wrapped__ = generated or generate()
         if dispatching.active:
             return call_op(declared, public, generated, args, kwargs)
         return generated(*args, **kwargs)

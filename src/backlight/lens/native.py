@@ -30,7 +30,7 @@ from backlight.training.engine_types import AnyModule, AnyNode, AnyTensor
 
 METHODS = (
     *("detach", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__"),  # out of the graph
-    *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "__array_wrap__"),
+    *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "new_empty_strided", "__array_wrap__"),
     *("__setitem__", "register_hook", "retain_grad"),
 )
 REPORT_THEMSELVES = ("writes", "reshapes")  # what functions of ops/inplace.py have
@@ -41,7 +41,6 @@ def note_functions() -> None:
     """Note all of them once, when the first watcher is added."""
     if _noted:
         return
-    _noted.append(True)
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
     package = importlib.import_module("backlight")  # the top package is on no floor
@@ -57,6 +56,7 @@ def note_functions() -> None:
     report_calls_by(applied, apply_function)
     for declared in TABLE.values():
         declared.display_name = public_name(declared.name)
+    _noted.append(True)  # last: an interrupt before means that all is noted again
 
 
 def apply_function(observation: Observation, function: Callable, args: tuple, kwargs: dict):

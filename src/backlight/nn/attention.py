@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
 from backlight.ops.nn.attention import scaled_dot_product_attention
@@ -34,6 +35,7 @@ class Sizes:
         return self.batch * self.heads
 
 
+@public_function
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

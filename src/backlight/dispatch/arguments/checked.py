@@ -10,7 +10,7 @@ import numpy as np
 
 from backlight.dispatch import torch_function
 from backlight.dispatch.arguments.kinds import TYPES
-from backlight.dispatch.dispatcher import dispatch, dispatches_itself, dispatching, public_function
+from backlight.dispatch.dispatcher import dispatch, dispatching, public_function
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import BacklightError
@@ -91,7 +91,7 @@ def checked(function: Callable, name: str):
                 _show_as(function, *_place(name))
         return function
     if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
-        return function if dispatches_itself(function) else _dispatched(function, *_place(name))
+        return function if hasattr(function, "dispatches_itself") else _dispatched(function, *_place(name))
     # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
     key = function, name.startswith("array_api.")
     if key not in _wrappers:
@@ -202,7 +202,7 @@ def check_methods(cls: type) -> None:
             elif name in DISPATCHED or name.endswith("__"):
                 found = _checked_property(value) if type(value) is property else value
                 plain = type(found) is FunctionType and name not in NOT_DISPATCHED
-                if plain and not dispatches_itself(found):
+                if plain and not hasattr(found, "dispatches_itself"):
                     found = _dispatched(found, "backlight", f"{cls.__name__}.{name}")
             else:
                 continue

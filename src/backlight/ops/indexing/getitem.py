@@ -14,7 +14,7 @@ from types import EllipsisType, NoneType
 
 import numpy as np
 
-from backlight.dispatch.dispatcher import composite_function, dispatching, offer
+from backlight.dispatch.dispatcher import composite_function, dispatches_itself, dispatching, offer
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
@@ -35,6 +35,7 @@ from backlight.ops.type_promotion import LONG
 __all__ = ["index_put"]
 
 
+@dispatches_itself
 def get_item(input: TensorState, index):
     """Return `input[index]`."""
     if dispatching.active and (out := offer(get_item, input, index)) is not UNHANDLED:

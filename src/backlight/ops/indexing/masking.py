@@ -4,6 +4,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
+from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
@@ -142,6 +143,7 @@ first_elements.derivative("input", formula="grad, then 0")(
 )
 
 
+@public_function
 def nonzero(input: TensorState, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
     if not isinstance(as_tuple, bool):

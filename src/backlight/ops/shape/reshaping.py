@@ -7,8 +7,6 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
-from backlight.dispatch.dispatcher import dispatching, offer
-from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, ShapeError
@@ -232,8 +230,6 @@ squeezed_dims.derivative("input", formula="grad in the shape of input")(
 
 def squeeze(input: TensorState, dim: int | Sequence[int] | None = None, *dims):
     """Drop the dims of size 1: all of them, or those among `dim`, an int or several."""
-    if dispatching.active and (out := offer(squeeze, input, *(() if dim is None else (dim, *dims)))) is not UNHANDLED:
-        return out
     if dims:
         return squeezed_dims(input, (dim, *dims))
     if dim is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.devices import CPU, device
-from backlight.dispatch.dispatcher import dispatching, offer
+from backlight.dispatch.dispatcher import dispatches_itself, dispatching, offer
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
@@ -45,6 +45,7 @@ class ValueMethods:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
+    @dispatches_itself
     def item(self):
         """Return the only element as a Python number.
 
@@ -150,6 +151,7 @@ class ValueMethods:
         """How many dims there are."""
         return self._data.ndim
 
+    @dispatches_itself
     def dim(self):
         """Return how many dims there are."""
         if dispatching.active and (out := offer(ValueMethods.dim, self)) is not UNHANDLED:
@@ -158,6 +160,7 @@ class ValueMethods:
 
     ndimension = dim
 
+    @dispatches_itself
     def numel(self):
         """Return how many elements there are."""
         if dispatching.active and (out := offer(ValueMethods.numel, self)) is not UNHANDLED:
