@@ -1,6 +1,7 @@
 """Programs that are interrupted, and what is the same before and after: all state of the session."""
 
 import multiprocessing
+import os
 import sys
 import threading
 import warnings
@@ -352,10 +353,22 @@ def fingerprint() -> dict:
 
 
 def processes() -> list[str]:
-    """Return the worker processes that are still there after a while."""
+    """Return the worker processes that are still there after a while.
+
+    A signal between `os.waitpid` and the next line of multiprocessing's own `poll` makes it forget that a process has
+    ended: so the system is asked.
+    """
     for one in multiprocessing.active_children():
         one.join(10)
-    return [one.name for one in multiprocessing.active_children()]
+    return [one.name for one in multiprocessing.active_children() if _exists(one.pid)]
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def differences(before: dict, after: dict) -> list[str]:

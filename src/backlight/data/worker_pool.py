@@ -117,6 +117,13 @@ class Worker:
                 self.process.join(SHUTDOWN_TIMEOUT)
         self.process.close()
 
+    def kill(self) -> None:
+        """End the process at once, if it runs."""
+        with contextlib.suppress(ValueError):  # it has ended, and is closed
+            if self.process.pid is not None:
+                self.process.kill()
+                self.process.join(SHUTDOWN_TIMEOUT)
+
 
 class WorkerPool:
     """The workers of one iterator."""
@@ -181,6 +188,10 @@ def _shut_down(workers: list[Worker], owner: int) -> None:
             deadline = time.monotonic() + SHUTDOWN_TIMEOUT
             for worker in workers:
                 worker.ended(deadline)
+    except BaseException:  # an interrupt while it waits: none may stay behind
+        for worker in workers:
+            worker.kill()
+        raise
     finally:
         workers.clear()  # and with them connections that an interrupt left open
 
