@@ -343,11 +343,11 @@ PyObject *core_intercepts(PyObject *self, PyObject *unused) {
   return PyLong_FromLong(!!core.dispatch | !!core.returned << 1 | !!core.odd_op << 2 | !!core.mark << 3);
 }
 
-/* core_implement(an OpFunction, function): what it stands for from now on. */
+/* core_implement(an OpFunction, function): what it stands for from now on; in Python, which bounds its recursion. */
 PyObject *core_implement(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *function, *implementation;
-  if (!PyArg_ParseTuple(args, "O!O", &OpFunction_Type, &function, &implementation)) return NULL;
+  if (!PyArg_ParseTuple(args, "O!O!", &OpFunction_Type, &function, &PyFunction_Type, &implementation)) return NULL;
   struct stand_in *base = (struct stand_in *)function;
   Py_XSETREF(base->reference, Py_NewRef(implementation));
   Py_RETURN_NONE;

@@ -155,7 +155,11 @@ core.core_function(lambda *args: None, op)(a, b)
     ),
     "the core set up again": "core.core_setup({'Tensor': int})",
     "marks that are no storages": f"core.core_mark(lambda: 5){WITH}core.core_mark(None)",
-    "reports that fail": f"core.core_report(5){WITH}core.core_report(None)",
+    "reports that fail": f"core.core_returned(5){WITH}core.core_returned(None)",
+    "a dispatch that fails": f"core.core_dispatch(5, None, True){WITH}core.core_dispatch(None, None, False)",
+    "a function that stands for itself": (
+        "f = core.core_function(lambda *args: None, y.grad_fn.op)\ncore.core_implement(f, f)\nf(a, b, a, b)"
+    ),
     "copies and pickles of half-built ones": "t = bl.Tensor.__new__(bl.Tensor)\ncopy.copy(t)\npickle.dumps(t)",
     "a copied node": "copy.copy(y.grad_fn)",
     "a block whose generator became a number": """

@@ -211,10 +211,16 @@ def module_calls(np, rng, module, kernel, bl):
         lambda: module.give_memory_back(),
         lambda: module.next_sequence(),
         lambda: module.core_check(rng.choice([None, anything()]), rng.choice([0, 1, 3, anything()])) or y * y,
-        lambda: set_and_use(module.core_report, anything(), x),
-        lambda: set_and_use(module.core_interpret, anything(), x),
+        lambda: set_and_use(module.core_returned, anything(), x),
+        lambda: set_and_use(
+            lambda given: module.core_dispatch(given, rng.choice([None, anything()]), rng.choice([False, True])),
+            *(anything(), x),
+        ),
         lambda: set_and_use(module.core_mark, anything(), x),
-        lambda: set_and_use(module.core_override, anything(), x),
+        lambda: module.core_dispatch(*[anything() for _ in range(rng.randrange(4))]),
+        lambda: module.core_implement(anything(), anything()),
+        lambda: implement_and_call(module, plan, anything(), x),
+        lambda: module.core_intercepts(),
         lambda: type(bl.exp)(),
         lambda: object.__new__(type(bl.exp)),
         lambda: setattr(bl.exp, "op", anything()),
@@ -239,6 +245,13 @@ def odd_plan(rng, anything, node_class):
     return (rng.choice([1, 2, 5, 0]), program(), rng.choice([node_class, None, int, object]), edges, saved, 0, 1, ())
 
 
+def implement_and_call(module, op, given, x):
+    """Have an op's function stand for something while it runs."""
+    function = module.core_function(lambda *args: module.core_implement(function, given), op)
+    function(x)
+    function(x)
+
+
 def set_and_use(setter, given, x):
     """Let the core call something for an op, and take that back."""
     setter(given)
@@ -256,6 +269,7 @@ def prepared_for_native():
 
     workload(bl)
     module.core_check(None, 0)
+    module.core_dispatch(None, None, False)
     return module, kernel, kept
 
 
