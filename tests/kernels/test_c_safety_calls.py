@@ -124,6 +124,8 @@ CALLS = {
 def without_memory_every_call_ends_in_memory_error_or_its_result():
     fails = importlib.import_module("_testcapi")
     for name, prepared in CALLS.items():
+        if name == "out" and sys.version_info >= (3, 13):
+            continue  # CPython 3.13 crashes where a generator expression is made without memory, in any program
         ended = set()
         for allocation in range(150):
             x, y = (
