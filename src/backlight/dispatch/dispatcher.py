@@ -30,7 +30,7 @@ getframe = sys._getframe
 
 
 class _Dispatching:
-    """The flag that public functions test where there is no core."""
+    """The flag that public functions test: all without the core, with it those that dispatch themselves."""
 
     __slots__ = ("active",)
 
@@ -151,7 +151,7 @@ def report_calls(function: Callable, name: str) -> None:
             notify_call(observation, name, args, kwargs, out, getframe(2))
         return out
 
-    _reported[function] = reported
+    report_calls_by(function, reported)
 
 
 def report_calls_by(function: Callable, reported: Callable) -> None:
