@@ -15,6 +15,7 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, method_called
+from backlight.explain.verification import Read, check_explanations
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -70,6 +71,7 @@ def rank_and_explain(
     top: int | None = None,
     windows: str | None = None,
     stride: int | None = None,
+    check: bool = True,
     progress: Progress = no_progress,
     **options,
 ) -> Ranking:
@@ -91,6 +93,9 @@ def rank_and_explain(
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
     explained = _explained(ranker, chosen_method.explain, {i: scored[i] for i in chosen}, progress, options)
+    if check and explained:
+        read = [Read(tuple(scored[i].pairs[part] for part in scored[i].explained), explained[i]) for i in chosen]
+        explained = dict(zip(chosen, check_explanations(ranker, read, float(np.ptp(scores)), progress)))
     activated = ranker.activate(scores)
     return Ranking(
         query=query,
@@ -115,6 +120,16 @@ def rank_and_explain(
     )
 
 
+def explain_document(
+    ranker: Scorer, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+) -> Attribution:
+    """Return the explanation of one pair; arguments and errors as `Reranker.explain`."""
+    pairs = ranker.read([(query, document)])
+    check_readable(pairs[0])
+    (made,) = method_called(method).explain(ranker, pairs, **options)
+    return check_explanations(ranker, [Read(tuple(pairs), made)])[0] if check else made
+
+
 def _scored(
     ranker: Scorer,
     query: str,
@@ -129,7 +144,10 @@ def _scored(
         read = [[pair] for pair in ranker.read([(query, document) for document in documents])]
     else:
         read = [ranker.windows(query, document, stride) for document in documents]
-    read = [[replace(pair, name=name) for pair in pairs] for pairs, name in zip(read, names, strict=True)]
+    read = [
+        [replace(pair, name=name, windowed=len(pairs) > 1) for pair in pairs]
+        for pairs, name in zip(read, names, strict=True)
+    ]
     for pairs in read:
         check_readable(pairs[0])
     if windows is None:

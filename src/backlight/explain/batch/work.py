@@ -90,7 +90,7 @@ class Worker:
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
         windows = self.ranker.windows(row.query, row.document, self.settings.stride)
-        found = [replace(one, name=pair.name) for one in windows]
+        found = [replace(one, name=pair.name, windowed=len(windows) > 1) for one in windows]
         if how == "mean":
             return Job(place, row, tuple(found), None, len(found))
         best = int(np.argmax(self.ranker.scores_of(found)))
@@ -110,7 +110,7 @@ class Worker:
     def _run(self, pairs: list[Pair]) -> list[tuple[float, Attribution | None]]:
         if self.settings.explains:
             method = method_called(self.settings.method)
-            found = [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.options)]
+            found = [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.method_options)]
         else:
             found = [(score, None) for score in self.ranker.score(PairBatch.of(pairs)).tolist()]
         for pair, (score, explained) in zip(pairs, found, strict=True):
@@ -137,7 +137,9 @@ class Worker:
         found: dict = {"gap": explained.gap, "passes": float(explained.passes)}
         for name, text in (("query", explained.query), ("document", explained.document)):
             found[f"{name}_total"] = sum(abs(word.value) for word in text.words)
-            found[f"{name}_words"] = [_value_of(word) | {"error": word.error} for word in self._kept(text)]
+            found[f"{name}_words"] = [
+                _value_of(word) | {"error": word.error, "effect": word.effect} for word in self._kept(text)
+            ]
             if self.settings.tokens:
                 found[f"{name}_tokens"] = [_value_of(token) for token in text.tokens]
         if self.settings.tokens:
