@@ -1,11 +1,13 @@
 """Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
 
 NOTE [Measured and estimated]
-A cheap method (the *estimate*, three passes) puts the words of a pair in an order. In that order words are deleted from
-the text, one at a time, and the pair is scored again: score − score without the word is the word's *effect*, and that
-is the value which is shown. How many words are measured follows from a budget; on a small model and a short text it is
-all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no `effect`: their
-order is worth something, their signs less.
+A cheap method (the *estimate*: `mask-gradient`, three passes) puts the words of a pair in an order. In that order words
+are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the word's
+*effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small model and
+a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no
+`effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is zero, as where
+document and query are the same, or the model shows no attentions) is measured in the order of its words: those in both
+texts first, then long ones; its other words are 0, and `estimate` is "none".
 
 Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
 the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
@@ -31,6 +33,7 @@ from backlight.explain.methods.attention import attention_x_gradient
 from backlight.explain.methods.by_batch import Pairs, Scores
 from backlight.explain.methods.gradients import gradient_x_input, saliency
 from backlight.explain.methods.layers import layer_gradient_x_activation
+from backlight.explain.methods.mask_gradient import mask_gradient
 from backlight.explain.parts import Part, attribute_parts, phrase_parts, sentence_parts, word_parts
 from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
@@ -38,12 +41,13 @@ from backlight.models.scorer import Progress, Scorer, no_progress
 
 UNITS: dict[str, Callable[..., list[Part]]] = {"word": word_parts, "span": phrase_parts, "sentence": sentence_parts}
 ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
+    "mask-gradient": mask_gradient,
     "layer-gradient-x-activation": layer_gradient_x_activation,
     "gradient-x-input": gradient_x_input,
     "attention-x-gradient": attention_x_gradient,
     "saliency": saliency,
 }
-ESTIMATE = "layer-gradient-x-activation"
+ESTIMATE = "mask-gradient"
 FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
 BUDGET = 1.0  # seconds for measuring more than those
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
@@ -117,7 +121,7 @@ def leave_one_out(
         budget: seconds for measuring the words of all pairs; by default 1. A budget that is given is kept even where it
             is too small for the first words.
         estimate: the method that orders the words, a key of `ESTIMATES`; by default the one that the model's folder
-            names (`backlight evaluate --save`), else "layer-gradient-x-activation". Others as in NOTE [A method].
+            names (`backlight evaluate --save`), else "mask-gradient". Others as in NOTE [A method].
 
     Raises:
         InputError: an option is unknown, or a score is not finite.
@@ -196,28 +200,39 @@ def _is_mark(pair: Pair, part: Part) -> bool:
     return is_mark(pair.text(part.side)[part.start : part.end])
 
 
-def _measure(ranker: Scorer, known: Sequence[_Pair], remove: Removal, words: int | None, budget: float | None) -> None:
-    """Delete words round by round, strongest first, until the budget is spent or none is left."""
-    began = time.monotonic()
-    spent = 0.0  # seconds for each deletion so far
-    done = 0
-    for group in _rounds(known, words, budget):
-        left = (BUDGET if budget is None else budget) - (time.monotonic() - began)
-        bound = words is None and (budget is not None or done)
-        if bound and (left <= 0 or spent * len(group) > left):
-            group = group[: int(left / spent)] if spent and left > 0 else []
-        if not group:
-            break
+class _Budget:
+    """Seconds for deletions, and how many of them the rest will do."""
+
+    def __init__(self, seconds: float):
+        self.ends = time.monotonic() + seconds
+        self.each = 0.0  # seconds that a deletion took the last time
+
+    def first_of(self, deletions: list) -> list:
+        """Return those that the time left is enough for."""
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            return []
+        return deletions[: int(left / self.each)] if self.each * len(deletions) > left else deletions
+
+    def spend(self, ranker: Scorer, deletions: list, remove: Removal) -> None:
+        """Make deletions, and note what one took."""
         started = time.monotonic()
-        _delete(ranker, group, remove)
-        done += len(group)
-        spent = (time.monotonic() - started) / len(group)
-    if words is not None:
-        return
-    left = (BUDGET if budget is None else budget) - (time.monotonic() - began)
-    joint = [(one, places) for one in known for places in one.together()]
-    joint = joint if spent * len(joint) <= left else joint[: max(0, int(left / spent))]
-    _delete(ranker, joint, remove)
+        _delete(ranker, deletions, remove)
+        self.each = (time.monotonic() - started) / len(deletions) if deletions else self.each
+
+
+def _measure(ranker: Scorer, known: Sequence[_Pair], remove: Removal, words: int | None, seconds: float | None) -> None:
+    """Delete words round by round, strongest first, until the budget is spent or none is left."""
+    budget = _Budget(BUDGET if seconds is None else seconds)
+    free = seconds is None  # the first round is made however long it takes
+    for deletions in _rounds(known, words, seconds):
+        affordable = deletions if free or words is not None else budget.first_of(deletions)
+        budget.spend(ranker, affordable, remove)
+        free = False
+        if len(affordable) < len(deletions):
+            break
+    if words is None:
+        budget.spend(ranker, budget.first_of([(one, places) for one in known for places in one.together()]), remove)
 
 
 def _rounds(
@@ -283,7 +298,9 @@ def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribu
 
 
 def _scale(effects: np.ndarray, estimates: np.ndarray) -> float:
-    """Return what brings estimates to the unit of the effects: the ratio of their sizes, never negative."""
+    """Return what brings estimates to the unit of the effects: the ratio of their sizes; 1 where none is known."""
+    if not len(effects):
+        return 1.0
     size = np.abs(estimates).sum()
     return float(np.abs(effects).sum() / size) if size else 0.0
 

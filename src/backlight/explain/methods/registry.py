@@ -11,6 +11,7 @@ from backlight.explain.methods.gradients import gradient_x_input, saliency, sali
 from backlight.explain.methods.integrated_gradients import integrated_gradients
 from backlight.explain.methods.layers import layer_gradient_x_activation
 from backlight.explain.methods.leave_one_out import leave_one_out
+from backlight.explain.methods.mask_gradient import mask_gradient
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.methods.shapley import kernel_shap, shapley
 from backlight.explain.methods.smoothgrad import smoothgrad, smoothgrad_mean
@@ -34,6 +35,13 @@ _ALL = (
         leave_one_out,
         "leave one out",
         "what the score loses when the word is deleted, measured for the strongest words and estimated for the others",
+        True,
+    ),
+    Method(
+        "mask-gradient",
+        mask_gradient,
+        "mask gradient",
+        "what the score loses, to first order, as the word leaves the attention",
         True,
     ),
     Method("saliency", saliency, "saliency (L1)", "how strongly the score reacts to a small change of the word"),
