@@ -92,6 +92,11 @@ class PairBatch(Batch):
             pairs=tuple(pairs),
         )
 
+    @property
+    def names(self) -> list[str]:
+        """What the document of each pair is called in errors."""
+        return [pair.name for pair in self.pairs]
+
     @cached_property
     def places(self) -> tuple[slice, ...]:
         """Where the tokens of each pair lie in the row."""

@@ -1,7 +1,7 @@
 """Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
 
 NOTE [Measured and estimated]
-A cheap method (the *estimate*: `mask-gradient`, three passes) puts the words of a pair in an order. In that order words
+A cheap method (the *estimate*: `mask-gradient`, two passes) puts the words of a pair in an order. In that order words
 are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the word's
 *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small model and
 a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no

@@ -20,7 +20,7 @@ Models?, 2020, arXiv:2004.14992 (masks of tokens).
 import numpy as np
 
 from backlight.explain.attribution import Attribution, Recipe
-from backlight.explain.checks import check_below_highest, check_same_scores, check_values
+from backlight.explain.checks import ScoreCheck, check_below_highest, check_values
 from backlight.explain.methods.attention import pass_width
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import PairBatch
@@ -38,11 +38,11 @@ def mask_gradient(
         InputError: the model shows no attentions.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-    recipe = Recipe("mask-gradient", "∂score/∂mask: what it loses as the word leaves the attention", True, passes=3)
+    recipe = Recipe("mask-gradient", "∂score/∂mask: what it loses as the word leaves the attention", True, passes=2)
 
-    def valued(batch: PairBatch, ordinary: np.ndarray) -> Valued:
+    def valued(batch: PairBatch, check: ScoreCheck) -> Valued:
         inside = ranker.inside(batch, slopes=True)
-        check_same_scores(inside.scores, ordinary, batch.pairs)
+        check(inside.scores)
         check_below_highest(ranker, inside.scores, batch.pairs)
         layers = list(zip(inside.attentions, inside.attention_slopes))
         values = np.concatenate(
