@@ -499,3 +499,20 @@ def test_pieces_of_a_text_join_to_the_text_whatever_its_characters(tmp_path):
         for side in ("query", "document"):
             found = pieces(row, side)
             assert "".join(piece if isinstance(piece, str) else piece[0] for piece in found) == row[side]
+
+
+def test_explanations_of_some_rows_are_held_to_the_score_and_the_summary_adds_them_up(tmp_path):
+    found = run_batch(many(60), tmp_path, cross_encoder(), Settings(method="gradient-x-input", rows=16))
+    rows = parts_of(tmp_path)
+    checked = [row["row"] for row in rows if "check_verdict" in row]
+    assert checked == [*range(10), 50]
+    total = found.summary["check"]
+    assert total["rows"] == len(checked) == total["holds"] + total["fails"] + total["no effect"]
+    assert total["signs"] == sum(row["check_signs"] for row in rows if "check_verdict" in row) <= total["counted"]
+
+
+def test_seconds_do_not_decide_what_a_batch_writes():
+    assert Settings().method_options == {"words": 8}
+    assert Settings(options={"words": 3}).method_options == {"words": 3}
+    with pytest.raises(InputError, match="budget must be left out in a batch"):
+        Settings(options={"budget": 2.0})

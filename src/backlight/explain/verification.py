@@ -2,12 +2,12 @@
 
 NOTE [The check]
 For any method on any model, the strongest words of an explanation (5 of the document, 3 of the query) are deleted from
-the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, with a fixed seed),
-and all of the document's words; each such pair is scored. An explanation *holds* where at least `SIGNS` of the words
-that change the score by 2 % of the range have the sign that is shown, and the 5 strongest together change the score
-more than random words do. Where it *fails*, what is shown must not be believed. Effects that a method measured itself
-(`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the score
-loses without any of its words, whichever is larger.
+the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
+documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. An explanation
+*holds* where at least `SIGNS` of the words that change the score by 2 % of the range have the sign that is shown, and
+the 5 strongest together change the score more than random words do. Where it *fails*, what is shown must not be
+believed. Effects that a method measured itself (`leave-one-out`) are not measured again. The range is that of the
+ranking's scores, or for one document what the score loses without any of its words, whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,8 @@ from backlight.models.pairs import DOCUMENT, QUERY, Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
 
 TOP = {DOCUMENT: 5, QUERY: 3}  # words of each text that are checked
-DRAWS = 3  # sets of words drawn at random
+DRAWS = 3  # sets of words drawn at random, of each of few documents
+FEW = 4  # documents; of each of more, one set is drawn
 SIGNS = 0.8  # the share of signs that must be right
 THRESHOLD = 0.02  # of the range: a smaller effect has no sign worth counting
 WAY = "drop"  # how words leave: see NOTE [Measured and estimated] in explain/methods/leave_one_out.py
@@ -50,7 +51,7 @@ def check_explanations(
         spread: the range of the scores of the ranking that they are from; 0 for a document alone.
         progress: called with the number of explanations newly checked.
     """
-    plans = [_Plan(one) for one in explained]
+    plans = [_Plan(one, DRAWS if len(explained) <= FEW else 1) for one in explained]
     remove = removal_called(WAY)
     groups = (
         remove(
@@ -86,7 +87,7 @@ def _scores_without_document(ranker: Scorer, queries: Collection[str]) -> dict[s
 class _Plan:
     """Which words of an explanation are deleted, and what their effects say of it."""
 
-    def __init__(self, read: Read):
+    def __init__(self, read: Read, draws: int):
         self.read = read
         made = read.attribution
         texts = {QUERY: made.query, DOCUMENT: made.document}
@@ -98,7 +99,7 @@ class _Plan:
         draw = np.random.default_rng(0)
         self.random = [
             [words[place] for place in draw.choice(len(words), len(self.top), replace=False)]
-            for _ in range(DRAWS if 0 < len(self.top) < len(words) else 0)
+            for _ in range(draws if 0 < len(self.top) < len(words) else 0)
         ]
         self.single = [(side, word) for side, word in self.strongest if word.effect is None]
         sets = [self.top, *self.random] if self.top else []

@@ -78,11 +78,20 @@ class Settings:
             found |= {"window": "int", "windows": "int"}
         if self.explains:
             found |= dict.fromkeys(("gap", "passes", "query_total", "document_total"), "float")
+            found |= {f"check_{name}": kind for name, kind in CHECK_COLUMNS.items()}
             found |= dict.fromkeys(("query_words", "document_words"), WORD)
         if self.explains and self.tokens:
             found |= dict.fromkeys(("query_tokens", "document_tokens", "special_tokens"), TOKEN)
         return found
 
 
+CHECK_COLUMNS = {  # of a row whose explanation was held to the score, as `Check` calls them
+    "verdict": "text",
+    "counted": "int",
+    "signs": "int",
+    "drop": "float",
+    "random": "float",
+    "total": "float",
+}
 TOKEN = {"text": "text", "start": "int", "end": "int", "value": "single"}
 WORD = {**TOKEN, "error": "single", "effect": "single"}

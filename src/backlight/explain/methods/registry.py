@@ -1,5 +1,6 @@
 """All methods of explanation by name."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,6 +28,11 @@ class Method:
     summary: str  # what its values say, in one line
     signed: bool = False  # whether values have a sign
     native: bool = False  # whether it needs a model on backlight's own engine
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether `explain` can be given scores that an ordinary call has made (see NOTE [A method])."""
+        return "scores" in inspect.signature(self.explain).parameters
 
 
 _ALL = (
