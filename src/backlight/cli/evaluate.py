@@ -12,6 +12,7 @@ from pathlib import Path
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
 from backlight.cli.main import INTERRUPTED, Parser, version
 from backlight.cli.outputs import as_json, write_file
+from backlight.cli.quick_evaluation import evaluate_quickly
 from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
@@ -19,12 +20,13 @@ from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
+from backlight.explain.faithfulness.quick import SECONDS, sample
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
 from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
 from backlight.explain.methods.integrated_gradients import BASELINES
 from backlight.explain.methods.registry import METHODS, method_called
-from backlight.models.checkpoint import find_model, read_settings
+from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
@@ -35,6 +37,11 @@ PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the c
 def evaluate(argv: Sequence[str]) -> int:
     """Run `backlight evaluate` with these arguments."""
     given = _parser().parse_args(argv)
+    if given.quick or given.save:
+        return _evaluate_quickly(given)
+    if given.data is None:
+        raise InputError("evaluate must be given data; --quick takes its own: backlight evaluate MODEL --quick")
+    given.data, given.pairs = Path(given.data), given.pairs or Plan.pairs
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
     variants = variants_of(given.methods)
@@ -52,6 +59,34 @@ def evaluate(argv: Sequence[str]) -> int:
         stopped = not _run(study)
     _write_results(given, study, description)
     return INTERRUPTED if stopped else 0
+
+
+def _evaluate_quickly(given: argparse.Namespace) -> int:
+    for name in ("html", "links", "records", "resume"):
+        if getattr(given, name):
+            raise InputError(f"--{name} goes with the full study, without --quick and --save")
+    data, model = data_and_model(given.data, given.model)
+    given.model = model
+    listed = sample() if data is None else read_questions(data, titles=held_out(model))
+    variants = None if given.methods == "all" else variants_of(given.methods)
+    return evaluate_quickly(given, "backlight's sample" if data is None else data.name, listed, variants)
+
+
+def data_and_model(place: str | None, model: str) -> tuple[Path | None, str]:
+    """Return the data, if any was given, and the model, which may stand where data does.
+
+    Raises:
+        InputError: two models were given.
+    """
+    if place is None:
+        return None, model
+    path = Path(place)
+    folder = path.is_dir() and not (path / "config.json").is_file()
+    if folder or path.is_file() or path.suffix in (".jsonl", ".jsonlines", ".csv", ".json"):
+        return path, model
+    if model not in (BUILTIN, place):
+        raise InputError(f"evaluate must be given one model, got {place} and --model {model}")
+    return None, place
 
 
 def _run(study: Study) -> bool:
@@ -75,14 +110,24 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "data",
-        type=Path,
-        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file",
+        nargs="?",
+        metavar="data",
+        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file; with --quick "
+        "it may be left out, and a model may stand here",
     )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="find the method of few passes that suits the model, in less than two minutes; if no data is given, on "
+        "texts of backlight's own",
+    )
+    parser.add_argument("--save", action="store_true", help="--quick, and keep its choice in the model's folder")
+    parser.add_argument("--seconds", type=positive, help=f"how long --quick measures, by default {SECONDS:.0f}")
     add_model(parser)
     parser.add_argument(
         "--methods", default="all", help="names with commas between, each with :option=value where wanted; or all"
     )
-    parser.add_argument("--pairs", type=positive, default=Plan.pairs, help=f"by default {Plan.pairs}")
+    parser.add_argument("--pairs", type=positive, help=f"by default {Plan.pairs}, or with --quick what time allows")
     parser.add_argument(
         "--budget",
         type=positive,
