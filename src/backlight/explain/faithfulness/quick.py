@@ -42,6 +42,7 @@ FEWEST_CANDIDATES = 3  # so that their scores have a range
 GOOD = 0.9  # share of right signs from which a method may be believed by itself
 SURE = 0.8  # and the lower end of its interval
 NEAR = 0.05  # how much less than the best order counts as nearly as good
+NEAR_SIGNS = 0.03  # the same of the share of right signs
 GUESS = 3  # passes of a method that has not run yet
 CONTROL = "random"
 CHEAP = ("attention-x-gradient", "gradient-x-input", "saliency", "attention-rollout", "decompx")
@@ -287,7 +288,7 @@ class Verdict:
 
     Args:
         estimate: what puts words in order at the least cost: the fewest passes among those of nearly the best order.
-        signs: the method of most right signs in the document.
+        signs: what has right signs at the least cost: the fewest passes among those of nearly the most.
         believable: whether those signs may be believed without measuring.
     """
 
@@ -305,16 +306,22 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     least = max(row.order.value for row in measured) - NEAR
     near = [row for row in measured if row.order.value >= least]
     estimate = min(near, key=lambda row: (round(row.passes), -row.order.value))
-    signs = max(measured, key=lambda row: (_value(row.signs), row.order.value))
+    most = max(_value(row.signs) for row in measured)
+    right = [row for row in measured if _value(row.signs) >= most - NEAR_SIGNS]
+    signs = min(right, key=lambda row: (round(row.passes), -_value(row.signs)))
     believable = signs.signs is not None and signs.signs.value >= GOOD and signs.signs.low >= SURE
     share = "–" if signs.signs is None else f"{100 * signs.signs.value:.0f} % of signs"
     orders = estimate.order.low > 0
     if believable:
-        text = f"use {signs.label} on this model: {share}, {signs.passes:.0f} passes"
-        rest = f"; {estimate.label} orders words as well in {estimate.passes:.0f}" if estimate is not signs else ""
-        return Verdict(estimate, signs, True, text + (rest if orders else ""))
+        text = f"use {signs.label} on this model: {share}, {_passes(signs)}"
+        rest = f"; {estimate.label} puts words in a better order" if orders and estimate is not signs else ""
+        return Verdict(estimate, signs, True, text + rest)
     if not orders:
         text = "measure all words of this model: none of these methods orders them better than chance"
         return Verdict(estimate, signs, False, f"{text} (most signs: {signs.label}, {share})")
-    text = f"measure words on this model, and order the rest by {estimate.label}, {estimate.passes:.0f} passes"
+    text = f"measure words on this model, and order the rest by {estimate.label}, {_passes(estimate)}"
     return Verdict(estimate, signs, False, f"{text}: no sign can be believed unmeasured (best: {signs.label}, {share})")
+
+
+def _passes(row: QuickRow) -> str:
+    return f"{row.passes:.0f} pass" + ("" if round(row.passes) == 1 else "es")
