@@ -21,7 +21,7 @@ except ImportError as problem:
 HEADINGS = ("document", "query", "top word", "order", "passes", "s/pair")
 NOTES = (
     "document, query: right signs of the strongest words that matter: cut out, they",
-    f"move the score by over {100 * DECISIVE:.0f} % of the candidates' range; top word: the first of them.",
+    f"move the score by over {100 * DECISIVE:.0f} % of the candidates' range; top word: the first one.",
     "order: Spearman's correlation of values and the score lost, document words",
 )
 STEPS = 5  # lines that say how far a check is where there is no terminal
