@@ -27,9 +27,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from closer import closer
 from query_sets import COLLECTIONS, Query, queries_of
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -45,6 +47,10 @@ DRAWS = 2000  # of an interval
 FEWEST = 4  # words that make a correlation
 DEFAULT_SETS = ("squad", "covid_qa", "medquad")
 COLUMNS = ("signs", "top", "measured", "order", "|order|")
+CLOSER = (
+    *("lost", "lost_random", "missing", "missing_random"),
+    *("typo", "typo_moved", "synonym", "synonym_moved"),
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def main() -> None:
     given = _arguments()
     options = {"engine": given.engine} if given.engine else {}
     reranker = Reranker.from_pretrained(given.model, **options)
-    about = {name: getattr(given, name) for name in ("model", "engine", "seed", "others")}
+    about = {name: getattr(given, name) for name in ("model", "engine", "seed", "others", "closer")}
     with closing(Records(given.records, about, resume=True)) as records:
         measure(reranker, given, records)
         rows = rows_of(records, given)
@@ -83,6 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=200, help="of each collection")
     parser.add_argument("--collection", nargs="+", choices=COLLECTIONS, default=list(DEFAULT_SETS))
     parser.add_argument("--others", type=int, default=OTHERS, help="words drawn for the correlations; 0 for all")
+    parser.add_argument("--closer", action="store_true", help="also deletion, sufficiency, stability (see closer.py)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--records", type=Path, metavar="FILE", help="by default out/signs-MODEL.jsonl")
@@ -102,7 +109,8 @@ def measure(reranker: Reranker, given: argparse.Namespace, records: Records) -> 
                 todo = [method for method in given.method if key_of(collection, number, method) not in records]
                 if todo:
                     rng = np.random.default_rng([given.seed, number])
-                    for method, found in measure_pair(reranker, query, number, todo, given.others, rng).items():
+                    how = {"others": given.others, "close": given.closer}
+                    for method, found in measure_pair(reranker, query, number, todo, rng, **how).items():
                         records.add(key_of(collection, number, method), found)
                 bar.advance(task)
 
@@ -113,12 +121,20 @@ def key_of(collection: str, number: int, method: str) -> str:
 
 
 def measure_pair(
-    reranker: Reranker, query: Query, number: int, methods: Sequence[str], others: int, rng: np.random.Generator
+    reranker: Reranker,
+    query: Query,
+    number: int,
+    methods: Sequence[str],
+    rng: np.random.Generator,
+    *,
+    others: int = OTHERS,
+    close: bool = False,
 ) -> dict[str, dict]:
     """Return what each method showed for a pair, and what is true of it."""
     document = query.candidates[1 if number % 4 == 3 and len(query.candidates) > 1 else 0]
     scores = Scores(reranker)
     ranking = scores([(query.text, candidate) for candidate in query.candidates])
+    seed = int(rng.integers(2**31))  # of what closer.py draws, the same for all methods
     draws = rng.random(100_000)  # a number for each place of a word, so that all methods' draws are the same
     found = {}
     for method in methods:
@@ -139,8 +155,15 @@ def measure_pair(
         without = scores([_pair_without(query.text, document, row) for row in words])
         for row, score in zip(words, without):
             row["true"] = whole - score
+        again = partial(reranker.explain, **name, **options)
+        more = (
+            closer(query.text, explained.document.words, document, again, scores, np.random.default_rng(seed))
+            if close
+            else {}
+        )
         found[method] = {
             "words": words,
+            "closer": more,
             "range": max(ranking) - min(ranking),
             "score": whole,
             "seconds": seconds,
@@ -255,6 +278,8 @@ def row_of(pairs: Sequence[Mapping], side: str, seed: int) -> dict:
         "order": mean([correlation(one, side, False) for one in pairs], seed),
         "|order|": mean([correlation(one, side, False, abs) for one in pairs], seed),
     }
+    if side == "document" and any(one["closer"] for one in pairs):
+        figures |= {name: mean([_closer_of(one, name) for one in pairs], seed) for name in CLOSER}
     return {
         "text": side,
         "pairs": len(pairs),
@@ -262,6 +287,14 @@ def row_of(pairs: Sequence[Mapping], side: str, seed: int) -> dict:
         "seconds": float(np.median([one["seconds"] for one in pairs])),
         "passes": float(np.median([one["passes"] for one in pairs])),
     }
+
+
+def _closer_of(pair: Mapping, name: str) -> float | None:
+    """Return a figure of closer.py: what is in units of the score as a share of the ranking's range."""
+    value = pair["closer"].get(name)
+    if value is None or name in ("typo", "synonym"):
+        return value
+    return value / pair["range"] if pair["range"] else None
 
 
 def signs(pair: Mapping, side: str, strongest: int) -> tuple[int, int]:
@@ -330,18 +363,23 @@ def _ends(found: np.ndarray) -> tuple[float, float]:
 
 
 def lines_of(rows: Sequence[Mapping]) -> list[str]:
-    """Return the rows as Markdown, a table for each collection and text."""
+    """Return the rows as Markdown: a table for each collection and text, then one of what closer.py measured."""
     tables = defaultdict(list)
     for row in rows:
-        cells = [str(Figure(**row[name])) if row[name] else "–" for name in COLUMNS]
-        cells += [f"{row['passes']:.0f}", f"{row['seconds']:.3f}"]
-        tables[row["collection"], row["text"], row["pairs"]].append(f"| {' | '.join([row['method'], *cells])} |")
-    head = ["| method | signs | top word | measured | order | \\|order\\| | passes | seconds |", "|" + "---|" * 8]
-    return [
-        line
-        for (collection, text, pairs), lines in tables.items()
-        for line in [f"\n{collection}, {text} words, {pairs} pairs", *head, *lines]
-    ]
+        cells = [*_cells(row, COLUMNS), f"{row['passes']:.0f}", f"{row['seconds']:.3f}"]
+        where = f"{row['collection']}, {row['text']} words, {row['pairs']} pairs"
+        tables[where, ("method", *COLUMNS, "passes", "seconds")].append([row["method"], *cells])
+        if CLOSER[0] in row:
+            tables[f"{where}, shares of the range", ("method", *CLOSER)].append([row["method"], *_cells(row, CLOSER)])
+    lines = []
+    for (where, head), table in tables.items():
+        titles = [title.replace("|", "\\|") for title in head]
+        lines += [f"\n{where}", *(f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(head), *table))]
+    return lines
+
+
+def _cells(row: Mapping, names: Sequence[str]) -> list[str]:
+    return [str(Figure(**row[name])) if row[name] else "–" for name in names]
 
 
 if __name__ == "__main__":
