@@ -178,10 +178,10 @@ def test_a_method_that_cannot_run_says_why_and_the_others_are_measured(linear):
     assert verdict_of(check.rows()).signs.label == "truth"
 
 
-def row(label, signs, order, passes, *, low=None, order_low=None):
+def row(label, signs, order, passes, *, low=None, order_low=None, signed=True, words=50):
     """Return a row with these figures."""
-    method = replace(METHODS["saliency"], name=label)
-    sure = Mean(signs, signs - 0.05 if low is None else low, 1.0, 50)
+    method = replace(METHODS["saliency"], name=label, signed=signed)
+    sure = Mean(signs, signs - 0.05 if low is None else low, 1.0, words)
     spread = Mean(order, order - 0.1 if order_low is None else order_low, order + 0.1, 20)
     return QuickRow(Variant(method), 20, sure, sure, sure, spread, passes, 0.1)
 
@@ -202,6 +202,14 @@ def test_the_verdict_believes_no_signs_that_are_wrong_too_often_or_too_few():
     assert not verdict_of([row("few", 1.0, 0.3, 3, low=0.5)]).believable
     chance = verdict_of([row("chance", 0.57, 0.05, 3)])
     assert "none of these methods orders them better than chance" in chance.text
+
+
+def test_the_verdict_gives_no_signs_to_methods_without_or_whose_words_hardly_matter():
+    told = row("told", 0.92, 0.5, 3)
+    assert verdict_of([told, row("positive", 1.0, 0.4, 2, signed=False)]).signs is told
+    assert verdict_of([told, row("idle", 1.0, 0.4, 2, words=20)]).signs is told
+    alone = row("alone", 0.95, 0.4, 2, signed=False)
+    assert verdict_of([alone]).signs is alone
 
 
 def test_the_verdict_never_names_the_control():

@@ -282,13 +282,18 @@ def _value(mean: Mean | None) -> float:
     return -np.inf if mean is None else mean.value
 
 
+def _count(mean: Mean | None) -> int:
+    return 0 if mean is None else mean.count
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What to do with a model, in a sentence, and which methods that rests on.
 
     Args:
         estimate: what puts words in order at the least cost: the fewest passes among those of nearly the best order.
-        signs: what has right signs at the least cost: the fewest passes among those of nearly the most.
+        signs: what has right signs at the least cost: the fewest passes among those of nearly the most, of methods
+            that have signs and whose strongest words matter.
         believable: whether those signs may be believed without measuring.
     """
 
@@ -306,8 +311,11 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     least = max(row.order.value for row in measured) - NEAR
     near = [row for row in measured if row.order.value >= least]
     estimate = min(near, key=lambda row: (round(row.passes), -row.order.value))
-    most = max(_value(row.signs) for row in measured)
-    right = [row for row in measured if _value(row.signs) >= most - NEAR_SIGNS]
+    told = [row for row in measured if row.variant.method.signed] or measured
+    words = max(_count(row.signs) for row in told)
+    told = [row for row in told if 2 * _count(row.signs) >= words]  # the others name words that hardly matter
+    most = max(_value(row.signs) for row in told)
+    right = [row for row in told if _value(row.signs) >= most - NEAR_SIGNS]
     signs = min(right, key=lambda row: (round(row.passes), -_value(row.signs)))
     believable = signs.signs is not None and signs.signs.value >= GOOD and signs.signs.low >= SURE
     share = "–" if signs.signs is None else f"{100 * signs.signs.value:.0f} % of signs"
