@@ -1,6 +1,6 @@
 """Train a small ELECTRA to rerank, for studies of explanations on a family that the built-in model is not of.
 
-    python tools/small_reranker.py DATA FOLDER [--steps 1400] [--seed 0]        train, save, and say how good it is
+    python tools/small_reranker.py DATA FOLDER [--steps 900]  [--seed 0]        train, save, and say how good it is
     python tools/small_reranker.py DATA FOLDER --untrained                      the same shape with random weights
 
 A cross-encoder of 3 layers and 128 dims, with one logit. Its vocabulary and word embeddings are all-MiniLM-L6-v2's
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the model is saved")
-    parser.add_argument("--steps", type=int, default=1400)
+    parser.add_argument("--steps", type=int, default=900)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--untrained", action="store_true", help="save random weights: a control")

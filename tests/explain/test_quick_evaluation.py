@@ -157,13 +157,36 @@ def test_progress_counts_passes_from_the_first_on(linear):
     assert [state.passes for state, _ in states] == sorted(state.passes for state, _ in states)
 
 
-def test_no_pair_is_begun_when_the_time_is_over(linear):
-    check = QuickCheck(linear, lists(9), [TRUTH], seconds=0)
-    check.run()
-    assert len(check.found) == 1
-    without = QuickCheck(linear, lists(9), [TRUTH], seconds=None)
+def test_a_check_ends_when_its_time_is_over_and_drops_the_pair_it_is_at(linear, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(quick.time, "monotonic", lambda: clock[0])
+
+    def slow(ranker, pairs):
+        clock[0] += 4.0
+        return truth(ranker, pairs)
+
+    states = []
+    check = QuickCheck(linear, lists(9), [variant(slow)], seconds=10)
+    check.run(states.append)
+    assert len(check.found) == 2 and clock[0] == 12  # the third was begun at 8, and over at 12
+    assert states[-1].expected == states[-1].passes and states[-1].of == 9
+    halfway = next(state for state in states if state.pairs == 1)
+    assert halfway.expected == pytest.approx(halfway.passes * 10 / 4)
+    clock[0] = 0.0
+    short = QuickCheck(linear, lists(9), [variant(slow)], seconds=1)
+    short.run()
+    assert len(short.found) == 1
+    without = QuickCheck(linear, lists(9), [variant(slow)], seconds=None)
     without.run()
     assert len(without.found) == 9
+
+
+def test_decompx_is_left_out_where_documents_are_long(place, monkeypatch):
+    ranker = load_ranker(place / "cross", "cross")
+    names = [one.method.name for one in cheap_variants(ranker, lists(3))]
+    assert "decompx" in names
+    monkeypatch.setattr(quick, "SHORT", 5)
+    assert [one.method.name for one in cheap_variants(ranker, lists(3))] == [one for one in names if one != "decompx"]
 
 
 def test_a_method_that_cannot_run_says_why_and_the_others_are_measured(linear):
@@ -228,7 +251,7 @@ def test_the_sample_holds_questions_with_three_different_candidates():
 @pytest.mark.parametrize("model", ["cross", "bi"])
 def test_methods_of_few_passes_run_on_each_kind_of_model(place, model):
     ranker = load_ranker(place / model, model)
-    check = QuickCheck(ranker, lists(3), cheap_variants(ranker), seconds=None)
+    check = QuickCheck(ranker, lists(3), cheap_variants(ranker, lists(3)), seconds=None)
     check.run()
     rows = check.rows()
     assert rows[-1].label == "random" and not any(one.failed for one in rows)

@@ -21,7 +21,15 @@ from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Listed, Question, choose, read_questions, shuffled
-from backlight.explain.faithfulness.quick import SECONDS, QuickCheck, QuickRow, cheap_variants, sample, verdict_of
+from backlight.explain.faithfulness.quick import (
+    PAIRS,
+    SECONDS,
+    QuickCheck,
+    QuickRow,
+    cheap_variants,
+    sample,
+    verdict_of,
+)
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.saved_choice import SavedChoice, write_choice
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
@@ -130,7 +138,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--methods", default="all", help="names with commas between, each with :option=value where wanted; or all"
     )
-    parser.add_argument("--pairs", type=positive, help=f"by default {Plan.pairs}, or with --quick what time allows")
+    parser.add_argument("--pairs", type=positive, help=f"by default {Plan.pairs}, with --quick {PAIRS}")
     parser.add_argument(
         "--budget",
         type=positive,
@@ -233,8 +241,8 @@ def _check_quickly(
         variants: the methods; those of few passes by default.
     """
     ranker = reranker_of(given).scorer
-    questions = shuffled(listed, given.seed)[: given.pairs]
-    variants = cheap_variants(ranker) if variants is None else variants
+    questions = shuffled(listed, given.seed)[: given.pairs or PAIRS]
+    variants = cheap_variants(ranker, questions) if variants is None else variants
     check = QuickCheck(ranker, questions, variants, given.seconds or SECONDS, given.seed)
     stopped = not _run_check(check)
     about = f"{ranker.name} on {len(check.found)} pairs of {data}"

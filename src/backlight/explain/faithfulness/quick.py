@@ -8,12 +8,13 @@ held against what each method says.
     top word the same of the document's strongest word alone
     order    Spearman's correlation of value and true effect, over words of the document that are drawn at random
 All methods are held against the same words' effects, so a method more costs only its own passes. The check goes pair by
-pair until its time is over: what was measured until then is a sample too.
+pair until its time is over: what was measured by then is a sample too.
 """
 
 import time
 import tomllib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,7 +33,9 @@ from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
-SECONDS = 100.0  # that a check takes at most, but for the pair that it is at
+SECONDS = 100.0  # that a check takes at most
+EARLY = 0.05  # share of the time before which it says nothing about the passes in all
+PAIRS = 60  # at most, where nothing else is said
 STRONGEST = {DOCUMENT: 5, QUERY: 3}  # words whose signs count
 DECISIVE = 0.02  # of the range of the candidates' scores: what the loss of a word must move
 DRAWN = 40  # words of the document whose order counts
@@ -46,6 +49,8 @@ NEAR_SIGNS = 0.03  # the same of the share of right signs
 GUESS = 3  # passes of a method that has not run yet
 CONTROL = "random"
 CHEAP = ("attention-x-gradient", "gradient-x-input", "saliency", "attention-rollout", "decompx")
+LOOKED_AT = 12  # questions that say how long documents are
+SHORT = 128  # tokens of a pair
 LAYERS = 5  # places between layers at most where gradient × activation is tried
 SAMPLE = Path(__file__).parent / "sample.toml"
 
@@ -57,9 +62,14 @@ def sample() -> list[Listed]:
     return [Listed(row["query"], tuple(row["candidates"]), labels) for row in rows]
 
 
-def cheap_variants(ranker: Scorer) -> list[Variant]:
-    """Return the methods of few passes, gradient × activation after several of the layers, and the control."""
-    found = [Variant(METHODS[name]) for name in CHEAP]
+def cheap_variants(ranker: Scorer, questions: Sequence[Listed]) -> list[Variant]:
+    """Return the methods of few passes, gradient × activation after several of the layers, and the control.
+
+    DecompX is one of them where documents are short: it takes about a pass for each token.
+    """
+    lengths = [len(pair) for pair in ranker.read([(one.query, one.candidates[0]) for one in questions[:LOOKED_AT]])]
+    short = np.mean(lengths) <= SHORT
+    found = [Variant(METHODS[name]) for name in CHEAP if short or not METHODS[name].native]
     between = METHODS["layer-gradient-x-activation"]
     layers = layers_of(ranker)
     places = sorted({round(place) for place in np.linspace(1, layers - 1, min(LAYERS, max(1, layers - 1)))})
@@ -118,13 +128,17 @@ class State:
     of: int
 
 
+class _TimeIsOver(Exception):
+    """Ends a check."""
+
+
 @dataclass
 class QuickCheck:
     """Measures methods on questions, pair by pair (see NOTE [The quick check]).
 
     Args:
         questions: in a random order.
-        seconds: how long no further pair is begun after; None for all pairs.
+        seconds: how long it measures, but for the first pair; None for all pairs.
         seed: of the words that are drawn, and of the intervals.
     """
 
@@ -136,20 +150,21 @@ class QuickCheck:
     found: list[dict[str, Held]] = field(default_factory=list)  # of each pair that is done, by label
     failed: dict[str, str] = field(default_factory=dict)  # by label: the first reason
     _passes: float = 0.0
+    _start: float = 0.0
 
     def run(self, progress: Callable[[State], None] = lambda state: None) -> None:
-        """Measure until all pairs are done, or the time is over.
+        """Measure until all pairs are done, or the time is over: a pair that is not done by then is dropped.
+
+        The first pair is measured to its end, so that there is something to say.
 
         Args:
             progress: called after each batch of passes.
         """
-        start = time.monotonic()
-        self._report = progress
-        for number in range(len(self.questions)):
-            if number and self.seconds is not None and time.monotonic() - start > self.seconds:
-                return
-            self.found.append(self._pair(number))
-            self._tick(0)
+        self._start, self._report = time.monotonic(), progress
+        with suppress(_TimeIsOver):
+            for number in range(len(self.questions)):
+                self.found.append(self._pair(number))
+                self._tick(0)
 
     def rows(self) -> list[QuickRow]:
         """Return what was found so far: the method of the best order first, the control last."""
@@ -204,11 +219,16 @@ class QuickCheck:
         return scores
 
     def _tick(self, done: float) -> None:
+        """Count passes, say how far the check is, and end it when its time is over."""
         self._passes += done
-        left = len(self.questions) - len(self.found)
-        each = self._passes / len(self.found) if self.found else DRAWN + GUESS * (len(self.variants) + 1)
-        expected = max(self._passes, each * len(self.questions)) if left else self._passes
-        self._report(State(self._passes, expected, len(self.found), len(self.questions)))
+        pairs, of = len(self.found), len(self.questions)
+        gone = (time.monotonic() - self._start) / self.seconds if self.seconds else 0.0
+        each = self._passes / pairs if pairs else DRAWN + GUESS * (len(self.variants) + 1)
+        expected = min(each * of, self._passes / gone if gone > EARLY else np.inf)
+        over = pairs == of or (pairs > 0 and self.seconds is not None and gone >= 1)
+        self._report(State(self._passes, self._passes if over else max(self._passes, expected), pairs, of))
+        if over and pairs < of:
+            raise _TimeIsOver
 
     def _row(self, variant: Variant) -> QuickRow:
         found = {n: pair[variant.label] for n, pair in enumerate(self.found) if variant.label in pair}
