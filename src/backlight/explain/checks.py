@@ -37,9 +37,13 @@ def ordinary_passes(
 
 
 def checked_passes(
-    ranker: Scorer, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
+    ranker: Scorer,
+    pairs: Sequence[Pair],
+    scores: np.ndarray | None,
+    width: Callable[..., int] = len,
+    tokens: int | None = None,
 ) -> Iterator[tuple[PairBatch, ScoreCheck]]:
-    """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with a check of the scores that are explained.
+    """Yield pairs in batches of some thousand tokens, each with a check of the scores that are explained.
 
     Where the ordinary call's scores are given, every pair is compared. Where they are not, the scores come out of the
     call that is explained, and one pair of all, the shortest, is scored by an ordinary call and compared: a call that
@@ -48,10 +52,11 @@ def checked_passes(
     Args:
         scores: what the ordinary call gave, (pairs,), or None.
         width: how many tokens a pair counts for.
+        tokens: of a batch; by default as many as the model is best given at once.
     """
     done = 0
     shortest = min(range(len(pairs)), key=lambda number: len(pairs[number]), default=0)
-    for some in passes(pairs, width):
+    for some in passes(pairs, width, tokens or ranker.tokens_a_pass):
         batch = PairBatch.of(some)
         if scores is not None:
             yield batch, _check_all(batch, scores[done : done + len(some)])
