@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import datetime
 import hashlib
 import json
 import sys
@@ -13,28 +14,45 @@ from backlight.cli.arguments import add_model, options_of, positive, reranker_of
 from backlight.cli.main import INTERRUPTED, Parser, version
 from backlight.cli.outputs import as_json, write_file
 from backlight.cli.screens.evaluation import progress, show
+from backlight.cli.screens.quick_evaluation import live, markdown_of, show_quick
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
-from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
+from backlight.explain.faithfulness.questions import Listed, Question, choose, read_questions, shuffled
+from backlight.explain.faithfulness.quick import (
+    PAIRS,
+    SECONDS,
+    QuickCheck,
+    QuickRow,
+    cheap_variants,
+    sample,
+    verdict_of,
+)
 from backlight.explain.faithfulness.records import Records
+from backlight.explain.faithfulness.saved_choice import SavedChoice, write_choice
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
 from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
 from backlight.explain.methods.integrated_gradients import BASELINES
 from backlight.explain.methods.registry import METHODS, method_called
-from backlight.models.checkpoint import find_model, read_settings
+from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
 SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
+FIGURES = ("signs", "query_signs", "top", "order")  # of a row of the quick check
 PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the command line gives
 
 
 def evaluate(argv: Sequence[str]) -> int:
     """Run `backlight evaluate` with these arguments."""
     given = _parser().parse_args(argv)
+    if given.quick or given.save:
+        return _evaluate_quickly(given)
+    if given.data is None:
+        raise InputError("evaluate must be given data; --quick takes its own: backlight evaluate MODEL --quick")
+    given.data, given.pairs = Path(given.data), given.pairs or Plan.pairs
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
     variants = variants_of(given.methods)
@@ -52,6 +70,34 @@ def evaluate(argv: Sequence[str]) -> int:
         stopped = not _run(study)
     _write_results(given, study, description)
     return INTERRUPTED if stopped else 0
+
+
+def _evaluate_quickly(given: argparse.Namespace) -> int:
+    for name in ("html", "links", "records", "resume"):
+        if getattr(given, name):
+            raise InputError(f"--{name} goes with the full study, without --quick and --save")
+    data, model = data_and_model(given.data, given.model)
+    given.model = model
+    listed = sample() if data is None else read_questions(data, titles=held_out(model))
+    variants = None if given.methods == "all" else variants_of(given.methods)
+    return _check_quickly(given, "backlight's sample" if data is None else data.name, listed, variants)
+
+
+def data_and_model(place: str | None, model: str) -> tuple[Path | None, str]:
+    """Return the data, if any was given, and the model, which may stand where data does.
+
+    Raises:
+        InputError: two models were given.
+    """
+    if place is None:
+        return None, model
+    path = Path(place)
+    folder = path.is_dir() and not (path / "config.json").is_file()
+    if folder or path.is_file() or path.suffix in (".jsonl", ".jsonlines", ".csv", ".json"):
+        return path, model
+    if model not in (BUILTIN, place):
+        raise InputError(f"evaluate must be given one model, got {place} and --model {model}")
+    return None, place
 
 
 def _run(study: Study) -> bool:
@@ -75,14 +121,24 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "data",
-        type=Path,
-        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file",
+        nargs="?",
+        metavar="data",
+        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file; with --quick "
+        "it may be left out, and a model may stand here",
     )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="find the method of few passes that suits the model, in less than two minutes; if no data is given, on "
+        "texts of backlight's own",
+    )
+    parser.add_argument("--save", action="store_true", help="--quick, and keep its choice in the model's folder")
+    parser.add_argument("--seconds", type=positive, help=f"how long --quick measures, by default {SECONDS:.0f}")
     add_model(parser)
     parser.add_argument(
         "--methods", default="all", help="names with commas between, each with :option=value where wanted; or all"
     )
-    parser.add_argument("--pairs", type=positive, default=Plan.pairs, help=f"by default {Plan.pairs}")
+    parser.add_argument("--pairs", type=positive, help=f"by default {Plan.pairs}, with --quick {PAIRS}")
     parser.add_argument(
         "--budget",
         type=positive,
@@ -172,3 +228,86 @@ def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> d
     measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
     return {**description, "measures": measures, **tables}
+
+
+def _check_quickly(
+    given: argparse.Namespace, data: str, listed: Sequence[Listed], variants: Sequence[Variant] | None
+) -> int:
+    """Measure methods of few passes on a model, and print the table and what follows from it.
+
+    Args:
+        given: the arguments of `backlight evaluate`.
+        data: what the questions are called.
+        variants: the methods; those of few passes by default.
+    """
+    ranker = reranker_of(given).scorer
+    questions = shuffled(listed, given.seed)[: given.pairs or PAIRS]
+    variants = cheap_variants(ranker, questions) if variants is None else variants
+    check = QuickCheck(ranker, questions, variants, given.seconds or SECONDS, given.seed)
+    stopped = not _run_check(check)
+    about = f"{ranker.name} on {len(check.found)} pairs of {data}"
+    if given.json:
+        print(as_json(_quick_data(check, ranker.name, data)))
+    elif given.markdown:
+        print(markdown_of(check))
+    else:
+        show_quick(check, about, screen(given.theme).console)
+    if given.save:
+        _save(given, check, data)
+    return INTERRUPTED if stopped else 0
+
+
+def _run_check(check: QuickCheck) -> bool:
+    """Measure, and tell whether all was: Ctrl-C shows what was measured until then."""
+    try:
+        with live(check, sys.stderr) as tell:
+            check.run(tell)
+    except KeyboardInterrupt:
+        if not check.found:
+            raise
+        print("Stopped: the table is of what was measured so far.", file=sys.stderr)
+        return False
+    return True
+
+
+def _save(given: argparse.Namespace, check: QuickCheck, data: str) -> None:
+    """Keep the best method with the model.
+
+    Raises:
+        InputError: nothing could be measured, or the folder cannot be written.
+    """
+    verdict = verdict_of(check.rows())
+    if verdict is None:
+        raise InputError("--save must have a method to keep, and none could be measured on these pairs")
+    row = verdict.estimate
+    measured = _figures(row) | {
+        "believable": verdict.believable,
+        "data": data,
+        "date": datetime.date.today().isoformat(),
+        "version": version(),
+    }
+    choice = SavedChoice(row.variant.method.name, dict(row.variant.options), measured)
+    file = write_choice(find_model(given.model), choice)
+    print(f"The choice is kept in {file}", file=sys.stderr)
+
+
+def _figures(row: QuickRow) -> dict:
+    """Return a row's figures as plain numbers; null where there is none."""
+    found = {name: mean and round(mean.value, 4) for name in FIGURES for mean in [getattr(row, name)]}
+    return found | {"passes": row.passes, "seconds": round(row.seconds, 4), "pairs": row.pairs}
+
+
+def _quick_data(check: QuickCheck, model: str, data: str) -> dict:
+    """Return the table and the verdict as data (docs/faithfulness.md describes it)."""
+    verdict, rows = verdict_of(check.rows()), []
+    for row in check.rows():
+        means = {name: mean and dataclasses.asdict(mean) for name in FIGURES for mean in [getattr(row, name)]}
+        cost = {"passes": row.passes, "seconds": row.seconds, "pairs": row.pairs, "failed": row.failed}
+        rows.append({"method": row.variant.method.name, "options": dict(row.variant.options), **means, **cost})
+    said = verdict and {
+        "estimate": verdict.estimate.label,
+        "signs": verdict.signs.label,
+        "believable": verdict.believable,
+        "text": verdict.text,
+    }
+    return {"model": model, "data": data, "pairs": len(check.found), "rows": rows, "verdict": said}

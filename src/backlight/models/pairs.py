@@ -32,6 +32,7 @@ class Pair:
     lengths: tuple[int, ...]  # tokens of each sequence: one for a cross-encoder, two for a bi-encoder
     left_out: tuple[int, int] = (0, 0)  # tokens of query and document that the model does not read
     name: str = "the document"  # what the document is called in errors
+    windowed: bool = False  # whether this is one of several windows of its document
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -103,9 +103,9 @@ def _explained(
             check_values(own, pair.name, "the attention")
         return inside.scores, values
 
-    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, _width, TOKENS_A_PASS)
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width, TOKENS_A_PASS)
 
 
-def _width(pair: Pair) -> int:
+def pass_width(pair: Pair) -> int:
     """Return how much room a pair takes: its tokens, or where sequences are long, what their attentions take."""
     return max(len(pair), sum(length * length for length in pair.lengths) // 128)
