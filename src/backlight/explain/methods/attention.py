@@ -16,7 +16,6 @@ from backlight.explain.checks import ScoreCheck, check_below_highest, check_valu
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.scorer import Progress, Scorer, no_progress
-from backlight.models.scoring import TOKENS_A_PASS
 
 Layers = Sequence[np.ndarray]  # for each layer (heads, tokens, tokens), of one sequence
 
@@ -103,7 +102,7 @@ def _explained(
             check_values(own, pair.name, "the attention")
         return inside.scores, values
 
-    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width, TOKENS_A_PASS)
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width)
 
 
 def pass_width(pair: Pair) -> int:

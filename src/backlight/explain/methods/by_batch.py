@@ -36,17 +36,15 @@ def explain_by_batch(
     recipe: Recipe,
     valued: Callable[[PairBatch, ScoreCheck], Valued],
     width: Callable[[Pair], int] = len,
-    tokens: int | None = None,
 ) -> list[Attribution]:
     """Return explanations by a function that gives a batch's scores, and a value for each of its tokens.
 
     Args:
         valued: takes a batch and the check that its scores must pass, and gives (pairs,) and (tokens,).
         width: how many tokens of a batch a pair counts for.
-        tokens: of a batch; by default as many as the model is best given at once.
     """
     done = []
-    for batch, check in checked_passes(ranker, pairs, scores, width, tokens):
+    for batch, check in checked_passes(ranker, pairs, scores, width):
         found, values = valued(batch, check)
         for pair, score, own in zip(batch.pairs, found, batch.by_pair(values)):
             done.append(attribute_pair(pair, own, recipe, ranker.name, score))
