@@ -6,9 +6,10 @@ The model is a cross-encoder in a folder: MiniLM-L6's weights, and a classifier 
 are sentences of words from its vocabulary; a pair has 20 to 256 tokens. Ours is what users call,
 `Reranker.rank(query, documents, explain=32, method="saliency", check=False)`: scores, the order, words, tokens and
 truncation of each text. *With its check* each explanation is held against deletions too, which is the default. In the
-last row the strongest five words of each document and three of the query are measured (`leave-one-out`). Rivals: see NOTE [PyTorch's arrangements] in pairs.py. They cut the texts with the tokenizers library and give
-a score a pair and a value a token, which are compared with ours before anything is timed (not in the last row, whose
-values are others). Tokenising counts on both sides; loading the model on neither.
+last row the strongest five words of each document and three of the query are measured (`leave-one-out`). Rivals: see
+NOTE [PyTorch's arrangements] in pairs.py. They cut the texts with the tokenizers library and give a score a pair and a
+value a token, which are compared with ours before anything is timed (not in the last row, whose values are others).
+Tokenising counts on both sides; loading the model on neither.
 """
 
 import atexit
