@@ -72,6 +72,7 @@ class Scorer(Protocol):
         score_name: what a score is.
         max_tokens: how many tokens of a pair, or of a text, the model reads.
         highest_score: where no gradient can be; None if a score has no bound.
+        tokens_a_pass: how many tokens of pairs the model is best given at once.
         tokenizer: what cuts texts into tokens.
     """
 
@@ -79,6 +80,7 @@ class Scorer(Protocol):
     score_name: str
     max_tokens: int
     highest_score: float | None
+    tokens_a_pass: int
     tokenizer: Tokenizer
 
     def read(self, pairs: Sequence[Texts]) -> list[Pair]:
