@@ -106,6 +106,10 @@ class TorchRanker(PairScorer):
         """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""
         return self._embedded(self._torch.from_numpy(ids)).numpy()
 
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Raise: transformers' models put words at their positions inside their own call."""
+        raise InputError(f"the first states of {self.name} cannot be had for other positions: PyTorch runs it")
+
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair."""
         found = np.empty(len(batch.pairs), np.float32)

@@ -124,6 +124,13 @@ class Scorer(Protocol):
     def embed(self, batch: PairBatch) -> np.ndarray:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""
 
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Return the states that the first layer is given, of words at their positions; -> (tokens, hidden).
+
+        Raises:
+            InputError: only the model's own call puts words at their positions.
+        """
+
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
 

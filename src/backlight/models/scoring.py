@@ -79,6 +79,11 @@ class PairScorer:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""
         return self.embed_ids(batch.ids)
 
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Return the states that the first layer is given; -> (tokens, hidden)."""
+        with no_grad():
+            return self.encoder.first_states(batch).numpy()
+
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair, without recording."""
         with no_grad():

@@ -1,13 +1,13 @@
 """Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
 
 NOTE [Measured and estimated]
-A cheap method (the *estimate*: `mask-gradient`, two passes) puts the words of a pair in an order. In that order words
-are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the word's
-*effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small model and
-a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no
-`effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is zero, as where
-document and query are the same, or the model shows no attentions) is measured in the order of its words: those in both
-texts first, then long ones; its other words are 0, and `estimate` is "none".
+A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order
+words are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the
+word's *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small
+model and a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones,
+and have no `effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is
+zero, as where document and query are the same, or the model shows no attentions) is measured in the order of its words:
+those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
 
 Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
 the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
@@ -37,7 +37,7 @@ from backlight.explain.methods.decompx import decompx
 from backlight.explain.methods.gradients import gradient_x_input, saliency, saliency_l2
 from backlight.explain.methods.integrated_gradients import integrated_gradients
 from backlight.explain.methods.layers import layer_gradient_x_activation
-from backlight.explain.methods.mask_gradient import mask_gradient
+from backlight.explain.methods.mask_gradient import deletion_gradient, mask_gradient
 from backlight.explain.parts import Part, attribute_parts, phrase_parts, sentence_parts, word_parts
 from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
@@ -45,6 +45,7 @@ from backlight.models.scorer import Progress, Scorer, no_progress
 
 UNITS: dict[str, Callable[..., list[Part]]] = {"word": word_parts, "span": phrase_parts, "sentence": sentence_parts}
 ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
+    "deletion-gradient": deletion_gradient,
     "mask-gradient": mask_gradient,
     "layer-gradient-x-activation": layer_gradient_x_activation,
     "gradient-x-input": gradient_x_input,
@@ -55,7 +56,7 @@ ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
     "integrated-gradients": integrated_gradients,
     "decompx": decompx,
 }
-ESTIMATE = "mask-gradient"
+ESTIMATE = "deletion-gradient"
 FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
 BUDGET = 1.0  # seconds for measuring more than those
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
@@ -129,7 +130,7 @@ def leave_one_out(
         budget: seconds for measuring the words of all pairs; by default 1. A budget that is given is kept even where it
             is too small for the first words.
         estimate: the method that orders the words, a key of `ESTIMATES`, and its options: "saliency",
-            "layer-gradient-x-activation:layer=5"; by default "mask-gradient" (a `Reranker` takes the one that the
+            "layer-gradient-x-activation:layer=5"; by default "deletion-gradient" (a `Reranker` takes the one that the
             model's folder names: `backlight evaluate --save`). Others as in NOTE [A method].
 
     Raises:
