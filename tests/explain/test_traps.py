@@ -120,11 +120,8 @@ def test_embeddings_without_segments_score_otherwise_in_transformers_and_are_an_
 
     class Segmentless(Rewired):
         def pair_scores(self, batch, inputs_embeds=None, trace=None):
-            same = (
-                batch
-                if inputs_embeds is None and trace is None
-                else dataclasses.replace(batch, type_ids=0 * batch.type_ids)
-            )
+            ordinary = inputs_embeds is None and trace is None
+            same = batch if ordinary else dataclasses.replace(batch, type_ids=0 * batch.type_ids)
             return super().pair_scores(same, inputs_embeds, trace)
 
     for method in BY_GRADIENT:

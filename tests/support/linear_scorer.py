@@ -26,6 +26,7 @@ class LinearScorer:
     name: str = "linear"
     score_name: str = "sum"
     max_tokens: int = 32
+    tokens_a_pass: int = 2048
     highest_score: float | None = None
 
     def read(self, pairs):

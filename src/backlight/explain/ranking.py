@@ -92,7 +92,7 @@ def rank_and_explain(
     if windows is None and (top is None or top >= len(documents)):
         scored, made = _explained_at_once(ranker, chosen_method, [pair for (pair,) in read], progress, options)
     else:
-        scored, made = _scored(ranker, query, read, windows, progress), None
+        scored, made = _scored(ranker, read, windows, progress), None
     scores = np.array([one.score for one in scored], np.float32)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
@@ -157,11 +157,9 @@ def _read(
     return read
 
 
-def _scored(
-    ranker: Scorer, query: str, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress
-) -> list[Scored]:
+def _scored(ranker: Scorer, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress) -> list[Scored]:
     if windows is None:
-        scores = ranker.rank_scores(query, [pair.document for (pair,) in read], progress)
+        scores = ranker.scores_of([pair for (pair,) in read], progress)
         return [Scored(tuple(pairs), score[None], None) for pairs, score in zip(read, scores)]
     scores = ranker.scores_of([pair for pairs in read for pair in pairs])
     progress(len(read))

@@ -91,7 +91,7 @@ def score_groups(
     numbered = ((number, pair) for number, group in enumerate(groups) for pair in group)
     found: list[list[float]] = []
     done = 0
-    for some in passes(numbered, lambda entry: len(entry[1])):
+    for some in passes(numbered, lambda entry: len(entry[1]), ranker.tokens_a_pass):
         scores = ranker.score(PairBatch.of([pair for _, pair in some]))
         for (number, _), score in zip(some, scores.tolist(), strict=True):
             if number == len(found):
