@@ -260,13 +260,14 @@ def test_json_is_one_document_and_nothing_else(capsys, tiny, tmp_path):
     best, other = found["documents"]
     assert other["attribution"] is None
     assert other["truncation"]["tokens_left_out"] == 0
-    assert (best["attribution"]["baseline"], best["attribution"]["fallback"]) == (None, False)
+    assert (best["attribution"]["baseline"], best["attribution"]["fallback"]) == ("the pair without it, by drop", False)
     assert best["attribution"]["method"] == found["method"] == DEFAULT
     text = best["attribution"]["document"]
     for word in text["words"]:
         assert text["text"][word["start"] : word["end"]] == word["text"]
         assert math.isfinite(word["value"])
-    assert [token["text"] for token in best["attribution"]["special"]] == ["[CLS]", "[SEP]"] * 2
+        assert word["effect"] == word["value"]
+    assert best["attribution"]["check"]["verdict"] in ("holds", "fails", "no effect")
 
 
 def test_the_page_on_json_describes_every_field(capsys, tiny_reranker):
@@ -409,7 +410,9 @@ def test_a_page_that_cannot_be_written_is_refused(capsys, tiny, tmp_path):
 
 
 def test_a_missing_gradient_is_one_line_too(capsys, tiny):
-    assert "leave this document out" in refusal(capsys, "green plants", "green plants", "--model", tiny)
+    assert "leave this document out" in refusal(
+        capsys, "green plants", "green plants", "--model", tiny, "--method", "saliency"
+    )
 
 
 def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
@@ -419,7 +422,7 @@ def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
     assert found["method"] == "gradient-x-input"
     assert found["documents"][0]["attribution"]["signed"] is True
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--method", "magic")
-    assert "method must be one of saliency, " in said
+    assert "method must be one of leave-one-out, mask-gradient, saliency, " in said
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "steps")
     assert "--option must be NAME=VALUE, got steps" in said
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "magic=1")

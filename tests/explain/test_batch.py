@@ -4,6 +4,7 @@ import io
 import json
 import math
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -223,9 +224,10 @@ def test_a_pair_that_cannot_be_explained_is_a_bad_row_and_the_others_stay_as_the
     ranker = load_ranker(write_bert(tmp_path / "model"), "tiny")
     rows = [Row(line, str(line), query, document) for line, (query, document, _) in enumerate(PAIRS, 1)]
     broken = Row(9, "9", "green food", "green food")
-    found = Worker(ranker, Settings()).results([*rows[:2], broken, *rows[2:]])
+    settings = Settings(method="layer-gradient-x-activation")
+    found = Worker(ranker, settings).results([*rows[:2], broken, *rows[2:]])
     assert isinstance(found[2], BadRow) and found[2].kind == "not explained" and "below 1.0" in found[2].reason
-    alone = [Worker(ranker, Settings()).results([row])[0] for row in rows]
+    alone = [Worker(ranker, settings).results([row])[0] for row in rows]
     others = [*found[:2], *found[3:]]
     assert [one["query_words"] for one in others] == [one["query_words"] for one in alone]
 
@@ -259,7 +261,7 @@ def test_rows_keep_a_label_of_any_kind_of_number():
 def test_another_job_in_the_folder_is_refused_with_what_differs(tmp_path):
     file, out = write_lines(tmp_path / "a.jsonl", records()), tmp_path / "out"
     run_batch(file, out, cross_encoder())
-    with pytest.raises(InputError, match="settings method was layer-gradient-x-activation and is none"):
+    with pytest.raises(InputError, match="settings method was leave-one-out and is none"):
         run_batch(file, out, cross_encoder(), Settings(method="none"))
     with pytest.raises(InputError, match=r"model scores of probes was .* \(other weights\)"):
         run_batch(file, out, cross_encoder(seed=1))
@@ -349,7 +351,10 @@ def test_top_words_keeps_the_strongest_in_the_order_of_the_text(tmp_path):
     run_batch(records(), tmp_path / "all", cross_encoder())
     run_batch(records(), tmp_path / "two", cross_encoder(), Settings(top_words=2))
     for every, two in zip(parts_of(tmp_path / "all"), parts_of(tmp_path / "two"), strict=True):
-        strongest = sorted(every["document_words"], key=lambda word: -abs(word["value"]))[:2]
+        ranks = [
+            (not re.search(r"\w", w["text"]), "effect" not in w, -abs(w["value"])) for w in every["document_words"]
+        ]
+        strongest = [word for _, word in sorted(zip(ranks, every["document_words"]), key=lambda both: both[0])[:2]]
         assert two["document_words"] == sorted(strongest, key=lambda word: word["start"])
         assert two["document_total"] == every["document_total"]
 
@@ -358,7 +363,7 @@ def test_scores_only_have_no_words_and_tokens_are_kept_when_asked_for(tmp_path):
     run_batch(records(), tmp_path / "scores", cross_encoder(), Settings(method="none"))
     assert not any("words" in name for row in parts_of(tmp_path / "scores") for name in row)
     assert not (tmp_path / "scores" / "words.jsonl").exists()
-    run_batch(records(), tmp_path / "tokens", cross_encoder(), Settings(tokens=True))
+    run_batch(records(), tmp_path / "tokens", cross_encoder(), Settings(method="saliency", tokens=True))
     row = parts_of(tmp_path / "tokens")[0]
     assert [token["text"] for token in row["special_tokens"]] == ["[CLS]", "[SEP]", "[SEP]"]
     in_word = [
@@ -494,3 +499,20 @@ def test_pieces_of_a_text_join_to_the_text_whatever_its_characters(tmp_path):
         for side in ("query", "document"):
             found = pieces(row, side)
             assert "".join(piece if isinstance(piece, str) else piece[0] for piece in found) == row[side]
+
+
+def test_explanations_of_some_rows_are_held_to_the_score_and_the_summary_adds_them_up(tmp_path):
+    found = run_batch(many(60), tmp_path, cross_encoder(), Settings(method="gradient-x-input", rows=16))
+    rows = parts_of(tmp_path)
+    checked = [row["row"] for row in rows if "check_verdict" in row]
+    assert checked == [*range(10), 50]
+    total = found.summary["check"]
+    assert total["rows"] == len(checked) == total["holds"] + total["fails"] + total["no effect"]
+    assert total["signs"] == sum(row["check_signs"] for row in rows if "check_verdict" in row) <= total["counted"]
+
+
+def test_seconds_do_not_decide_what_a_batch_writes():
+    assert Settings().method_options == {"words": 8}
+    assert Settings(options={"words": 3}).method_options == {"words": 3}
+    with pytest.raises(InputError, match="budget must be left out in a batch"):
+        Settings(options={"budget": 2.0})

@@ -175,7 +175,7 @@ def test_a_bi_encoder_is_compared_by_the_same_call():
 
 
 def test_methods_without_signs_are_refused():
-    with pytest.raises(InputError, match=r"method must give signed values .* saliency does not: gradient-x-input"):
+    with pytest.raises(InputError, match=r"method must give signed values .* saliency does not: .*gradient-x-input"):
         compare(cross_encoder(), QUERY, PLANTS, LEAF, method="saliency")
     with pytest.raises(InputError, match="method must be one of"):
         compare(cross_encoder(), QUERY, PLANTS, LEAF, method="astrology")

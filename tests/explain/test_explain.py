@@ -9,7 +9,7 @@ import torch
 from tiny_bert import padded, padded_scores, real_ranker, real_reference, write_bert
 
 from backlight.errors import GraphError, InputError
-from backlight.explain.checks import check_same_scores, check_values, checked_gradients
+from backlight.explain.checks import check_same_scores, check_values, checked_gradients, checked_passes
 from backlight.explain.methods.gradients import saliency
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.bi_encoder import BiEncoder
@@ -240,7 +240,8 @@ def test_a_document_equal_to_the_query_is_an_error_because_the_gradient_is_round
 def test_a_gradient_is_the_same_whenever_it_is_asked_for(tmp_path):
     ranker = load_ranker(write_bert(tmp_path))
     batch = PairBatch.of(ranker.read([("green plants", "the leaf make food")]))
-    first, second = (checked_gradients(ranker, batch)[1] for _ in range(2))
+    ((_, check),) = checked_passes(ranker, batch.pairs, None)
+    first, second = (checked_gradients(ranker, batch, check)[1] for _ in range(2))
     assert np.array_equal(first, second)
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import transformers
 from beside_transformers import arrays_of, random_model
+from model_folders import CASES, write_reranker
 from tiny_bert import cross_encoder, edited, real_ranker, write_cross_encoder
 
 from backlight.errors import InputError
 from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.encoder import Cut, Trace
 from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
@@ -92,3 +94,56 @@ def test_states_between_layers_are_normalised_as_the_last_ones_are():
 
 def tiny_pairs():
     return cross_encoder().read(PAIRS)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_layers_gradients_are_those_of_the_inside(tmp_path, kind):
+    ranker = load_ranker(write_reranker(tmp_path, kind))
+    batch = PairBatch.of(ranker.read(PAIRS))
+    inside = ranker.inside(batch, slopes=True)
+    for layer in range(len(inside.states)):
+        found = ranker.state_gradients(batch, layer)
+        assert (found.layer, found.layers) == (layer, len(inside.states) - 1)
+        np.testing.assert_allclose(found.scores, inside.scores, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.states, inside.states[layer], rtol=1e-3, atol=1e-4)
+        size = np.abs(inside.state_slopes[layer]).max()
+        np.testing.assert_allclose(found.gradients, inside.state_slopes[layer], rtol=1e-3, atol=1e-4 * size)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls", "lasttoken"])
+def test_a_layers_gradients_are_those_of_the_inside_however_texts_are_pooled(pooling):
+    ranker = dataclasses.replace(real_ranker(), pooling=pooling)
+    batch = PairBatch.of(ranker.read(PAIRS))
+    inside = ranker.inside(batch, slopes=True)
+    for layer in (0, 3, 6):
+        found = ranker.state_gradients(batch, layer)
+        size = np.abs(inside.state_slopes[layer]).max()
+        np.testing.assert_allclose(found.gradients, inside.state_slopes[layer], rtol=1e-3, atol=1e-4 * size)
+        np.testing.assert_allclose(found.states, inside.states[layer], rtol=1e-3, atol=1e-4)
+
+
+def test_half_of_the_layers_is_the_default_and_others_are_refused():
+    ranker, batch = real_ranker(), PairBatch.of(real_ranker().read(PAIRS))
+    assert ranker.state_gradients(batch).layer == 3
+    for layer in (-1, 7):
+        with pytest.raises(InputError, match=f"layer must be from 0 to 6, got {layer}"):
+            ranker.state_gradients(batch, layer)
+
+
+def test_nothing_below_the_layer_is_recorded_and_no_attention_is_laid_out():
+    ranker, batch = cross_encoder(), PairBatch.of(tiny_pairs())
+    cut = Cut(1)
+    scores = ranker.pair_scores(batch, None, cut)
+    assert cut.states.is_leaf and cut.states.requires_grad
+    reached, waiting = set(), [scores.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in reached:
+            reached.add(node)
+            waiting += [before for before, _ in node.next_functions]
+    names = [node.name() for node in reached]
+    assert sum("AccumulateGrad" in name for name in names) == 1
+    assert not any("Softmax" in name for name in names)
+    trace = Trace()
+    whole = ranker.pair_scores(batch, None, trace)
+    assert not whole.requires_grad and len(trace.attentions) == 2

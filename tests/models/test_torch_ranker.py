@@ -286,3 +286,31 @@ def test_rectangles_hold_each_pair_once_and_waste_little(tmp_path):
             lengths = [len(pairs[number]) for number in part.pairs]
             assert max(lengths) <= min(lengths) * (1 if apart else 1.25)
     assert sum(part.mask.sum() for part in padded_batches(batch)) == len(batch.ids)
+
+
+@pytest.mark.parametrize("layer", [None, 0, 1, 2])
+def test_both_engines_give_the_same_gradients_of_a_layer(tmp_path, layer):
+    folder = write_cross_encoder(tmp_path)
+    batch = PairBatch.of(load_ranker(folder).read(PAIRS))
+    ours, theirs = (engine(folder).state_gradients(batch, layer) for engine in (load_ranker, TorchRanker))
+    inside = TorchRanker(folder).inside(batch, slopes=True)
+    chosen = 1 if layer is None else layer
+    assert (ours.layer, ours.layers) == (theirs.layer, theirs.layers) == (chosen, 2)
+    np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-5, atol=1e-6)
+    for found in (ours, theirs):
+        np.testing.assert_allclose(found.states, inside.states[chosen], rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(found.gradients, inside.state_slopes[chosen], rtol=1e-3, atol=1e-5)
+
+
+def test_a_layers_gradients_need_no_second_model(tmp_path):
+    ranker = TorchRanker(write_cross_encoder(tmp_path))
+    ranker.state_gradients(PairBatch.of(ranker.read(PAIRS)))
+    assert "_eager" not in vars(ranker)
+    with pytest.raises(InputError, match="layer must be from 0 to 2, got 3"):
+        ranker.state_gradients(PairBatch.of(ranker.read(PAIRS)), 3)
+
+
+def test_a_model_whose_layers_join_tokens_has_no_states_of_a_layer(tmp_path):
+    ranker = TorchRanker(write_foreign(tmp_path, "Funnel"))
+    with pytest.raises(InputError, match="the layers of FunnelForSequenceClassification must work on the tokens"):
+        ranker.state_gradients(PairBatch.of(ranker.read(PAIRS[:1])))

@@ -87,7 +87,7 @@ def test_query_model_method_scores_and_date_are_in_the_data():
     assert (data["date"], data["version"]) == ("1 March 2026, 09:30", "1.2.3")
     assert data["documents"][0]["score"] == pytest.approx(ranking.documents[0].score, rel=1e-4)
     made = data["documents"][0]["explanations"]["saliency"]
-    assert (made["baseline"], made["gap"], made["passes"], made["fallback"]) == (None, None, 3, False)
+    assert (made["baseline"], made["gap"], made["passes"], made["fallback"]) == (None, None, 2, False)
 
 
 def test_each_word_carries_its_place_value_and_tokens():

@@ -19,11 +19,11 @@ import numpy as np
 
 from backlight.adapters.padded_batches import PaddedBatch, padded_batches
 from backlight.errors import InputError
-from backlight.models.encoders.encoder import Trace
+from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
 from backlight.models.encoders.families import FAMILIES
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
-from backlight.models.scorer import Inside
+from backlight.models.scorer import Inside, StateGradients
 from backlight.models.scoring import PairScorer, finite_scores, gradients_of
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 from backlight.system.fork_safety import cached_property
@@ -85,7 +85,9 @@ class TorchRanker(PairScorer):
         """What cuts texts into tokens."""
         return self.reader.tokenizer
 
-    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+    def pair_scores(
+        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+    ) -> Tensor:
         """Raise: backlight's engine does not run this model, so its graph cannot hold the scores."""
         raise InputError(
             f"this needs a model on backlight's own engine, and PyTorch runs {self.name}: choose a method that leaves "
@@ -108,7 +110,7 @@ class TorchRanker(PairScorer):
             words = None if inputs_embeds is None else self._torch.tensor(inputs_embeds[part.tokens])
             with self._torch.no_grad():
                 found[part.pairs] = self._run(part, words)[0].numpy()
-        return finite_scores(found, [pair.name for pair in batch.pairs])
+        return finite_scores(found, batch.names)
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens."""
@@ -119,7 +121,22 @@ class TorchRanker(PairScorer):
             found, _ = self._run(part, leaf)
             (gradients[part.tokens],) = gradients_of(self._torch.autograd.grad, found, [leaf], "the word embeddings")
             scores[part.pairs] = found.detach().numpy()
-        return scores, gradients
+        return finite_scores(scores, batch.names), gradients
+
+    def state_gradients(self, batch: PairBatch, layer: int | None = None) -> StateGradients:
+        """Return the states after one layer, and the gradients of the scores for them."""
+        grad, start = self._torch.autograd.grad, self.embed(batch)
+        scores, found = np.empty(len(batch.pairs), np.float32), []
+        for part in self._parts(batch):
+            leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
+            own, output = self._run(part, leaf, output_hidden_states=True)
+            shown = self._states(output, part)
+            chosen, layers = chosen_layer(layer, len(shown) - 1), len(shown) - 1
+            (gradients,) = gradients_of(grad, own, [shown[chosen]], f"the states after layer {chosen}")
+            found.append((part, [shown[chosen].detach().numpy(), gradients]))
+            scores[part.pairs] = own.detach().numpy()
+        states, gradients = _rows(batch, found)
+        return StateGradients(chosen, layers, finite_scores(scores, batch.names), states, gradients)
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
@@ -130,14 +147,14 @@ class TorchRanker(PairScorer):
         scores, shown, gradients = np.empty(len(batch.pairs), np.float32), [], []
         for part in self._parts(batch):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_(slopes)
-            found, output = self._run(part, leaf, inside=True)
+            found, output = self._run(part, leaf, self._eager, output_hidden_states=True, output_attentions=True)
             places = self._shown(output, part)
             shown.append((part, [place.detach().numpy() for place in places]))
             if slopes:
                 gradients.append((part, gradients_of(grad, found, places, "the hidden states")))
             scores[part.pairs] = found.detach().numpy()
         layers = len(output.attentions)
-        inside = Inside(scores, *_by_token(batch, shown, layers))
+        inside = Inside(finite_scores(scores, batch.names), *_by_token(batch, shown, layers))
         if not slopes:
             return inside
         states, attentions = _by_token(batch, gradients, layers)
@@ -161,12 +178,13 @@ class TorchRanker(PairScorer):
             found.append(sizes / sizes.sum())
         return found
 
-    def _run(self, part: PaddedBatch, words=None, *, inside: bool = False) -> tuple:
+    def _run(self, part: PaddedBatch, words=None, model=None, **options: bool) -> tuple:
         """Return the scores of a rectangle, (rows,), and all that the model gave.
 
         Args:
             words: the word embeddings of the tokens, (tokens, hidden), to use in place of their ids.
-            inside: whether to ask for hidden states and attentions.
+            model: what runs; by default the ordinary model.
+            options: what the model gives besides scores: hidden states, attentions.
         """
         torch = self._torch
         inputs = {"attention_mask": torch.from_numpy(part.mask)}
@@ -179,9 +197,8 @@ class TorchRanker(PairScorer):
             self._check_takes_words("inputs_embeds" in self._takes)
             places = torch.from_numpy(part.rows), torch.from_numpy(part.columns)
             inputs["inputs_embeds"] = self._embedded(ids).index_put(places, words)
-        options = {"output_hidden_states": True, "output_attentions": True} if inside else {}
         try:
-            output = (self._eager if inside else self._model)(**inputs, **options)
+            output = (model or self._model)(**inputs, **options)
         except NotImplementedError:
             self._check_takes_words(words is None)
             raise
@@ -218,18 +235,25 @@ class TorchRanker(PairScorer):
 
     def _shown(self, output, part: PaddedBatch) -> list:
         """Return the hidden states and then the attentions of each layer."""
-        states, attentions = (getattr(output, name, None) or () for name in ("hidden_states", "attentions"))
-        kind = type(self._model).__name__
+        attentions = getattr(output, "attentions", None) or ()
         if not attentions or any(layer is None for layer in attentions):
-            raise InputError(f"{kind} must show its attentions for this, and does not")
+            raise InputError(f"{type(self._model).__name__} must show its attentions for this, and does not")
         rows, columns = part.ids.shape
-        complete = all(state.shape[:2] == (rows, columns) for state in states)
-        square = all((a.shape[0], *a.shape[2:]) == (rows, columns, columns) for a in attentions)
-        if not (states and complete and square):
+        self._check_complete(all((a.shape[0], *a.shape[2:]) == (rows, columns, columns) for a in attentions))
+        return [*self._states(output, part), *attentions]
+
+    def _states(self, output, part: PaddedBatch) -> list:
+        """Return the hidden states that the first layer was given, and those after each layer."""
+        states = getattr(output, "hidden_states", None) or ()
+        self._check_complete(bool(states) and all(state.shape[:2] == part.ids.shape for state in states))
+        return [*states]
+
+    def _check_complete(self, complete: bool) -> None:
+        if not complete:
             raise InputError(
-                f"the layers of {kind} must work on the tokens that are read, and do not: it cuts or joins"
+                f"the layers of {type(self._model).__name__} must work on the tokens that are read, and do not: it "
+                "cuts or joins"
             )
-        return [*states, *attentions]
 
     def _loaded(self, **options):
         logs = self._transformers.utils.logging
@@ -276,14 +300,20 @@ def _by_token(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]
         pieces: for each rectangle its states, (rows, columns, hidden), and its attentions, (rows, heads, columns,
             columns), which are the last `layers` ones.
     """
-    first = pieces[0][1]
-    states = [np.empty((len(batch.ids), place.shape[-1]), place.dtype) for place in first[:-layers]]
+    states = _rows(batch, [(part, places[:-layers]) for part, places in pieces])
     attentions = [[None] * len(batch.pairs) for _ in range(layers)]
     for part, places in pieces:
-        for state, place in zip(states, places):
-            state[part.tokens] = place[part.rows, part.columns]
         for layer, place in zip(attentions, places[-layers:]):
             for row, number in enumerate(part.pairs):
                 columns = part.columns[part.rows == row]
                 layer[number] = place[row][:, columns][:, :, columns]
     return states, [tuple(layer) for layer in attentions]
+
+
+def _rows(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]]) -> list[np.ndarray]:
+    """Return arrays of rectangles, each (rows, columns, hidden), as rows of the batch's tokens, (tokens, hidden)."""
+    found = [np.empty((len(batch.ids), place.shape[-1]), place.dtype) for place in pieces[0][1]]
+    for part, places in pieces:
+        for rows, place in zip(found, places):
+            rows[part.tokens] = place[part.rows, part.columns]
+    return found

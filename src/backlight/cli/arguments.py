@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.explain.methods.leave_one_out import UNITS
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
 from backlight.explain.ranking import WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
 
+LEAVE_ONE_OUT = "leave-one-out"
 NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # what a method is given by those who call it
 
 
@@ -89,6 +91,21 @@ def add_method(
     parser.add_argument("--methods", action=listing, nargs=0, help="list the methods and their options, and end")
 
 
+def add_measuring(parser: argparse.ArgumentParser) -> None:
+    """Add what the default method measures, how long, and whether explanations are checked."""
+    parser.add_argument(
+        "--budget",
+        dest="measuring_budget",
+        type=seconds,
+        metavar="SECONDS",
+        help="how long to measure words, like 2s or 500ms; by default 1s",
+    )
+    parser.add_argument(
+        "--unit", dest="measuring_unit", choices=UNITS, help="what is deleted and measured; by default each word"
+    )
+    parser.add_argument("--no-check", action="store_true", help="show explanations without holding them to the score")
+
+
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the options for output files, and for the terminal's background."""
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
@@ -100,6 +117,22 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
     )
+
+
+def seconds(text: str) -> float:
+    """Return a time above 0, as argparse reads one: `2`, `2s`, `1.5s`, `500ms`.
+
+    >>> seconds("500ms"), seconds("2s")
+    (0.5, 2.0)
+    """
+    number, unit = (text[:-2], 1000) if text.endswith("ms") else (text.removesuffix("s"), 1)
+    try:
+        found = float(number) / unit
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a time above 0, like 2s or 500ms, got {text}")
+    return found
 
 
 def positive(text: str) -> int:
@@ -133,6 +166,17 @@ def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:
     """
     names = [name.strip() for name in given.method.split(",")]
     methods = [method_called(name) for name in dict.fromkeys(names)]
+    measuring = {name: getattr(given, f"measuring_{name}", None) for name in ("budget", "unit")}
+    given_also = {name: value for name, value in measuring.items() if value is not None}
+    if given_also and LEAVE_ONE_OUT not in names:
+        raise InputError(f"--{next(iter(given_also))} must come with --method {LEAVE_ONE_OUT}, which measures words")
+    return [
+        (method, own | (given_also if method.name == LEAVE_ONE_OUT else {})) for method, own in _chosen(methods, given)
+    ]
+
+
+def _chosen(methods: Sequence[Method], given: argparse.Namespace) -> list[tuple[Method, dict]]:
+    """Return methods with those of the options `--option NAME=VALUE` that each has."""
     if len(methods) == 1:
         return [(methods[0], options_of(methods[0], given.option))]
     known = set().union(*(defaults_of(method) for method in methods))

@@ -181,6 +181,11 @@ def as_text(found: Batch) -> str:
         lines.append(
             f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, {queries['queries']:,} queries"
         )
+    if check := summary["check"]:
+        lines.append(
+            f"explanations checked: {check['rows']:,}, of which {check['holds']:,} hold, {check['fails']:,} fail; a "
+            f"score falls by {check['drop']:.3g} without the 5 strongest words, by {check['random']:.3g} without others"
+        )
     for side, words in summary["words"].items():
         if words:
             lines.append(f"{side} words that mattered most: {', '.join(word['word'] for word in words[:10])}")

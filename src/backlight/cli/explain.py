@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from backlight.cli.arguments import (
     add_documents,
+    add_measuring,
     add_method,
     add_model,
     add_outputs,
@@ -32,7 +33,7 @@ def explain(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
-    reading = {"windows": given.windows, "stride": given.stride}
+    reading = {"windows": given.windows, "stride": given.stride, "check": not given.no_check}
     with progress(len(texts) + chosen * (2 * len(methods) - 1)) as advance:
         (first, own), *others = methods
         rankings = [
@@ -62,6 +63,7 @@ def _parser() -> Parser:
     add_method(parser, several=True)
     parser.add_argument("--top", type=positive, metavar="N", help="explain the N best documents only")
     add_windows(parser)
+    add_measuring(parser)
     add_outputs(parser)
     add_views(parser)
     return parser

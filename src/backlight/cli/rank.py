@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from backlight.cli.arguments import (
     add_documents,
+    add_measuring,
     add_method,
     add_model,
     add_outputs,
@@ -42,6 +43,7 @@ def rank(argv: Sequence[str]) -> int:
             names=names,
             windows=given.windows,
             stride=given.stride,
+            check=not given.no_check,
             advance=advance,
             **options,
         )
@@ -61,6 +63,7 @@ def _parser() -> Parser:
     parser.add_argument("--explain", type=whole_number, default=0, metavar="N", help="also explain the N best")
     add_method(parser)
     add_windows(parser)
+    add_measuring(parser)
     add_outputs(parser)
     return parser
 

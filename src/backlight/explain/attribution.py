@@ -13,7 +13,7 @@ import numpy as np
 
 from backlight.explain.notebook import attribution_html, ranking_html, summary
 from backlight.explain.tables import Tabular, word_rows
-from backlight.explain.words import WordTokens, tokens_by_word, word_spans
+from backlight.explain.words import WordTokens, is_mark, tokens_by_word, word_spans
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 
 STRONGEST = 5  # words that a row of a table names
@@ -29,6 +29,12 @@ class Word:
     value: float  # the sum over its tokens
     tokens: int  # how many tokens it consists of
     error: float | None = None  # standard error of the value, where it was estimated from samples
+    effect: float | None = None  # score − score without the word, where that was measured
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether it has neither letter nor digit: punctuation, which is listed after the words."""
+        return is_mark(self.text)
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,14 @@ class TextAttribution:
     truncation: Truncation
 
     def strongest(self, count: int | None = None) -> list[Word]:
-        """Return the words of the largest importance, whatever its sign, largest first; all by default."""
-        return sorted(self.words, key=lambda word: -abs(word.value))[:count]
+        """Return the words of the largest importance, whatever its sign, largest first; all by default.
+
+        Where a method measures some words and estimates the others, those measured come first; punctuation comes last.
+        """
+        estimates = any(word.effect == word.value for word in self.words)
+        return sorted(self.words, key=lambda word: (word.is_mark, estimates and word.effect is None, -abs(word.value)))[
+            :count
+        ]
 
     def share(self, word: Word) -> float:
         """Return a word's importance as a share of the strongest word's: from -1 to 1."""
@@ -83,6 +95,46 @@ class TextAttribution:
             done = word.end
         if done < self.truncation.characters_read:
             yield self.text[done : self.truncation.characters_read], None
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Words that were taken out together, because they may act only together: a name, a phrase."""
+
+    words: tuple[Word, ...]  # of one text, in its order
+    effect: float  # score − score without all of them
+    alone: float  # the sum of their effects one by one
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the score does when words that an explanation shows are taken out of the text (see NOTE [The check]).
+
+    Args:
+        by: how words are taken out, a key of `WAYS` in explain/methods/ablation.py.
+        words: how many of the strongest words of both texts were taken out one by one.
+        counted: how many of these change the score by at least `threshold`, so that they have a sign.
+        signs: how many of these have the sign that is shown; None for a method without signs.
+        threshold: 2 % of the range of scores, of the ranking or of the pair.
+        top: how many of the document's strongest words were taken out together.
+        drop: score − score without them.
+        random: the mean of the same for as many words drawn at random.
+        total: score − score without any word of the document; None where the model cannot score such a pair.
+        verdict: "holds", "fails", or "no effect" where nothing that was taken out reaches the threshold.
+        passes: how many pairs were scored for it.
+    """
+
+    by: str
+    words: int
+    counted: int
+    signs: int | None
+    threshold: float
+    top: int
+    drop: float
+    random: float
+    total: float | None
+    verdict: str
+    passes: int
 
 
 @dataclass(frozen=True)
@@ -114,6 +166,10 @@ class Attribution(Tabular):
         passes: how many times the pair went through the model, forward or backward.
         settings: the options of the method by name: steps, samples, seed …
         fallback: whether another method stood in; no method of backlight ever lets another stand in.
+        estimate: the method that gave the values of words without an `effect`, scaled to those with one; None where
+            all values are by `method`.
+        together: words that bring more, or less, together than the sum of their effects one by one.
+        check: what the score does without the words that are shown; None where that was not tried.
     """
 
     method: str
@@ -129,9 +185,12 @@ class Attribution(Tabular):
     passes: float = 1
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
     fallback: bool = False
+    estimate: str | None = None
+    together: tuple[Joint, ...] = ()
+    check: Check | None = None
 
     def rows(self) -> list[dict]:
-        """Return a row a word: which text it is of, its place, value, error and number of tokens."""
+        """Return a row a word: which text it is of, its place, value, error, measured effect and number of tokens."""
         return word_rows({"query": self.query.words, "document": self.document.words})
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
 SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
+ScoreCheck = Callable[[np.ndarray], None]  # takes a batch's scores, (pairs,), and raises unless they are ordinary ones
 
 
 def check_readable(pair: Pair) -> None:
@@ -33,6 +34,45 @@ def ordinary_passes(
         batch = PairBatch.of(some)
         yield batch, ranker.score(batch) if scores is None else scores[done : done + len(some)]
         done += len(some)
+
+
+def checked_passes(
+    ranker: Scorer, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
+) -> Iterator[tuple[PairBatch, ScoreCheck]]:
+    """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with a check of the scores that are explained.
+
+    Where the ordinary call's scores are given, every pair is compared. Where they are not, the scores come out of the
+    call that is explained, and one pair of all, the shortest, is scored by an ordinary call and compared: a call that
+    reads another input than the ordinary one does so for every pair.
+
+    Args:
+        scores: what the ordinary call gave, (pairs,), or None.
+        width: how many tokens a pair counts for.
+    """
+    done = 0
+    shortest = min(range(len(pairs)), key=lambda number: len(pairs[number]), default=0)
+    for some in passes(pairs, width):
+        batch = PairBatch.of(some)
+        if scores is not None:
+            yield batch, _check_all(batch, scores[done : done + len(some)])
+        else:
+            yield batch, _check_one(ranker, batch, shortest - done)
+        done += len(some)
+
+
+def _check_all(batch: PairBatch, ordinary: np.ndarray) -> ScoreCheck:
+    return lambda found: check_same_scores(found, ordinary, batch.pairs)
+
+
+def _check_one(ranker: Scorer, batch: PairBatch, number: int) -> ScoreCheck:
+    """Return a check of one pair, which is scored alone; of none, if the batch has no pair of this number."""
+
+    def check(found: np.ndarray) -> None:
+        if 0 <= number < len(batch.pairs):
+            one = batch.pairs[number : number + 1]
+            check_same_scores(found[number : number + 1], ranker.score(PairBatch.of(one)), one)
+
+    return check
 
 
 def check_same_scores(found: Sequence[float], ordinary: Sequence[float], pairs: Sequence[Pair]) -> None:
@@ -64,23 +104,19 @@ def check_below_highest(ranker: Scorer, scores: np.ndarray, pairs: Sequence[Pair
             )
 
 
-def checked_gradients(
-    ranker: Scorer, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and ∂score/∂embedding, after comparing the scores with an ordinary call's.
+def checked_gradients(ranker: Scorer, batch: PairBatch, check: ScoreCheck) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and ∂score/∂embedding at the words' own embeddings, after comparing scores with ordinary ones.
 
     Args:
-        inputs_embeds: where the gradient is taken, (tokens, hidden); at the words' own embeddings by default.
-        ordinary: the ordinary call's scores, (pairs,); by default the call is made. Not used with `inputs_embeds`.
+        check: as `checked_passes` gives it.
 
     Shapes: -> (pairs,), (tokens, hidden)
 
     Raises:
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-    scores, gradients = ranker.gradients(batch, inputs_embeds)
-    if inputs_embeds is None:
-        check_same_scores(scores, ranker.score(batch) if ordinary is None else ordinary, batch.pairs)
+    scores, gradients = ranker.gradients(batch)
+    check(scores)
     check_below_highest(ranker, scores, batch.pairs)
     for part, pair in zip(batch.by_pair(gradients), batch.pairs):
         check_values(part, pair.name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from backlight.explain.attribution import Attribution, Recipe, TextAttribution, Word, truncation_of, words_of
 from backlight.explain.sentences import sentence_spans
+from backlight.explain.words import phrase_runs
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
 
 
@@ -25,6 +26,17 @@ def word_parts(pair: Pair, *sides: int) -> list[Part]:
         for side in sides or (QUERY, DOCUMENT)
         for word in words_of(pair, side)
     ]
+
+
+def phrase_parts(pair: Pair, *sides: int) -> list[Part]:
+    """Return the phrases of the query, then those of the document: see `phrase_runs`."""
+    found = []
+    for side in sides or (QUERY, DOCUMENT):
+        words = words_of(pair, side)
+        for run in phrase_runs([pair.text(side)[word.start : word.end] for word in words]):
+            own = words[run]
+            found.append(Part(side, own[0].start, own[-1].end, tuple(token for word in own for token in word.tokens)))
+    return found
 
 
 def sentence_parts(pair: Pair, *sides: int) -> list[Part]:

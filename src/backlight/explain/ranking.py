@@ -6,15 +6,16 @@ overlap. `best` ranks it by its best window and explains that one. `mean` ranks 
 of a mean is the mean of the explanations, and a word that several windows read gets a share of each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, truncation_of
+from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, Word, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
-from backlight.explain.methods.registry import DEFAULT, method_called
+from backlight.explain.methods.registry import DEFAULT, Method, method_called
+from backlight.explain.verification import Read, check_explanations
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -70,6 +71,7 @@ def rank_and_explain(
     top: int | None = None,
     windows: str | None = None,
     stride: int | None = None,
+    check: bool = True,
     progress: Progress = no_progress,
     **options,
 ) -> Ranking:
@@ -86,11 +88,21 @@ def rank_and_explain(
         raise InputError(f"top must be 0 or more, got {top}")
     chosen_method = method_called(method)
     names = [f"document {number}" for number in range(1, len(documents) + 1)] if names is None else names
-    scored = _scored(ranker, query, documents, names, windows, stride, progress)
+    read = _read(ranker, query, documents, names, windows, stride)
+    if windows is None and (top is None or top >= len(documents)):
+        scored, made = _explained_at_once(ranker, chosen_method, [pair for (pair,) in read], progress, options)
+    else:
+        scored, made = _scored(ranker, query, read, windows, progress), None
     scores = np.array([one.score for one in scored], np.float32)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
-    explained = _explained(ranker, chosen_method.explain, {i: scored[i] for i in chosen}, progress, options)
+    if made is None:
+        explained = _explained(ranker, chosen_method, {i: scored[i] for i in chosen}, progress, options)
+    else:
+        explained = dict(enumerate(made))
+    if check and explained:
+        to_check = [Read(tuple(scored[i].pairs[part] for part in scored[i].explained), explained[i]) for i in chosen]
+        explained = dict(zip(chosen, check_explanations(ranker, to_check, float(np.ptp(scores)))))
     activated = ranker.activate(scores)
     return Ranking(
         query=query,
@@ -115,47 +127,80 @@ def rank_and_explain(
     )
 
 
-def _scored(
+def explain_document(
+    ranker: Scorer, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+) -> Attribution:
+    """Return the explanation of one pair; arguments and errors as `Reranker.explain`."""
+    pairs = ranker.read([(query, document)])
+    check_readable(pairs[0])
+    (made,) = method_called(method).explain(ranker, pairs, **options)
+    return check_explanations(ranker, [Read(tuple(pairs), made)])[0] if check else made
+
+
+def _read(
     ranker: Scorer,
     query: str,
     documents: Sequence[str],
     names: Sequence[str],
     windows: str | None,
     stride: int | None,
-    progress: Progress,
-) -> list[Scored]:
+) -> list[list[Pair]]:
+    """Return the pairs of each document: one, or one for each of its windows."""
     check_windows(windows)
     if windows is None:
         read = [[pair] for pair in ranker.read([(query, document) for document in documents])]
     else:
         read = [ranker.windows(query, document, stride) for document in documents]
-    read = [[replace(pair, name=name) for pair in pairs] for pairs, name in zip(read, names, strict=True)]
-    for pairs in read:
+    for pairs, name in zip(read, names, strict=True):
+        pairs[:] = [replace(pair, name=name, windowed=len(pairs) > 1) for pair in pairs]
         check_readable(pairs[0])
+    return read
+
+
+def _scored(
+    ranker: Scorer, query: str, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress
+) -> list[Scored]:
     if windows is None:
-        return [
-            Scored(tuple(pairs), score[None], None)
-            for pairs, score in zip(read, ranker.rank_scores(query, documents, progress))
-        ]
+        scores = ranker.rank_scores(query, [pair.document for (pair,) in read], progress)
+        return [Scored(tuple(pairs), score[None], None) for pairs, score in zip(read, scores)]
     scores = ranker.scores_of([pair for pairs in read for pair in pairs])
-    progress(len(documents))
+    progress(len(read))
     ends = np.cumsum([len(pairs) for pairs in read])
     return [Scored(tuple(pairs), part, windows) for pairs, part in zip(read, np.split(scores, ends[:-1]))]
 
 
+def _explained_at_once(
+    ranker: Scorer, method: Method, pairs: Sequence[Pair], progress: Progress, options: dict
+) -> tuple[list[Scored], list[Attribution]]:
+    """Return scores and explanations of pairs that are all explained: the scores come out of the explaining pass."""
+    made = method.explain(ranker, pairs, progress=lambda done: progress(2 * done), **options)
+    return [Scored((pair,), np.array([one.score], np.float32), None) for pair, one in zip(pairs, made)], made
+
+
 def _explained(
-    ranker: Scorer, explain: Callable, scored: dict[int, Scored], progress: Progress, options: dict
+    ranker: Scorer, method: Method, scored: dict[int, Scored], progress: Progress, options: dict
 ) -> dict[int, Attribution]:
     pairs = [one.pairs[i] for one in scored.values() for i in one.explained]
-    ordinary = [float(one.scores[i]) for one in scored.values() for i in one.explained]
-    found = explain(ranker, pairs, **options) if pairs else []
-    check_same_scores([one.score for one in found], ordinary, pairs)
-    found = iter([replace(one, score=score) for one, score in zip(found, ordinary)])
+    ordinary = np.array([one.scores[i] for one in scored.values() for i in one.explained])
+    known = {"scores": ordinary} if method.takes_scores else {}
+    found = method.explain(ranker, pairs, **known, **options) if pairs else []
+    check_same_scores([one.score for one in found], ordinary.tolist(), pairs)
+    found = iter([replace(one, score=score) for one, score in zip(found, ordinary.tolist())])
     explained = {}
     for place, one in scored.items():
         explained[place] = mean_of([next(found) for _ in one.explained], one.score)
         progress(1)
     return explained
+
+
+def _mean_word(same: Sequence[Word], count: int) -> Word:
+    """Return a word of a document that was read in `count` windows, from those that hold it."""
+    effects = [word.effect for word in same if word.effect is not None]
+    return replace(
+        same[0],
+        value=sum(word.value for word in same) / count,
+        effect=sum(effects) / count if len(effects) == len(same) else None,
+    )
 
 
 def mean_of(parts: Sequence[Attribution], score: float) -> Attribution:
@@ -169,14 +214,10 @@ def mean_of(parts: Sequence[Attribution], score: float) -> Attribution:
     count, words = len(parts), {}
     for part in parts:
         for word in part.document.words:
-            before = words.get(word.start)
-            words[word.start] = replace(word, value=word.value / count + (before.value if before else 0.0))
+            words.setdefault(word.start, []).append(word)
     first = parts[0]
-    text, found = first.document.text, tuple(words[start] for start in sorted(words))
-    query = tuple(
-        replace(same[0], value=sum(word.value for word in same) / count)
-        for same in zip(*(part.query.words for part in parts))
-    )
+    text, found = first.document.text, tuple(_mean_word(words[start], count) for start in sorted(words))
+    query = tuple(_mean_word(same, count) for same in zip(*(part.query.words for part in parts)))
     covered = {(word.start, word.end) for word in found}
     reach = [part.document.truncation for part in parts]
     truncation = replace(

@@ -14,7 +14,7 @@ from backlight.explain.edits import Edit
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import rank_and_explain
+from backlight.explain.ranking import explain_document, rank_and_explain
 from backlight.models.checkpoint import find_model
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
@@ -109,6 +109,7 @@ class Reranker:
         names: Sequence[str] | None = None,
         windows: str | None = None,
         stride: int | None = None,
+        check: bool = True,
         advance: Progress = no_progress,
         **options,
     ) -> Ranking:
@@ -122,6 +123,7 @@ class Reranker:
             windows: how documents are read that are longer than the model reads: cut at their end (None), or in windows
                 of which the "best" or the "mean" gives the score.
             stride: how many tokens each window begins after the one before; half a window by default.
+            check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             advance: called with the number of documents newly scored or explained.
 
         Raises:
@@ -138,22 +140,25 @@ class Reranker:
             top=explain,
             windows=windows,
             stride=stride,
+            check=check,
             progress=advance,
             **options,
         )
         return replace(ranking, documents=ranking.documents[:top_k])
 
-    def explain(self, query: str, document: str, *, method: str = DEFAULT, **options) -> Attribution:
+    def explain(
+        self, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+    ) -> Attribution:
         """Return why the document got its score: a value for each word of both texts.
 
         Args:
             method: how to explain, a name of `METHODS`; `options` are the method's.
+            check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
             InputError: a text holds nothing that the model reads.
         """
-        ranking = rank_and_explain(self.scorer, query, [document], ["the document"], method=method, **options)
-        return ranking.documents[0].attribution
+        return explain_document(self.scorer, query, document, method=method, check=check, **options)
 
     def compare(
         self,

@@ -51,6 +51,7 @@ def word_rows(texts: Mapping[str, Sequence]) -> list[dict]:
             "end": word.end,
             "value": word.value,
             "error": word.error,
+            "effect": word.effect,
             "tokens": word.tokens,
         }
         for name, words in texts.items()

@@ -1,5 +1,11 @@
 """A bi-encoder: query and document are embedded apart, and the cosine of the two embeddings is the score.
 
+NOTE [Distinct sequences]
+A sequence's embedding depends on its tokens, their segments and positions, and on nothing else in the batch. So what
+many pairs share is run once: the query of a ranking, or the document, where words of the query are left out. Scores are
+those of each pair alone, but for the rounding of products over other batches. With embeddings of their own
+(`inputs_embeds`) sequences are run as they are given.
+
 Source: Reimers, Gurevych, Sentence-BERT, 2019, arXiv:1908.10084.
 """
 
@@ -9,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.engine.grad_mode import no_grad
-from backlight.models.encoders.encoder import Encoder, Trace
-from backlight.models.pairs import ApartReader
+from backlight.models.encoders.encoder import Cut, Encoder, Trace
+from backlight.models.pairs import ApartReader, Pair, PairBatch
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scorer import Progress, no_progress
 from backlight.models.scoring import PairScorer, finite_scores, passes
@@ -47,7 +53,9 @@ class BiEncoder(PairScorer):
         """What reads pairs of texts."""
         return ApartReader(self.tokenizer)
 
-    def embed_texts(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+    def embed_texts(
+        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+    ) -> Tensor:
         """Return each text's embedding, of length 1.
 
         Shapes: inputs_embeds (tokens, hidden) -> (texts, hidden)
@@ -56,7 +64,9 @@ class BiEncoder(PairScorer):
             return _unit(self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace))
         return _unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
 
-    def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+    def pair_scores(
+        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+    ) -> Tensor:
         """Return the score of each pair in a batch query, document, query, document …, in the graph; (pairs,)."""
         return _cosines(self.embed_texts(batch, inputs_embeds, trace))
 
@@ -68,6 +78,37 @@ class BiEncoder(PairScorer):
         """Return how much of each token's last state is read, one row for each query and document."""
         return weights_of(batch, self.pooling)
 
+    def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
+        """Return the score of each pair, without recording (see NOTE [Distinct sequences])."""
+        if inputs_embeds is not None:
+            return super().score(batch, inputs_embeds)
+        sequences, numbers = _distinct(batch.pairs)
+        return finite_scores(_compared(self._embeddings(sequences), numbers), batch.names)
+
+    def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
+        """Return the score of each pair; distinct sequences of all pairs run some thousand tokens at a time.
+
+        What is held is an embedding for each of them, (sequences, hidden).
+        """
+        sequences, numbers = _distinct(pairs)
+        needed = np.maximum.accumulate(numbers.max(axis=1, initial=-1)) + 1  # sequences that pairs up to each one need
+        embeddings, embedded, done = [], 0, 0
+        for some in passes(sequences):
+            embeddings.append(self._embeddings(some))
+            embedded += len(some)
+            ready = int(np.searchsorted(needed, embedded, side="right"))
+            progress(ready - done)
+            done = ready
+        if not embeddings:
+            return np.empty(0, np.float32)
+        return finite_scores(_compared(np.concatenate(embeddings), numbers), [pair.name for pair in pairs])
+
+    def _embeddings(self, sequences: "Sequence[_Sequence]") -> np.ndarray:
+        """Return the embedding of each sequence, of length 1, without recording; (sequences, hidden)."""
+        ids, type_ids, positions = np.concatenate([sequence.tokens for sequence in sequences], axis=1)
+        with no_grad():
+            return self.embed_texts(Batch(ids, type_ids, positions, tuple(map(len, sequences)))).numpy()
+
     def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Return the score of each document for a query, which is embedded once."""
         found = []
@@ -78,6 +119,36 @@ class BiEncoder(PairScorer):
                 progress(len(some))
         scores = np.concatenate(found) if found else np.empty(0, np.float32)
         return finite_scores(scores, [f"document {number}" for number in range(1, len(scores) + 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Sequence:
+    """A text as the encoder is given it: rows of ids, segments and positions, (3, tokens)."""
+
+    tokens: np.ndarray
+
+    def __len__(self) -> int:
+        return self.tokens.shape[1]
+
+
+def _distinct(pairs: Sequence[Pair]) -> tuple[list[_Sequence], np.ndarray]:
+    """Return the distinct sequences of pairs in the order of their first pair, and the two numbers of each pair's.
+
+    Shapes: numbers (pairs, 2)
+    """
+    sequences, known, numbers = [], {}, np.empty((len(pairs), 2), np.int64)
+    for row, pair in enumerate(pairs):
+        tokens = np.stack([pair.ids, pair.type_ids, pair.positions])
+        for side, part in enumerate(np.split(tokens, [pair.lengths[0]], axis=1)):
+            numbers[row, side] = number = known.setdefault(part.tobytes(), len(sequences))
+            if number == len(sequences):
+                sequences.append(_Sequence(part))
+    return sequences, numbers
+
+
+def _compared(embeddings: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return the cosine of each pair of embeddings of length 1; (sequences, hidden), (pairs, 2) -> (pairs,)."""
+    return (embeddings[numbers[:, 0]] * embeddings[numbers[:, 1]]).sum(axis=1)
 
 
 def _unit(embeddings: Tensor) -> Tensor:

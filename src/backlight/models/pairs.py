@@ -32,6 +32,7 @@ class Pair:
     lengths: tuple[int, ...]  # tokens of each sequence: one for a cross-encoder, two for a bi-encoder
     left_out: tuple[int, int] = (0, 0)  # tokens of query and document that the model does not read
     name: str = "the document"  # what the document is called in errors
+    windowed: bool = False  # whether this is one of several windows of its document
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -90,6 +91,11 @@ class PairBatch(Batch):
             lengths=tuple(length for pair in pairs for length in pair.lengths),
             pairs=tuple(pairs),
         )
+
+    @property
+    def names(self) -> list[str]:
+        """What the document of each pair is called in errors."""
+        return [pair.name for pair in self.pairs]
 
     @cached_property
     def places(self) -> tuple[slice, ...]:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from backlight.models.encoders.encoder import Encoder, Trace
+from backlight.models.encoders.encoder import Cut, Encoder, Trace
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor
@@ -43,6 +43,25 @@ class Inside:
     attentions: list[tuple[np.ndarray, ...]]
     state_slopes: list[np.ndarray] | None = None
     attention_slopes: list[tuple[np.ndarray, ...]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StateGradients:
+    """The states after one layer for a batch of pairs, and how strongly each score reacts to them.
+
+    Args:
+        layer: after which layer; 0 for what the first layer is given.
+        layers: how many there are.
+        scores: raw scores, (pairs,).
+        states: (tokens, hidden).
+        gradients: ∂score/∂state, (tokens, hidden).
+    """
+
+    layer: int
+    layers: int
+    scores: np.ndarray
+    states: np.ndarray
+    gradients: np.ndarray
 
 
 class Scorer(Protocol):
@@ -121,6 +140,17 @@ class Scorer(Protocol):
             RuntimeError: the score does not depend on what went on inside.
         """
 
+    def state_gradients(self, batch: PairBatch, layer: int | None = None) -> StateGradients:
+        """Return the states after one layer and the scores' gradients for them: one forward, one backward down to them.
+
+        Args:
+            layer: after which layer; 0 for what the first layer is given; by default half of the layers, rounded down.
+
+        Raises:
+            InputError: there is no such layer, or the model's layers work on other tokens than are read.
+            RuntimeError: the score does not depend on these states.
+        """
+
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
         """Return how much of each token's last state the score reads: a row for each sequence, which sums to 1.
 
@@ -149,12 +179,14 @@ class GraphScorer(Scorer, Protocol):
 
     encoder: Encoder
 
-    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+    def pair_scores(
+        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+    ) -> Tensor:
         """Return the raw score of each pair, in the graph.
 
         Args:
             inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-            trace: is filled with what went on inside.
+            trace: is filled with what went on inside, or says where gradients end.
 
         Shapes: -> (pairs,)
         """

@@ -9,9 +9,9 @@ import numpy as np
 from backlight.autograd.api import grad
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import GraphError, InputError
-from backlight.models.encoders.encoder import Trace
+from backlight.models.encoders.encoder import Cut, Trace
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scorer import Inside, Progress, Texts, no_progress
+from backlight.models.scorer import Inside, Progress, StateGradients, Texts, no_progress
 from backlight.system.fork_safety import cached_property
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -33,7 +33,9 @@ class PairScorer:
 
     highest_score: float | None = None  # a logit has none
 
-    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+    def pair_scores(
+        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+    ) -> Tensor:
         """Return the raw score of each pair, in the graph; (pairs,)."""
         raise GraphError(f"{type(self).__name__} must say how it scores pairs")
 
@@ -80,13 +82,14 @@ class PairScorer:
         """Return the raw score of each pair, without recording."""
         with no_grad():
             found = self.pair_scores(batch, None if inputs_embeds is None else from_numpy(inputs_embeds)).numpy()
-        return finite_scores(found, [pair.name for pair in batch.pairs])
+        return finite_scores(found, batch.names)
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens."""
         leaf = self._leaf(batch, inputs_embeds)
         scores = self.pair_scores(batch, leaf)
-        return scores.detach().numpy(), gradients_of(grad, scores, [leaf], "the word embeddings")[0]
+        (gradients,) = gradients_of(grad, scores, [leaf], "the word embeddings")
+        return finite_scores(scores.detach().numpy(), batch.names), gradients
 
     def curvatures(
         self, batch: PairBatch, directions: Iterable[np.ndarray], inputs_embeds: np.ndarray | None = None
@@ -113,7 +116,8 @@ class PairScorer:
         trace = Trace()
         scores = self.pair_scores(batch, leaf, trace)
         attentions = [tuple(part.detach().numpy() for part in layer) for layer in trace.attentions]
-        found = Inside(scores.detach().numpy(), [state.detach().numpy() for state in trace.states], attentions)
+        raw = finite_scores(scores.detach().numpy(), batch.names)
+        found = Inside(raw, [state.detach().numpy() for state in trace.states], attentions)
         if not slopes:
             return found
         flat = [part for layer in trace.attentions for part in layer]
@@ -123,6 +127,14 @@ class PairScorer:
             state_slopes=[next(arrays) for _ in trace.states],
             attention_slopes=[tuple(next(arrays) for _ in layer) for layer in attentions],
         )
+
+    def state_gradients(self, batch: PairBatch, layer: int | None = None) -> StateGradients:
+        """Return the states after one layer, and the gradients of the scores for them."""
+        cut = Cut(layer)
+        scores = self.pair_scores(batch, None, cut)
+        (gradients,) = gradients_of(grad, scores, [cut.states], f"the states after layer {cut.layer}")
+        found = finite_scores(scores.detach().numpy(), batch.names)
+        return StateGradients(cut.layer, cut.layers, found, cut.states.detach().numpy(), gradients)
 
     def build_up(self, batch: PairBatch) -> np.ndarray:
         """Return the scores that the states after each layer would get were that layer the last."""

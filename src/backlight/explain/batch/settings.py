@@ -10,6 +10,7 @@ from backlight.explain.ranking import check_windows
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
+MEASURED = 8  # words of each pair whose effect is measured by default: 5 of the document, 3 of the query
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Settings:
 
     Args:
         method: how to explain, a name of `METHODS`, or "none" for scores alone.
-        options: of the method.
+        options: of the method. "leave-one-out" measures `MEASURED` words of each pair here, if `words` says no other
+            number.
         format: of the parts, "jsonl" or "parquet".
         top_words: how many words of each text are kept, the strongest; None for all.
         tokens: whether the values of single tokens are kept too.
@@ -43,6 +45,8 @@ class Settings:
     def __post_init__(self):
         if self.method != SCORES_ONLY:
             method_called(self.method)
+        if self.options.get("budget") is not None:
+            raise InputError("budget must be left out in a batch: seconds would decide its bytes; give words=N")
         if self.format not in FORMATS:
             raise InputError(f"format must be one of {', '.join(FORMATS)}, got {self.format}")
         if self.format == "parquet":
@@ -53,6 +57,11 @@ class Settings:
         check_windows(self.windows)
         if self.stride and not self.windows:
             raise InputError("stride must come with windows: it says how far apart they begin")
+
+    @property
+    def method_options(self) -> dict[str, int | float | str | bool | None]:
+        """What the method is called with: results must not depend on how fast the machine is."""
+        return ({"words": MEASURED} if self.method == DEFAULT else {}) | dict(self.options)
 
     @property
     def explains(self) -> bool:
@@ -69,11 +78,20 @@ class Settings:
             found |= {"window": "int", "windows": "int"}
         if self.explains:
             found |= dict.fromkeys(("gap", "passes", "query_total", "document_total"), "float")
+            found |= {f"check_{name}": kind for name, kind in CHECK_COLUMNS.items()}
             found |= dict.fromkeys(("query_words", "document_words"), WORD)
         if self.explains and self.tokens:
             found |= dict.fromkeys(("query_tokens", "document_tokens", "special_tokens"), TOKEN)
         return found
 
 
+CHECK_COLUMNS = {  # of a row whose explanation was held to the score, as `Check` calls them
+    "verdict": "text",
+    "counted": "int",
+    "signs": "int",
+    "drop": "float",
+    "random": "float",
+    "total": "float",
+}
 TOKEN = {"text": "text", "start": "int", "end": "int", "value": "single"}
-WORD = {**TOKEN, "error": "single"}
+WORD = {**TOKEN, "error": "single", "effect": "single"}

@@ -49,6 +49,7 @@ class Tally:
         self._database = sqlite3.connect(file)
         self._database.executescript(SCHEMA)
         self.read_in_part = 0
+        self.checks: Counter[str] = Counter()
 
     def close(self) -> None:
         """Remove the database."""
@@ -62,6 +63,10 @@ class Tally:
         ]
         self._database.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", scored)
         self.read_in_part += sum(bool(one["query_left_out"] or one["document_left_out"]) for one in records)
+        for one in records:
+            if verdict := one.get("check_verdict"):
+                self.checks.update({"rows": 1, verdict: 1, "counted": one["check_counted"]})
+                self.checks.update({name: one.get(f"check_{name}") or 0 for name in ("signs", "drop", "random")})
         for side in SIDES:
             words = words_of(records, side)
             self._database.executemany(ADD_WORD, ((side, word, *found) for word, found in words.items()))
@@ -131,6 +136,15 @@ def score_summary(tally: Tally, bars: int = 40) -> dict | None:
         "highest": high,
         "histogram": {"from": low, "to": low + bars * width, "counts": counts, "relevant": relevant},
     }
+
+
+def check_summary(found: Counter[str]) -> dict | None:
+    """Return what came of the explanations that were held to the score; None if there were none."""
+    rows = found["rows"]
+    if not rows:
+        return None
+    counts = {name: found[name] for name in ("rows", "holds", "fails", "no effect", "counted", "signs")}
+    return counts | {name: found[name] / rows for name in ("drop", "random")}
 
 
 def label_summary(tally: Tally) -> dict | None:
@@ -328,6 +342,7 @@ def summarise(
             "score": score_summary(tally),
             "labels": labels and labels | {f"{why}s": [described[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,
+            "check": check_summary(tally.checks),
             "words": {side: list(word_records(tally, side, most=WORDS_LISTED)) for side in SIDES},
             "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
         }

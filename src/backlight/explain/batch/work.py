@@ -12,10 +12,11 @@ import numpy as np
 from backlight.errors import BacklightError, InputError
 from backlight.explain.attribution import Attribution, TextAttribution, Token, Word
 from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
-from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.settings import CHECK_COLUMNS, Settings
 from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
+from backlight.explain.verification import Read, check_explanations
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
@@ -39,6 +40,11 @@ class Job:
         """Tokens of query and document that the score does not know."""
         query, document = self.pairs[0].left_out
         return query, document if len(self.pairs) == 1 else 0
+
+
+def is_checked(row: int) -> bool:
+    """Return whether the explanation of a row is held to the score: of the first ten, then of one in fifty."""
+    return row < 10 or row % 50 == 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Worker:
         for some in passes(jobs):
             for job, result in zip(some, self._explained(some)):
                 found[job.place] = result if isinstance(result, BadRow) else self._record(job, first, *result)
+                if not isinstance(result, BadRow) and is_checked(first + job.place):
+                    found[job.place] |= self._check(job, *result)
             progress(len(some))
         return found
 
@@ -90,7 +98,7 @@ class Worker:
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
         windows = self.ranker.windows(row.query, row.document, self.settings.stride)
-        found = [replace(one, name=pair.name) for one in windows]
+        found = [replace(one, name=pair.name, windowed=len(windows) > 1) for one in windows]
         if how == "mean":
             return Job(place, row, tuple(found), None, len(found))
         best = int(np.argmax(self.ranker.scores_of(found)))
@@ -110,7 +118,7 @@ class Worker:
     def _run(self, pairs: list[Pair]) -> list[tuple[float, Attribution | None]]:
         if self.settings.explains:
             method = method_called(self.settings.method)
-            found = [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.options)]
+            found = [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.method_options)]
         else:
             found = [(score, None) for score in self.ranker.score(PairBatch.of(pairs)).tolist()]
         for pair, (score, explained) in zip(pairs, found, strict=True):
@@ -133,11 +141,20 @@ class Worker:
         }
         return record if explained is None else record | self._values(explained)
 
+    def _check(self, job: Job, score: float, explained: Attribution | None) -> dict:
+        """Return what the score does without the words that a row shows (see NOTE [The check])."""
+        if explained is None:
+            return {}
+        (made,) = check_explanations(self.ranker, [Read(job.pairs, explained)])
+        return {f"check_{name}": getattr(made.check, name) for name in CHECK_COLUMNS}
+
     def _values(self, explained: Attribution) -> dict:
         found: dict = {"gap": explained.gap, "passes": float(explained.passes)}
         for name, text in (("query", explained.query), ("document", explained.document)):
             found[f"{name}_total"] = sum(abs(word.value) for word in text.words)
-            found[f"{name}_words"] = [_value_of(word) | {"error": word.error} for word in self._kept(text)]
+            found[f"{name}_words"] = [
+                _value_of(word) | {"error": word.error, "effect": word.effect} for word in self._kept(text)
+            ]
             if self.settings.tokens:
                 found[f"{name}_tokens"] = [_value_of(token) for token in text.tokens]
         if self.settings.tokens:

@@ -2,8 +2,9 @@
 
 NOTE [Ways to leave words out]
 `mask`: the words' tokens leave the attention, and all others keep their positions (see NOTE [Leaving tokens out]).
-`drop`: the text, as far as the model reads it, is read again without the words: what follows moves up. (Where a long
-text was cut inside a word, the rest of that word may be read otherwise.)
+`drop`: the words are deleted from the text, which is read again: what follows moves up, and where a text was cut at the
+model's limit, what was cut moves in, as it would for a person who deletes the words and asks for the score again. (Of a
+window of a long document only the window is read again.)
 `[MASK]`: the words' tokens are replaced by the model's mask token: as many as there were.
 The three ask different questions and give different values. A model was trained on texts like those that `drop` makes,
 never on gaps in the positions; and a reranker has not seen [MASK] since its encoder was pretrained.
@@ -117,8 +118,8 @@ def text_without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _text_without(pair: Pair, side: int, parts: Sequence[Part]) -> str:
-    """Return one of the texts, as far as the model reads it, without its parts."""
-    first, last = pair.characters_read(side)
+    """Return one of the texts, or the window of it that the model reads, without its parts."""
+    first, last = pair.characters_read(side) if pair.windowed and side == DOCUMENT else (0, len(pair.text(side)))
     spans = [(part.start - first, part.end - first) for part in parts if part.side == side]
     return text_without(pair.text(side)[first:last], spans)
 

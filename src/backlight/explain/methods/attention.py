@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, Recipe
-from backlight.explain.checks import check_below_highest, check_same_scores, check_values
+from backlight.explain.checks import ScoreCheck, check_below_highest, check_values
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -44,7 +44,7 @@ def attention_rollout(
             weights = 0.5 * (weights @ attention.mean(axis=0)) + 0.5 * weights
         return weights
 
-    recipe = Recipe("attention-rollout", "share of attention that arrives, through all layers", passes=2)
+    recipe = Recipe("attention-rollout", "share of attention that arrives, through all layers")
     return _explained(ranker, pairs, scores, progress, recipe, row, with_gradients=False)
 
 
@@ -73,7 +73,7 @@ def attention_x_gradient(
         return arrived - weights
 
     meaning = "attention that arrives, weighted by how it raises the score"
-    recipe = Recipe("attention-x-gradient", meaning, passes=3)
+    recipe = Recipe("attention-x-gradient", meaning, passes=2)
     return _explained(ranker, pairs, scores, progress, recipe, row, with_gradients=True)
 
 
@@ -89,10 +89,10 @@ def _explained(
 ) -> list[Attribution]:
     """Return explanations by a function of one sequence's weights, attentions and their gradients -> (tokens,)."""
 
-    def valued(batch: PairBatch, ordinary: np.ndarray) -> Valued:
+    def valued(batch: PairBatch, check: ScoreCheck) -> Valued:
         weights = ranker.read_weights(batch)
         inside = ranker.inside(batch, slopes=with_gradients)
-        check_same_scores(inside.scores, ordinary, batch.pairs)
+        check(inside.scores)
         if with_gradients:
             check_below_highest(ranker, inside.scores, batch.pairs)
         by_sequence = zip(*inside.attentions), zip(*inside.attention_slopes) if with_gradients else weights
@@ -102,9 +102,9 @@ def _explained(
             check_values(own, pair.name, "the attention")
         return inside.scores, values
 
-    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, _width)
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width)
 
 
-def _width(pair: Pair) -> int:
+def pass_width(pair: Pair) -> int:
     """Return how much room a pair takes: its tokens, or where sequences are long, what their attentions take."""
     return max(len(pair), sum(length * length for length in pair.lengths) // 128)

@@ -1,14 +1,16 @@
-"""The way of a method that gives each token a value: batch by batch, each held against an ordinary call.
+"""The way of a method that gives each token a value: batch by batch, the scores held against an ordinary call's.
 
 NOTE [A method]
 `method(ranker, pairs, *, scores=None, progress=…)` and options of its own give an `Attribution` a pair, in their order:
     ranker      a scorer (NOTE [A scorer] in models/scorer.py)
     pairs       as `ranker.read` gives them
-    scores      what the ordinary call gave, (pairs,); by default it is made. Methods that score pairs without some of
-                their words have no such argument: the ordinary score is one of theirs
+    scores      what the ordinary call gave, (pairs,), where it was made before. By default the scores are those of
+                the call that is explained, and an ordinary call is made for one pair, the shortest (`checked_passes`
+                in explain/checks.py); methods of many passes make it for all. Methods that score pairs without some
+                of their words have no such argument: the ordinary score is one of theirs
     progress    called with the number of pairs newly explained
-Every method compares the score that it explains with the ordinary call's, and raises a RuntimeError if the two
-disagree, or if its values are zero everywhere or not finite.
+Every method compares scores that it explains with an ordinary call's, and raises a RuntimeError if the two disagree, or
+if its values are zero everywhere or not finite.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, Recipe, attribute_pair
-from backlight.explain.checks import ordinary_passes
+from backlight.explain.checks import ScoreCheck, checked_passes
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.scorer import Progress, Scorer
 from backlight.models.scoring import passes
@@ -32,18 +34,18 @@ def explain_by_batch(
     scores: Scores,
     progress: Progress,
     recipe: Recipe,
-    valued: Callable[[PairBatch, np.ndarray], Valued],
+    valued: Callable[[PairBatch, ScoreCheck], Valued],
     width: Callable[[Pair], int] = len,
 ) -> list[Attribution]:
-    """Return explanations by a function that gives a batch's scores again, and a value for each of its tokens.
+    """Return explanations by a function that gives a batch's scores, and a value for each of its tokens.
 
     Args:
-        valued: takes a batch and its ordinary scores, and gives (pairs,) and (tokens,).
+        valued: takes a batch and the check that its scores must pass, and gives (pairs,) and (tokens,).
         width: how many tokens of a batch a pair counts for.
     """
     done = []
-    for batch, ordinary in ordinary_passes(ranker, pairs, scores, width):
-        found, values = valued(batch, ordinary)
+    for batch, check in checked_passes(ranker, pairs, scores, width):
+        found, values = valued(batch, check)
         for pair, score, own in zip(batch.pairs, found, batch.by_pair(values)):
             done.append(attribute_pair(pair, own, recipe, ranker.name, score))
         progress(len(batch.pairs))

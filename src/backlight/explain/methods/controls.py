@@ -8,8 +8,9 @@ import zlib
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, Recipe
-from backlight.explain.methods.by_batch import Pairs, Scores, explain_by_batch
+from backlight.explain.attribution import Attribution, Recipe, attribute_pair
+from backlight.explain.checks import ordinary_passes
+from backlight.explain.methods.by_batch import Pairs, Scores
 from backlight.explain.parts import attribute_parts, word_parts
 from backlight.models.pairs import Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -28,15 +29,13 @@ def embedding_magnitude(
     Arguments as in NOTE [A method]. Values are in units of the embedding: a control, not an explanation.
     """
     recipe = Recipe("embedding-magnitude", "‖embedding‖, a control: it does not depend on the query, nor on the score")
-
-    return explain_by_batch(
-        ranker,
-        pairs,
-        scores,
-        progress,
-        recipe,
-        lambda batch, ordinary: (ordinary, np.linalg.norm(ranker.embed(batch), axis=1)),
-    )
+    done = []
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
+        lengths = np.linalg.norm(ranker.embed(batch), axis=1)
+        for pair, score, own in zip(batch.pairs, ordinary, batch.by_pair(lengths)):
+            done.append(attribute_pair(pair, own, recipe, ranker.name, score))
+        progress(len(batch.pairs))
+    return done
 
 
 def random_values(

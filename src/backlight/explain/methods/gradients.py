@@ -3,9 +3,10 @@
 NOTE [The leaf]
 The gradient is taken for a detached copy of the WORD embeddings. Positions and segments are added after it, by the
 model, as in an ordinary call. Wrong turns that give no error elsewhere: `.clone()` of an embedding is no leaf; a leaf
-that the model was not given has no gradient; a call that forgets segments explains another score. So the score of this
-path must equal the ordinary call's, and a gradient that is missing, zero or not finite is an error. Nothing stands
-in for it. Weights are frozen: no gradient is computed for them.
+that the model was not given has no gradient; a call that forgets segments explains another score. So the scores of this
+path must equal the ordinary call's: all that were made before, or that of the shortest pair, which is made for this
+check alone. A gradient that is missing, zero or not finite is an error. Nothing stands in for it. Weights are frozen:
+no gradient is computed for them.
 
 Source: Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, 2013, arXiv:1312.6034; Shrikumar, Greenside,
 Shcherbina, Kundaje, Not Just a Black Box, 2016, arXiv:1605.01713 (gradient × input).
@@ -16,12 +17,12 @@ from collections.abc import Callable
 import numpy as np
 
 from backlight.explain.attribution import Attribution, Recipe
-from backlight.explain.checks import checked_gradients
+from backlight.explain.checks import ScoreCheck, checked_gradients
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import PairBatch
 from backlight.models.scorer import Progress, Scorer, no_progress
 
-PASSES = 3  # one forward for the ordinary score, one forward and one backward for the gradient
+PASSES = 2  # one forward, which gives the score too, and one backward
 
 
 def saliency(
@@ -68,8 +69,8 @@ def _explained(
 ) -> list[Attribution]:
     """Return explanations whose values are a function of gradients and embeddings, (tokens, hidden) -> (tokens,)."""
 
-    def valued(batch: PairBatch, ordinary: np.ndarray) -> Valued:
-        found, gradients = checked_gradients(ranker, batch, ordinary=ordinary)
+    def valued(batch: PairBatch, check: ScoreCheck) -> Valued:
+        found, gradients = checked_gradients(ranker, batch, check)
         return found, value(gradients, ranker.embed(batch))
 
     return explain_by_batch(ranker, pairs, scores, progress, recipe, valued)

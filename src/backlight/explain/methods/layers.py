@@ -10,10 +10,12 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Recipe, attribute_pair
-from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
+from backlight.explain.checks import check_below_highest, check_values, checked_passes
 from backlight.explain.methods.by_batch import Pairs, Scores
 from backlight.models.pairs import ADDED, PairBatch
 from backlight.models.scorer import Progress, Scorer, no_progress
+
+PASSES = 2  # one forward, which gives the score too, and one backward, down to the layer
 
 
 def products_by_layer(ranker: Scorer, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
@@ -45,17 +47,15 @@ def layer_gradient_x_activation(
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     done = []
-    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
-        found, rows = products_by_layer(ranker, batch)
-        check_same_scores(found, ordinary, batch.pairs)
-        check_below_highest(ranker, found, batch.pairs)
-        last = len(rows) - 1
-        chosen = last // 2 if layer is None else layer
-        if not 0 <= chosen <= last:
-            raise InputError(f"layer must be from 0 to {last}, got {layer}")
+    for batch, check in checked_passes(ranker, pairs, scores):
+        found = ranker.state_gradients(batch, layer)
+        check(found.scores)
+        check_below_highest(ranker, found.scores, batch.pairs)
+        chosen, last = found.layer, found.layers
         meaning, settings = f"Σ ∂score/∂state · state after layer {chosen}", {"layer": chosen, "layers": last}
-        recipe = Recipe("layer-gradient-x-activation", meaning, signed=True, passes=3, settings=settings)
-        for pair, score, values in zip(batch.pairs, found, batch.by_pair(rows[chosen])):
+        recipe = Recipe("layer-gradient-x-activation", meaning, signed=True, passes=PASSES, settings=settings)
+        products = (found.states * found.gradients).sum(axis=1)
+        for pair, score, values in zip(batch.pairs, found.scores, batch.by_pair(products)):
             check_values(values, pair.name)
             if not values[pair.sides != ADDED].any():
                 raise InputError(

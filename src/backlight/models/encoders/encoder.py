@@ -79,6 +79,15 @@ class Trace:
     states: list[Tensor] = field(default_factory=list)
     attentions: list[tuple[Tensor, ...]] = field(default_factory=list)
 
+    def begin(self, layers: int) -> bool:
+        """Return whether the last layer must run for all tokens: its states are all kept."""
+        return True
+
+    def after(self, number: int, hidden: Tensor) -> Tensor:
+        """Keep the states after a layer, and return them."""
+        self.states.append(hidden)
+        return hidden
+
     def attend(
         self,
         query: Tensor,
@@ -104,6 +113,47 @@ class Trace:
             seen.append((attentions[-1] @ v).transpose(0, 1).flatten(1))
         self.attentions.append(tuple(attentions))
         return cat(seen)
+
+
+@dataclass(eq=False)
+class Cut:
+    """Where gradients end: the state after a layer becomes a leaf. Give one to a call as its `trace`, and it is filled.
+
+    Nothing before the leaf is recorded, and all layers run as in an ordinary call.
+
+    Args:
+        layer: after which layer, 0 for what the first layer is given; half of the layers, rounded down, for None.
+        layers: how many layers there are.
+        states: the leaf, (tokens, hidden).
+    """
+
+    layer: int | None = None
+    layers: int = 0
+    states: Tensor | None = None
+
+    def begin(self, layers: int) -> bool:
+        """Choose the layer, and return whether the last one must run for all tokens.
+
+        Raises:
+            InputError: there is no such layer.
+        """
+        self.layers, self.layer = layers, chosen_layer(self.layer, layers)
+        return self.layer == layers
+
+    def after(self, number: int, hidden: Tensor) -> Tensor:
+        """Return the states after a layer, as the leaf if it is the one."""
+        if number != self.layer:
+            return hidden
+        self.states = hidden.detach().requires_grad_()
+        return self.states
+
+
+def chosen_layer(layer: int | None, layers: int) -> int:
+    """Return the layer that is meant: half of them, rounded down, for None. Raises InputError: there is no such one."""
+    chosen = layers // 2 if layer is None else layer
+    if not 0 <= chosen <= layers:
+        raise InputError(f"layer must be from 0 to {layers}, got {layer}")
+    return chosen
 
 
 class Weighted:
@@ -229,7 +279,7 @@ class Encoder(Weighted, ABC):
         batch: Batch,
         inputs_embeds: Tensor | None = None,
         wanted: Sequence[int] | None = None,
-        trace: Trace | None = None,
+        trace: Trace | Cut | None = None,
     ) -> Tensor:
         """Return the last hidden states of texts laid end to end.
 
@@ -239,26 +289,25 @@ class Encoder(Weighted, ABC):
             wanted: places of the tokens whose states are requested, in the order of the result; all by default. The
                 last layer works on these alone.
             trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
-                The last of the states are those that the call returns: normalised, where the family does that.
+                The last of the states are those that the call returns: normalised, where the family does that. Or
+                where gradients end.
 
         Shapes: -> (tokens, hidden)
 
         Raises:
             InputError: a text is longer than the model has positions, or has a segment that the model does not know.
         """
+        layers = self.config.num_hidden_layers
+        whole = trace is not None and trace.begin(layers)
+        step_by_step = trace if isinstance(trace, Trace) else None
+        after = _unchanged if trace is None else trace.after
         hidden = self._embedded(batch, self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds)
-        around = self._around(batch)
-        if trace is not None:
-            trace.states.append(hidden)
-        last = self.config.num_hidden_layers - 1
-        for number in range(last + 1):
-            rows = wanted if number == last and trace is None else None
-            hidden = self._layer(hidden, number, batch, around, rows, trace)
-            if number == last:
-                hidden = self.finish(hidden)
-            if trace is not None:
-                trace.states.append(hidden)
-        return hidden if trace is None else picked(hidden, wanted)
+        hidden, around = after(0, hidden), self._around(batch)
+        for number in range(1, layers + 1):
+            rows = wanted if number == layers and not whole else None
+            hidden = self._layer(hidden, number - 1, batch, around, rows, step_by_step)
+            hidden = after(number, self.finish(hidden) if number == layers else hidden)
+        return picked(hidden, wanted) if whole else hidden
 
     def finish(self, states: Tensor) -> Tensor:
         """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
@@ -283,6 +332,10 @@ class Encoder(Weighted, ABC):
     @abstractmethod
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
         """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
+
+
+def _unchanged(number: int, hidden: Tensor) -> Tensor:
+    return hidden
 
 
 def picked(states: Tensor, rows: Rows) -> Tensor:

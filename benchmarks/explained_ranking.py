@@ -1,0 +1,158 @@
+"""32 documents ranked for a query and explained by saliency, from texts to a value for each token, with MiniLM-L6.
+
+    python benchmarks/explained_ranking.py [--quick] [--json FILE] [--only "rank and explain 32"]
+
+The model is a cross-encoder in a folder: MiniLM-L6's weights, and a classifier of one label drawn at random. Documents
+are sentences of words from its vocabulary; a pair has 20 to 256 tokens. Ours is what users call,
+`Reranker.rank(query, documents, explain=32, method="saliency")`: scores, their check, the order, words, tokens and
+truncation of each text. Rivals: see NOTE [PyTorch's arrangements] in pairs.py. They cut the texts with the tokenizers
+library and give a score a pair and a value a token, which are compared with ours before anything is timed. Tokenising
+counts on both sides; loading the model on neither.
+"""
+
+import atexit
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pairs as work
+from measure import OURS, Bar, Case
+from quiet import library
+from suite import main
+
+TITLE = "MiniLM-L6 cross-encoder, texts to ranking with saliency, float32"
+COUNT, QUERY_WORDS, SENTENCE = 32, 8, 14
+BUCKET = "torch, buckets of 4"
+BUCKET_BAR, PADDED_BAR, ENGINE_BAR = 0.45, 0.25, 1.05
+
+
+@cache
+def folder() -> Path:
+    """Return the folder of the cross-encoder, which is written once and removed at the end."""
+    torch, transformers = library("torch"), library("transformers")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    made = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    source = library("backlight.models.checkpoint").find_model(work.MODEL)
+    torch.manual_seed(0)
+    transformers.BertForSequenceClassification.from_pretrained(source, num_labels=1).save_pretrained(made)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(source / name, made)
+    return made
+
+
+@cache
+def vocabulary() -> list[str]:
+    """Return the words that are one token each."""
+    found = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
+    return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 2)
+
+
+def texts(count: int, seed: int = 0) -> tuple[str, list[str]]:
+    """Return a query and documents; lengths of the pairs are uniform from 20 to 256 tokens."""
+    rng = np.random.default_rng(seed)
+    query, *documents = (
+        _text(rng, tokens)
+        for tokens in [QUERY_WORDS, *(rng.integers(work.SHORTEST, work.LONGEST + 1, count) - QUERY_WORDS - 3)]
+    )
+    return query, documents
+
+
+def _text(rng: np.random.Generator, tokens: int) -> str:
+    """Return sentences of so many words and full stops together."""
+    words = rng.choice(vocabulary(), tokens).tolist()
+    words[SENTENCE::SENTENCE] = ["."] * len(words[SENTENCE::SENTENCE])
+    return " ".join(words).replace(" .", ".")
+
+
+def ours(query: str, documents: Sequence[str], engine: str = "backlight") -> Callable[[], list[np.ndarray]]:
+    """Return a function that ranks and explains as users do; it gives scores and the tokens' values."""
+    reranker = library("backlight.explain.reranker").Reranker.from_pretrained(folder(), engine=engine)
+
+    def once():
+        ranking = reranker.rank(query, documents, explain=len(documents), method="saliency")
+        found = sorted(ranking.documents, key=lambda ranked: ranked.index)
+        sides = [side for one in found for side in (one.attribution.query, one.attribution.document)]
+        values = [token.value for side in sides for token in side.tokens]
+        return [np.array([one.score for one in found]), np.array(values)]
+
+    return once
+
+
+@cache
+def their_model():
+    """Return transformers' model, frozen, with sdpa, and the library's tokeniser."""
+    model = library("transformers").BertForSequenceClassification.from_pretrained(folder(), attn_implementation="sdpa")
+    tokenizer = library("tokenizers").Tokenizer.from_file(str(folder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(work.LONGEST * 2)
+    return model.eval().requires_grad_(False), tokenizer
+
+
+def theirs(query: str, documents: Sequence[str], size: int) -> Callable[[], list[np.ndarray]]:
+    """Return a function that explains with PyTorch, so many neighbours in length at a time; 0 for all at once."""
+    model, tokenizer = their_model()
+
+    def once():
+        read = tokenizer.encode_batch([(query, document) for document in documents])
+        lengths = list(map(len, read))
+        groups = work.in_groups(len(read), lengths, size) if size else [range(len(read))]
+        scores, values = np.empty(len(read)), [None] * len(read)
+        for group in groups:
+            found, importances = _importances(model, [read[place] for place in group])
+            for place, score, row in zip(group, found, importances):
+                scores[place] = score
+                values[place] = row[: lengths[place]][np.array(read[place].special_tokens_mask) == 0]
+        return [scores, np.concatenate(values)]
+
+    return once
+
+
+def _importances(model, read: Sequence) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of encodings and Σ|∂score/∂embedding| of each token; (pairs,), (pairs, longest)."""
+    torch = library("torch")
+    width = max(map(len, read))
+
+    def padded(rows):
+        return torch.tensor([row + [0] * (width - len(row)) for row in rows])
+
+    mask = None if all(len(one) == width for one in read) else padded([one.attention_mask for one in read])
+    leaf = model.get_input_embeddings()(padded([one.ids for one in read])).detach().requires_grad_()
+    types = padded([one.type_ids for one in read])
+    scores = model(inputs_embeds=leaf, token_type_ids=types, attention_mask=mask).logits[:, 0]
+    (gradients,) = torch.autograd.grad(scores.sum(), [leaf])
+    return scores.detach().numpy(), gradients.abs().sum(-1).numpy()
+
+
+def cases(quick: bool = False) -> list[Case]:
+    """Return backlight's engine, and PyTorch's under backlight's explanations."""
+    count = 3 if quick else COUNT
+    return [
+        case(f"rank and explain {count}", count, "backlight", (Bar(BUCKET_BAR, (BUCKET,)), Bar(PADDED_BAR))),
+        case(f"rank and explain {count}, torch's engine", count, "torch", (Bar(ENGINE_BAR, (BUCKET,)),)),
+    ]
+
+
+def case(name: str, count: int, engine: str, bars: tuple[Bar, ...]) -> Case:
+    """Return the row of one engine."""
+
+    def made(make: Callable, **options) -> Callable:
+        return lambda: make(*texts(count), **options)
+
+    return Case(
+        name,
+        {OURS: made(ours, engine=engine), work.PADDED: made(theirs, size=0), BUCKET: made(theirs, size=4)},
+        bars=bars,
+        rounds=9,
+        seconds=60.0,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("explained_ranking", TITLE, cases))

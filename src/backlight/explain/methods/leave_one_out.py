@@ -1,0 +1,314 @@
+"""Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
+
+NOTE [Measured and estimated]
+A cheap method (the *estimate*: `mask-gradient`, two passes) puts the words of a pair in an order. In that order words
+are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the word's
+*effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small model and
+a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no
+`effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is zero, as where
+document and query are the same, or the model shows no attentions) is measured in the order of its words: those in both
+texts first, then long ones; its other words are 0, and `estimate` is "none".
+
+Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
+the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
+
+NOTE [Together]
+Words may act only together: without either half of a name the score may hardly move, and fall without both. So the
+strongest neighbours, and pairs of the strongest words, are deleted together as well while the budget lasts. They are
+reported where their joint effect differs from the sum of their own effects.
+
+Source: Li, Monroe, Jurafsky, Understanding Neural Networks through Representation Erasure, 2016, arXiv:1612.08220.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from backlight.errors import GraphError, InputError
+from backlight.explain.attribution import Attribution, Joint, Recipe, Word
+from backlight.explain.methods.ablation import Removal, removal_called, score_groups
+from backlight.explain.methods.attention import attention_x_gradient
+from backlight.explain.methods.by_batch import Pairs, Scores
+from backlight.explain.methods.gradients import gradient_x_input, saliency
+from backlight.explain.methods.layers import layer_gradient_x_activation
+from backlight.explain.methods.mask_gradient import mask_gradient
+from backlight.explain.parts import Part, attribute_parts, phrase_parts, sentence_parts, word_parts
+from backlight.explain.words import is_mark
+from backlight.models.pairs import DOCUMENT, QUERY, Pair
+from backlight.models.scorer import Progress, Scorer, no_progress
+
+UNITS: dict[str, Callable[..., list[Part]]] = {"word": word_parts, "span": phrase_parts, "sentence": sentence_parts}
+ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
+    "mask-gradient": mask_gradient,
+    "layer-gradient-x-activation": layer_gradient_x_activation,
+    "gradient-x-input": gradient_x_input,
+    "attention-x-gradient": attention_x_gradient,
+    "saliency": saliency,
+}
+ESTIMATE = "mask-gradient"
+FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
+BUDGET = 1.0  # seconds for measuring more than those
+A_ROUND = 8  # words of each pair that are measured between two looks at the clock
+STRONG = 6  # neighbours, and strongest words, that are deleted together
+NOT_ADDITIVE = 0.1  # of the largest effect: a joint effect that differs by more is reported
+
+
+@dataclass(eq=False)
+class _Pair:
+    """A pair with what is known of its parts so far."""
+
+    pair: Pair
+    parts: list[Part]
+    score: float
+    estimates: np.ndarray  # (parts,), zeros where there is no estimate
+    estimate: str | None  # the method that gave them
+    passes: float
+    effects: np.ndarray = field(init=False)  # (parts,), NaN where none was measured
+    order: list[int] = field(init=False)  # parts that wait to be measured, strongest first
+    joint: dict[tuple[int, ...], float] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.effects = np.full(len(self.parts), np.nan)
+        marks = [_is_mark(self.pair, part) for part in self.parts]
+        keys = [-abs(value) for value in self.estimates] if self.estimate else _without_estimate(self.pair, self.parts)
+        self.order = sorted(range(len(self.parts)), key=lambda place: (marks[place], keys[place]))
+        first = [place for side in (DOCUMENT, QUERY) for place in self._of(side)[: FIRST[side]]]
+        self.order = first + [place for place in self.order if place not in set(first)]
+        self.first = len(first)
+
+    def _of(self, side: int) -> list[int]:
+        return [place for place in self.order if self.parts[place].side == side]
+
+    def together(self) -> list[tuple[int, ...]]:
+        """Return the sets of parts to delete together, of those that were measured (see NOTE [Together])."""
+        size = np.abs(self.effects)
+        known = [place for place in range(len(self.parts)) if not np.isnan(size[place])]
+        words = [place for place in known if not _is_mark(self.pair, self.parts[place])]
+        neighbours = [(a, b) for a, b in zip(words, words[1:]) if b == a + 1 and self._adjacent(a, b)]
+        neighbours.sort(key=lambda both: -size[list(both)].sum())
+        strongest = sorted((p for p in words if self.parts[p].side == DOCUMENT), key=lambda place: -size[place])[:4]
+        couples = [tuple(sorted((a, b))) for i, a in enumerate(strongest) for b in strongest[i + 1 :]]
+        return list(dict.fromkeys([*neighbours[:STRONG], *couples[:STRONG]]))
+
+    def _adjacent(self, a: int, b: int) -> bool:
+        first, second = self.parts[a], self.parts[b]
+        return first.side == second.side and not self.pair.text(first.side)[first.end : second.start].strip()
+
+
+def leave_one_out(
+    ranker: Scorer,
+    pairs: Pairs,
+    *,
+    unit: str = "word",
+    by: str = "drop",
+    words: int | None = None,
+    budget: float | None = None,
+    estimate: str | None = None,
+    scores: Scores = None,
+    progress: Progress = no_progress,
+) -> list[Attribution]:
+    """Return what each score loses when a word is deleted, measured for the strongest: score − score without it.
+
+    See NOTE [Measured and estimated].
+
+    Args:
+        unit: what is deleted: each "word", "span" (a phrase between function words) or "sentence".
+        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        words: how many words of each pair are measured; by default as many as the budget allows, 5 of the document and
+            3 of the query at least.
+        budget: seconds for measuring the words of all pairs; by default 1. A budget that is given is kept even where it
+            is too small for the first words.
+        estimate: the method that orders the words, a key of `ESTIMATES`; by default the one that the model's folder
+            names (`backlight evaluate --save`), else "mask-gradient". Others as in NOTE [A method].
+
+    Raises:
+        InputError: an option is unknown, or a score is not finite.
+    """
+    remove, parts_of = removal_called(by), _unit_called(unit)
+    if words is not None and words < 1:
+        raise InputError(f"words must be 1 or more, got {words}")
+    if budget is not None and not budget > 0:
+        raise InputError(f"budget must be a number of seconds above 0, got {budget}")
+    estimate = estimate or getattr(ranker, "estimate", None) or ESTIMATE
+    if estimate not in ESTIMATES:
+        raise InputError(f"estimate must be one of {', '.join(ESTIMATES)}, got {estimate}")
+    given = [None] * len(pairs) if scores is None else [np.asarray(score)[None] for score in scores]
+    known = _estimated(ranker, pairs, given, estimate, parts_of)
+    _measure(ranker, known, remove, words, budget)
+    settings = {"unit": unit, "by": by}
+    found = [_attribution(ranker, one, by, settings) for one in known]
+    progress(len(pairs))
+    return found
+
+
+def _unit_called(name: str) -> Callable[..., list[Part]]:
+    if name not in UNITS:
+        raise InputError(f"unit must be one of {', '.join(UNITS)}, got {name}")
+    return UNITS[name]
+
+
+def _estimated(
+    ranker: Scorer, pairs: Pairs, scores: Sequence, estimate: str, parts_of: Callable[[Pair], list[Part]]
+) -> list[_Pair]:
+    """Return pairs with the estimates of their parts; where a pair has none (no gradient, no embeddings), without."""
+    if not pairs:
+        return []
+    try:
+        given = None if scores[0] is None else np.concatenate(scores)
+        found = ESTIMATES[estimate](ranker, pairs, scores=given)
+    except (GraphError, InputError):
+        if len(pairs) > 1:
+            return [
+                one
+                for pair, score in zip(pairs, scores)
+                for one in _estimated(ranker, [pair], [score], estimate, parts_of)
+            ]
+        (pair,) = pairs
+        score = float(ranker.scores_of(pairs)[0] if scores[0] is None else scores[0][0])
+        parts = parts_of(pair)
+        return [_Pair(pair, parts, score, np.zeros(len(parts)), None, 1)]
+    known = []
+    for pair, made in zip(pairs, found, strict=True):
+        parts = parts_of(pair)
+        known.append(_Pair(pair, parts, made.score, _summed(parts, made), estimate, made.passes))
+    return known
+
+
+def _summed(parts: Sequence[Part], made: Attribution) -> np.ndarray:
+    """Return each part's estimate: the sum over the words that lie in it; (parts,)."""
+    words = {QUERY: made.query.words, DOCUMENT: made.document.words}
+    return np.array(
+        [sum(word.value for word in words[part.side] if part.start <= word.start < part.end) for part in parts],
+        np.float64,
+    )
+
+
+def _without_estimate(pair: Pair, parts: Sequence[Part]) -> list[tuple]:
+    """Return sort keys for parts of which nothing is known: those in both texts first, then the longest."""
+    spoken = {side: {_text_of(pair, part) for part in parts if part.side == side} for side in (QUERY, DOCUMENT)}
+    both = spoken[QUERY] & spoken[DOCUMENT]
+    return [(_text_of(pair, part) not in both, part.start - part.end) for part in parts]
+
+
+def _text_of(pair: Pair, part: Part) -> str:
+    return pair.text(part.side)[part.start : part.end].lower()
+
+
+def _is_mark(pair: Pair, part: Part) -> bool:
+    return is_mark(pair.text(part.side)[part.start : part.end])
+
+
+class _Budget:
+    """Seconds for deletions, and how many of them the rest will do."""
+
+    def __init__(self, seconds: float):
+        self.ends = time.monotonic() + seconds
+        self.each = 0.0  # seconds that a deletion took the last time
+
+    def first_of(self, deletions: list) -> list:
+        """Return those that the time left is enough for."""
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            return []
+        return deletions[: int(left / self.each)] if self.each * len(deletions) > left else deletions
+
+    def spend(self, ranker: Scorer, deletions: list, remove: Removal) -> None:
+        """Make deletions, and note what one took."""
+        started = time.monotonic()
+        _delete(ranker, deletions, remove)
+        self.each = (time.monotonic() - started) / len(deletions) if deletions else self.each
+
+
+def _measure(ranker: Scorer, known: Sequence[_Pair], remove: Removal, words: int | None, seconds: float | None) -> None:
+    """Delete words round by round, strongest first, until the budget is spent or none is left."""
+    budget = _Budget(BUDGET if seconds is None else seconds)
+    free = seconds is None  # the first round is made however long it takes
+    for deletions in _rounds(known, words, seconds):
+        affordable = deletions if free or words is not None else budget.first_of(deletions)
+        budget.spend(ranker, affordable, remove)
+        free = False
+        if len(affordable) < len(deletions):
+            break
+    if words is None:
+        budget.spend(ranker, budget.first_of([(one, places) for one in known for places in one.together()]), remove)
+
+
+def _rounds(
+    known: Sequence[_Pair], words: int | None, budget: float | None
+) -> Iterator[list[tuple[_Pair, tuple[int, ...]]]]:
+    """Yield the deletions of each round: the first words of all pairs, then some more of each."""
+    places = [one.order if words is None else one.order[:words] for one in known]
+    if budget is not None:  # a single one shows what one costs
+        yield [(one, (own[0],)) for one, own in zip(known, places) if own][:1]
+    start = [one.first if words is None else len(own) for one, own in zip(known, places)]
+    first = [(one, (place,)) for one, own, end in zip(known, places, start) for place in own[:end]]
+    yield [(one, places) for one, places in first if np.isnan(one.effects[places[0]])]
+    while any(begin < len(own) for begin, own in zip(start, places)):
+        yield [
+            (one, (place,)) for one, own, begin in zip(known, places, start) for place in own[begin : begin + A_ROUND]
+        ]
+        start = [begin + A_ROUND for begin in start]
+
+
+def _delete(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remove: Removal) -> None:
+    """Score pairs without parts of them, and store the effects."""
+    together: dict[int, tuple[_Pair, list[tuple[int, ...]]]] = {}
+    for one, places in group:
+        together.setdefault(id(one), (one, []))[1].append(places)
+    made = (
+        remove(ranker, one.pair, [[one.parts[p] for p in places] for places in sets]) for one, sets in together.values()
+    )
+    for (one, sets), found in zip(together.values(), score_groups(ranker, made)):
+        one.passes += len(sets)
+        for places, score in zip(sets, found.tolist()):
+            if len(places) == 1:
+                one.effects[places[0]] = one.score - score
+            else:
+                one.joint[places] = one.score - score
+
+
+def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribution:
+    measured = ~np.isnan(one.effects)
+    values = np.where(measured, one.effects, one.estimates * _scale(one.effects[measured], one.estimates[measured]))
+    count = int(measured.sum())
+    meaning = f"score − score without it, measured for {count} of {len(one.parts)}"
+    recipe = Recipe(
+        "leave-one-out",
+        meaning,
+        signed=True,
+        baseline=f"the pair without it, by {by}",
+        passes=one.passes,
+        settings={**settings, "measured": count},
+    )
+    made = attribute_parts(one.pair, one.parts, values, recipe, ranker.name, one.score)
+    texts = {}
+    for side, text in ((QUERY, made.query), (DOCUMENT, made.document)):
+        own = [bool(known) for part, known in zip(one.parts, measured) if part.side == side]
+        words = tuple(replace(word, effect=word.value if known else None) for word, known in zip(text.words, own))
+        texts[side] = replace(text, words=words)
+    return replace(
+        made,
+        query=texts[QUERY],
+        document=texts[DOCUMENT],
+        estimate=None if measured.all() else one.estimate or "none",
+        together=tuple(_joints(one, texts[QUERY].words + texts[DOCUMENT].words)),
+    )
+
+
+def _scale(effects: np.ndarray, estimates: np.ndarray) -> float:
+    """Return what brings estimates to the unit of the effects: the ratio of their sizes; 1 where none is known."""
+    if not len(effects):
+        return 1.0
+    size = np.abs(estimates).sum()
+    return float(np.abs(effects).sum() / size) if size else 0.0
+
+
+def _joints(one: _Pair, words: Sequence[Word]) -> Iterator[Joint]:
+    """Yield the sets of words whose joint effect is not the sum of their own, largest difference first."""
+    most = np.nanmax(np.abs(one.effects), initial=0.0)
+    found = [(one.joint[places] - one.effects[list(places)].sum(), places) for places in one.joint]
+    for difference, places in sorted(found, key=lambda entry: -abs(entry[0])):
+        if abs(difference) > NOT_ADDITIVE * most:
+            yield Joint(tuple(words[p] for p in places), one.joint[places], float(one.effects[list(places)].sum()))

@@ -1,0 +1,74 @@
+"""Mask gradient: what the score loses, to first order, as a token leaves the attention of every layer.
+
+NOTE [The mask's gradient]
+Let m_t weigh token t in every attention, A = softmax(logits + log m), and in the pooling of the last states, where the
+model pools by a mean. m_t = 1 is the ordinary call, m_t = 0 the call without the token (`mask` in NOTE [Ways to leave
+words out]). The value is ∂score/∂m_t at 1, which one backward pass gives for all tokens at once:
+
+    Σ over layers, heads and queries q of A[q, t] · (∂score/∂A[q, t] − Σ_k A[q, k] · ∂score/∂A[q, k])
+    + ∂score/∂h_t · (h_t − Σ_k w_k h_k)
+
+h are the last states and w their weights in the pooling; the second line is zero where one token's state is read, and
+is left out where a model reads by maxima. It is the cheap method that comes nearest to what deletion really does: its
+signs and its order are compared in docs/faithfulness.md.
+
+Source: Michel, Levy, Neubig, Are Sixteen Heads Really Better than One?, 2019, arXiv:1905.10650 (the gradient of a mask
+variable as importance, of heads); De Cao, Schlichtkrull, Aziz, Titov, How do Decisions Emerge across Layers in Neural
+Models?, 2020, arXiv:2004.14992 (masks of tokens).
+"""
+
+import numpy as np
+
+from backlight.explain.attribution import Attribution, Recipe
+from backlight.explain.checks import ScoreCheck, check_below_highest, check_values
+from backlight.explain.methods.attention import pass_width
+from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
+from backlight.models.pairs import PairBatch
+from backlight.models.scorer import Progress, Scorer, no_progress
+
+
+def mask_gradient(
+    ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
+) -> list[Attribution]:
+    """Return ∂score/∂mask of each token, in units of the score (see NOTE [The mask's gradient]).
+
+    Arguments as in NOTE [A method].
+
+    Raises:
+        InputError: the model shows no attentions.
+        RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
+    """
+    recipe = Recipe("mask-gradient", "∂score/∂mask: what it loses as the word leaves the attention", True, passes=2)
+
+    def valued(batch: PairBatch, check: ScoreCheck) -> Valued:
+        inside = ranker.inside(batch, slopes=True)
+        check(inside.scores)
+        check_below_highest(ranker, inside.scores, batch.pairs)
+        layers = list(zip(inside.attentions, inside.attention_slopes))
+        values = np.concatenate(
+            [sum(_of_attention(a[number], g[number]) for a, g in layers) for number in range(len(batch.lengths))]
+        )
+        values += _of_pooling(batch, inside.states[-1], inside.state_slopes[-1])
+        for pair, own in zip(batch.pairs, batch.by_pair(values)):
+            check_values(own, pair.name, "the mask's gradient")
+        return inside.scores, values
+
+    return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width)
+
+
+def _of_attention(attention: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return one layer's part for a sequence; (heads, queries, keys) twice -> (keys,)."""
+    product = attention * gradient
+    return product.sum((0, 1), np.float64) - np.einsum("hqk,hq->k", attention, product.sum(2))
+
+
+def _of_pooling(batch: PairBatch, states: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return the pooling's part, (tokens,): zeros unless the last states are weighed, and by more than one token."""
+    found = []
+    for own, slope in zip(batch.parts(states), batch.parts(gradients)):
+        sizes = np.linalg.norm(slope.astype(np.float64), axis=1)  # (tokens,)
+        shared = slope[sizes.argmax()] / (sizes.max() or 1.0)
+        weighed = np.allclose(slope, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max())
+        mean = (sizes / (sizes.sum() or 1.0)) @ own
+        found.append((slope * (own - mean)).sum(axis=1, dtype=np.float64) if weighed else np.zeros(len(own)))
+    return np.concatenate(found)

@@ -1,0 +1,51 @@
+"""The mask's gradient is the derivative of the score for a mask over keys, by finite differences in PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_bert import real_ranker, write_cross_encoder
+
+from backlight.explain.methods.leave_one_out import leave_one_out
+from backlight.explain.methods.mask_gradient import mask_gradient
+from backlight.models.pairs import DOCUMENT
+from backlight.models.ranker import load_ranker
+
+PAIRS = [
+    ("how do plants make food", "Green plants make food. The leaf is unlike water, sunlight and air."),
+    ("a leaf", "unlike cells"),
+]
+
+
+def test_it_is_the_derivative_for_the_logarithm_of_a_mask(tmp_path):
+    ranker = load_ranker(write_cross_encoder(tmp_path))
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager")
+    model = model.double().eval()
+    for pair in ranker.read(PAIRS):
+        (made,) = mask_gradient(ranker, [pair])
+        log_mask = torch.zeros(len(pair), dtype=torch.float64, requires_grad=True)
+        bias = log_mask.expand(1, 1, len(pair), len(pair))
+        ids, types = (torch.from_numpy(part)[None] for part in (pair.ids, pair.type_ids))
+        logit = model(input_ids=ids, token_type_ids=types, attention_mask=bias).logits[0, 0]
+        (expected,) = torch.autograd.grad(logit, [log_mask])
+        of_document = expected[torch.from_numpy(pair.of_side(DOCUMENT))].tolist()
+        assert [token.value for token in made.document.tokens] == pytest.approx(of_document, rel=1e-3, abs=1e-7)
+
+
+def test_it_orders_words_as_deletion_does_where_the_model_pools_by_a_mean():
+    ranker = real_ranker()
+    text = "Refunds are paid within ten days. Send unworn shoes back in their box, and keep the receipt until then."
+    (pair,) = ranker.read([("how long until I get my refund", text)])
+    (made,) = mask_gradient(ranker, [pair])
+    (true,) = leave_one_out(ranker, [pair], words=1000)
+    orders = [np.argsort(np.argsort([word.value for word in one.document.words])) for one in (made, true)]
+    assert np.corrcoef(*orders)[0, 1] > 0.6
+
+
+def test_pairs_in_a_batch_have_the_values_that_they_have_alone():
+    ranker = real_ranker()
+    pairs = ranker.read(PAIRS)
+    for made, pair in zip(mask_gradient(ranker, pairs), pairs):
+        (alone,) = mask_gradient(ranker, [pair])
+        values = [[token.value for token in one.document.tokens] for one in (made, alone)]
+        assert np.allclose(*values, atol=1e-6)
