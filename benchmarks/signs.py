@@ -262,7 +262,8 @@ def rows_of(records: Records, given: argparse.Namespace) -> list[dict]:
             found = [records[key] for key in keys if key in records]
             good = [one for one in found if "words" in one]
             for side in STRONGEST if good else ():
-                rows.append(row_of(good, side, given.seed) | {"collection": collection, "method": method})
+                row = row_of(good, side, given.seed)
+                rows.append(row | {"collection": collection, "method": method, "failed": len(found) - len(good)})
             if len(good) < len(found):
                 problem = next(one["failed"] for one in found if "failed" in one)
                 print(f"{method} failed on {len(found) - len(good)} pairs of {collection}: {problem}", file=sys.stderr)
@@ -366,9 +367,9 @@ def lines_of(rows: Sequence[Mapping]) -> list[str]:
     """Return the rows as Markdown: a table for each collection and text, then one of what closer.py measured."""
     tables = defaultdict(list)
     for row in rows:
-        cells = [*_cells(row, COLUMNS), f"{row['passes']:.0f}", f"{row['seconds']:.3f}"]
+        cells = [*_cells(row, COLUMNS), f"{row['passes']:.0f}", f"{row['seconds']:.3f}", str(row["failed"])]
         where = f"{row['collection']}, {row['text']} words, {row['pairs']} pairs"
-        tables[where, ("method", *COLUMNS, "passes", "seconds")].append([row["method"], *cells])
+        tables[where, ("method", *COLUMNS, "passes", "seconds", "failed")].append([row["method"], *cells])
         if CLOSER[0] in row:
             tables[f"{where}, shares of the range", ("method", *CLOSER)].append([row["method"], *_cells(row, CLOSER)])
     lines = []

@@ -151,6 +151,16 @@ def test_a_method_that_refuses_is_reported():
     )
 
 
+def test_pairs_that_failed_are_counted_in_the_row():
+    found = {"failed": "InputError: this method must be tried elsewhere"}
+    records = {"squad 0 none": measured(Known())["default"], "squad 1 none": found, "squad 2 none": found}
+    given = argparse.Namespace(collection=["squad"], method=["none"], pairs=5, seed=0)
+    assert [(row["text"], row["pairs"], row["failed"]) for row in signs.rows_of(records, given)] == [
+        ("document", 1, 2),
+        ("query", 1, 2),
+    ]
+
+
 def test_a_method_is_named_with_its_options():
     assert signs.method_of("default") == ({}, {})
     assert signs.method_of("smoothgrad:samples=4:noise=0.5") == (
@@ -273,6 +283,7 @@ def test_a_run_goes_on_where_it_was_and_prints_its_tables(data, tmp_path, monkey
     assert capsys.readouterr().out == before and not again
     found = {(row["method"], row["text"]): row for row in json.loads(figures.read_text())["rows"]}
     assert len(found) == 4
+    assert {row["failed"] for row in found.values()} == {0}
     truth = found["occlusion:by=drop", "document"]
     assert truth["signs"]["value"] == 1 and truth["order"]["value"] > 0.99 and truth["lost"]["count"] == 3
     assert "shares of the range" in before and "| random |" in before
