@@ -89,7 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=200, help="of each collection")
     parser.add_argument("--collection", nargs="+", choices=COLLECTIONS, default=list(DEFAULT_SETS))
     parser.add_argument("--others", type=int, default=OTHERS, help="words drawn for the correlations; 0 for all")
-    parser.add_argument("--closer", action="store_true", help="also deletion, sufficiency, stability (see closer.py)")
+    parser.add_argument("--closer", type=int, default=0, metavar="N", help="pairs on which closer.py measures too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--records", type=Path, metavar="FILE", help="by default out/signs-MODEL.jsonl")
@@ -109,7 +109,7 @@ def measure(reranker: Reranker, given: argparse.Namespace, records: Records) -> 
                 todo = [method for method in given.method if key_of(collection, number, method) not in records]
                 if todo:
                     rng = np.random.default_rng([given.seed, number])
-                    how = {"others": given.others, "close": given.closer}
+                    how = {"others": given.others, "close": number < given.closer}
                     for method, found in measure_pair(reranker, query, number, todo, rng, **how).items():
                         records.add(key_of(collection, number, method), found)
                 bar.advance(task)
