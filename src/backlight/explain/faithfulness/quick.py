@@ -347,7 +347,7 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
         text = f"use {signs.label} on this model: {share}, {_passes(signs)}"
         rest = f"; {estimate.label} puts words in a better order" if orders and estimate is not signs else ""
         query = signs.query_signs
-        weak = query is not None and query.value < GOOD
+        weak = query is not None and round(query.value, 2) < GOOD
         warning = f"; measure the query's words, it has {100 * query.value:.0f} % of their signs" if weak else ""
         return Verdict(estimate, signs, True, text + warning + rest)
     if not orders:
