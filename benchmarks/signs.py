@@ -9,6 +9,7 @@ its eight candidate documents: the right one, and for every fourth query BM25's 
 - signs: of the five strongest document words and three strongest query words, those whose removal moves the score by
   more than 2 % of the ranking's range (highest − lowest score of the candidates): the share whose sign is right.
 - top word: the same for the strongest word of a text alone.
+- known: the share of those strongest words whose effect was measured, and not estimated.
 - measured, order: Spearman's correlation of shown value and true effect, pair by pair, over words drawn at random:
   over words that were measured (`Word.effect` is a number), and over the others. Where words have no such attribute,
   nothing is known to be measured, and all count under order.
@@ -46,7 +47,7 @@ OTHERS = 20  # words of each text and kind that are drawn, to see how values and
 DRAWS = 2000  # of an interval
 FEWEST = 4  # words that make a correlation
 DEFAULT_SETS = ("squad", "covid_qa", "medquad")
-COLUMNS = ("signs", "top", "measured", "order", "|order|")
+COLUMNS = ("signs", "top", "known", "measured", "order", "|order|")
 CLOSER = (
     *("lost", "lost_random", "missing", "missing_random"),
     *("typo", "typo_moved", "synonym", "synonym_moved"),
@@ -275,6 +276,7 @@ def row_of(pairs: Sequence[Mapping], side: str, seed: int) -> dict:
     figures: dict[str, Figure | None] = {
         "signs": share([signs(one, side, STRONGEST[side]) for one in pairs], seed),
         "top": share([signs(one, side, 1) for one in pairs], seed),
+        "known": share([known(one, side) for one in pairs], seed),
         "measured": mean([correlation(one, side, True) for one in pairs], seed),
         "order": mean([correlation(one, side, False) for one in pairs], seed),
         "|order|": mean([correlation(one, side, False, abs) for one in pairs], seed),
@@ -306,6 +308,12 @@ def signs(pair: Mapping, side: str, strongest: int) -> tuple[int, int]:
         if word["side"] == side and word["rank"] < strongest and abs(word["true"]) > DECISIVE * pair["range"]
     ]
     return sum(word["value"] * word["true"] > 0 for word in decisive), len(decisive)
+
+
+def known(pair: Mapping, side: str) -> tuple[int, int]:
+    """Return how many of the strongest words were measured, and how many there are."""
+    found = [word for word in pair["words"] if word["side"] == side and word["rank"] < STRONGEST[side]]
+    return sum(word["effect"] is not None for word in found), len(found)
 
 
 def correlation(pair: Mapping, side: str, measured: bool, of: Callable[[float], float] = float) -> float | None:

@@ -113,6 +113,12 @@ def test_measured_words_and_others_are_told_apart():
     assert alone["measured"] is None and alone["order"] is not None
 
 
+def test_strongest_words_that_were_measured_are_counted():
+    words = [{"side": "document", "rank": rank, "effect": effect} for rank, effect in enumerate((1.0, None, 0.5, -2.0))]
+    assert signs.known({"words": [*words, {"side": "document", "rank": 7, "effect": 1.0}]}, "document") == (3, 4)
+    assert signs.known({"words": words}, "query") == (0, 0)
+
+
 def test_as_many_words_are_drawn_as_requested_of_either_kind():
     words = Known(measured=("tide", "moon", "sea"))._words(TEXT)
     rows = signs.chosen_words("document", words, 2, np.random.default_rng(0).random(1000))
