@@ -28,6 +28,7 @@ SUITES = {
     "epoch": "fashion_mnist_epoch.py",
     "encoder": "encoder.py",
     "saliency": "saliency.py",
+    "explained_ranking": "explained_ranking.py",
     "double_backward": "double_backward.py",
     "growth": "growth.py",
     "import": "import_time.py",

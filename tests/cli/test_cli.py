@@ -422,7 +422,7 @@ def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
     assert found["method"] == "gradient-x-input"
     assert found["documents"][0]["attribution"]["signed"] is True
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--method", "magic")
-    assert "method must be one of leave-one-out, mask-gradient, saliency, " in said
+    assert "method must be one of leave-one-out, deletion-gradient, mask-gradient, saliency, " in said
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "steps")
     assert "--option must be NAME=VALUE, got steps" in said
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "magic=1")

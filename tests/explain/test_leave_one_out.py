@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
-from tiny_bert import cross_encoder, real_ranker
+from tiny_bert import cross_encoder, real_ranker, write_cross_encoder
 
 from backlight.errors import InputError
+from backlight.explain.faithfulness.saved_choice import SavedChoice, write_choice
 from backlight.explain.methods import leave_one_out as module
 from backlight.explain.methods.ablation import text_without
 from backlight.explain.methods.leave_one_out import leave_one_out
@@ -50,7 +51,7 @@ def test_a_number_of_words_is_measured_and_the_others_are_labelled_as_estimates(
     measured = [word for text in (made.query, made.document) for word in text.words if word.effect is not None]
     assert len(measured) == 8 == made.settings["measured"]
     assert len([word for word in made.document.words if word.effect is not None]) == 5
-    assert made.estimate == "mask-gradient"
+    assert made.estimate == "deletion-gradient"
     assert all(word.effect is not None for word in made.document.strongest(5))
     assert not any(is_mark(word.text) for word in measured)
 
@@ -60,7 +61,7 @@ def test_a_budget_too_small_for_a_word_shows_what_one_deletion_gave_and_says_so(
     monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
     (made,) = leave_one_out(real_ranker(), real_ranker().read([(QUERY, TEXT)]), budget=0.5)
     assert made.settings["measured"] == 0
-    assert made.estimate == "mask-gradient"
+    assert made.estimate == "deletion-gradient"
     assert all(word.effect is None for word in made.document.words)
     assert any(word.value for word in made.document.words)
 
@@ -131,7 +132,8 @@ def test_options_that_cannot_be_are_refused():
         ({"budget": 0.0}, "budget must be a number of seconds above 0"),
         ({"unit": "letter"}, "unit must be one of word, span, sentence"),
         ({"by": "air"}, "by must be one of"),
-        ({"estimate": "magic"}, "estimate must be one of mask-gradient"),
+        ({"estimate": "magic"}, "estimate must be one of deletion-gradient"),
+        ({"estimate": "saliency:steps=3"}, "with options of saliency, got steps=3"),
     ):
         with pytest.raises(InputError, match=said):
             leave_one_out(real_ranker(), pairs, **options)
@@ -153,3 +155,12 @@ def test_the_default_budget_leaves_time_for_one_round_at_least():
     assert time.monotonic() - began < 600
     for one in ranking.documents:
         assert sum(word.effect is not None for word in one.attribution.document.words) >= 5
+
+
+def test_the_choice_that_is_kept_with_a_model_orders_its_words(tmp_path):
+    folder = write_cross_encoder(tmp_path)
+    assert Reranker.from_pretrained(folder).explain(QUERY, TEXT, words=2).estimate == "deletion-gradient"
+    write_choice(folder, SavedChoice("layer-gradient-x-activation", {"layer": 1}))
+    chosen = Reranker.from_pretrained(folder)
+    assert chosen.explain(QUERY, TEXT, words=2).estimate == "layer-gradient-x-activation:layer=1"
+    assert chosen.explain(QUERY, TEXT, words=2, estimate="saliency").estimate == "saliency"

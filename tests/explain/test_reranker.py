@@ -46,7 +46,7 @@ def test_either_engine_gives_the_same(tmp_path):
         assert one.name == other.name
         if one.attribution:
             values = [[word.value for word in found.attribution.document.words] for found in (one, other)]
-            np.testing.assert_allclose(*values, rtol=1e-4)
+            np.testing.assert_allclose(*values, rtol=1e-4, atol=5e-6)  # differences of scores
 
 
 def test_predict_gives_the_activated_score_and_on_request_the_raw_one(reranker):

@@ -21,6 +21,7 @@ from backlight.explain.ranking import rank_and_explain
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.bert import Bert
+from backlight.models.encoders.encoder import Cut
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 
@@ -119,7 +120,11 @@ def test_embeddings_without_segments_score_otherwise_in_transformers_and_are_an_
 
     class Segmentless(Rewired):
         def pair_scores(self, batch, inputs_embeds=None, trace=None):
-            same = batch if inputs_embeds is None else dataclasses.replace(batch, type_ids=0 * batch.type_ids)
+            same = (
+                batch
+                if inputs_embeds is None and trace is None
+                else dataclasses.replace(batch, type_ids=0 * batch.type_ids)
+            )
             return super().pair_scores(same, inputs_embeds, trace)
 
     for method in BY_GRADIENT:
@@ -178,7 +183,10 @@ def test_a_gradient_of_zero_is_an_error(method, ranker, pair):
         def pair_scores(self, batch, inputs_embeds=None, trace=None):
             scores = super().pair_scores(batch, inputs_embeds, trace)
             places = [] if inputs_embeds is None else [inputs_embeds]
-            places += [] if trace is None else [*trace.states, *(part for layer in trace.attentions for part in layer)]
+            if isinstance(trace, Cut):
+                places.append(trace.states)
+            elif trace is not None:
+                places += [*trace.states, *(part for layer in trace.attentions for part in layer)]
             return scores.detach() + sum((0.0 * place.sum() for place in places), scores.detach() * 0.0)
 
     with pytest.raises(GraphError, match="must not be zero everywhere, and it is; nothing was explained"):

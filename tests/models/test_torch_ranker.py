@@ -2,16 +2,19 @@
 
 import json
 import sys
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 import torch
 import transformers
 from beside_transformers import random_model
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_bert import SIZES, edited, relative_error, write_bert, write_cross_encoder, write_tokenizer
 from tiny_qwen3 import write_qwen3
 
-from backlight.adapters.padded_batches import PaddedBatch, padded_batches
+from backlight.adapters.padded_batches import CALL, CELLS, PaddedBatch, cheapest_cuts, padded_batches
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.methods.gradients import saliency
@@ -275,7 +278,7 @@ def test_a_rectangle_has_each_token_in_the_column_of_its_position(tmp_path):
         assert np.array_equal(part.ids[part.rows, part.columns], batch.ids[part.tokens])
 
 
-def test_rectangles_hold_each_pair_once_and_waste_little(tmp_path):
+def test_rectangles_hold_each_pair_once(tmp_path):
     pairs = load_ranker(write_cross_encoder(tmp_path)).read(PAIRS * 3)
     batch = PairBatch.of(pairs)
     for apart in (False, True):
@@ -284,8 +287,28 @@ def test_rectangles_hold_each_pair_once_and_waste_little(tmp_path):
         assert len(parts) < len(pairs)
         for part in parts:
             lengths = [len(pairs[number]) for number in part.pairs]
-            assert max(lengths) <= min(lengths) * (1 if apart else 1.25)
+            assert not apart or max(lengths) == min(lengths)
     assert sum(part.mask.sum() for part in padded_batches(batch)) == len(batch.ids)
+
+
+def cost_of(cuts, spans):
+    """Return the cells of rectangles and of their calls; endless, if one has too many."""
+    sizes = [(end - start) * spans[end - 1] for start, end in cuts]
+    most = max(size if end - start > 1 else 0 for size, (start, end) in zip(sizes, cuts))
+    return sum(sizes) + CALL * len(cuts) if most <= CELLS else np.inf
+
+
+@given(st.lists(st.integers(1, 1500), min_size=1, max_size=9), st.booleans())
+def test_rectangles_cost_no_more_than_any_other_cuts(spans, apart):
+    spans = np.sort(spans)
+    places = range(1, len(spans))
+    every = [
+        list(pairwise([0, *inner, len(spans)])) for count in range(len(spans)) for inner in combinations(places, count)
+    ]
+    allowed = [cuts for cuts in every if not apart or all(spans[a] == spans[b - 1] for a, b in cuts)]
+    found = cheapest_cuts(spans, apart=apart)
+    assert found in allowed
+    assert cost_of(found, spans) == min(cost_of(cuts, spans) for cuts in allowed)
 
 
 @pytest.mark.parametrize("layer", [None, 0, 1, 2])

@@ -275,6 +275,7 @@ QUICK = {
     "growth": "graph, 10 ops deep",
     "encoder": "1 pair, 16 tokens",
     "saliency": "1 pair, 16 tokens",
+    "explained_ranking": "rank and explain 3",
     "import_time": "import",
     "lens_pictures": "layout, 24 nodes",
     "lens_recorder": "MLP on PyTorch",

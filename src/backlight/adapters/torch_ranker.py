@@ -29,6 +29,7 @@ from backlight.models.tokens import Tokenizer, tokenizer_settings
 from backlight.system.fork_safety import cached_property
 from backlight.tensor.tensor import Tensor
 
+TOKENS_SORTED = 8192  # of pairs that are sorted by length together; fewer run at once (`CELLS` of padded_batches)
 LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
 
 
@@ -56,6 +57,8 @@ class TorchRanker(PairScorer):
     Raises:
         InputError: a library or a file is missing, or the folder holds no sequence classifier.
     """
+
+    tokens_a_pass = TOKENS_SORTED
 
     def __init__(
         self, folder: Path, name: str | None = None, *, label: int | None = None, instruction: str | None = None
@@ -103,12 +106,16 @@ class TorchRanker(PairScorer):
         """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""
         return self._embedded(self._torch.from_numpy(ids)).numpy()
 
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Raise: transformers' models put words at their positions inside their own call."""
+        raise InputError(f"the first states of {self.name} cannot be had for other positions: PyTorch runs it")
+
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair."""
         found = np.empty(len(batch.pairs), np.float32)
         for part in self._parts(batch):
-            words = None if inputs_embeds is None else self._torch.tensor(inputs_embeds[part.tokens])
-            with self._torch.no_grad():
+            words = None if inputs_embeds is None else self._torch.from_numpy(inputs_embeds[part.tokens])
+            with self._torch.no_grad():  # what a model keeps from inference mode cannot be differentiated through later
                 found[part.pairs] = self._run(part, words)[0].numpy()
         return finite_scores(found, batch.names)
 
@@ -117,7 +124,7 @@ class TorchRanker(PairScorer):
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
         scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
         for part in self._parts(batch):
-            leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
+            leaf = self._torch.from_numpy(start[part.tokens]).requires_grad_()
             found, _ = self._run(part, leaf)
             (gradients[part.tokens],) = gradients_of(self._torch.autograd.grad, found, [leaf], "the word embeddings")
             scores[part.pairs] = found.detach().numpy()
@@ -128,7 +135,7 @@ class TorchRanker(PairScorer):
         grad, start = self._torch.autograd.grad, self.embed(batch)
         scores, found = np.empty(len(batch.pairs), np.float32), []
         for part in self._parts(batch):
-            leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
+            leaf = self._torch.from_numpy(start[part.tokens]).requires_grad_()
             own, output = self._run(part, leaf, output_hidden_states=True)
             shown = self._states(output, part)
             chosen, layers = chosen_layer(layer, len(shown) - 1), len(shown) - 1
@@ -146,7 +153,7 @@ class TorchRanker(PairScorer):
         grad, start = self._torch.autograd.grad, self.embed(batch)
         scores, shown, gradients = np.empty(len(batch.pairs), np.float32), [], []
         for part in self._parts(batch):
-            leaf = self._torch.tensor(start[part.tokens]).requires_grad_(slopes)
+            leaf = self._torch.from_numpy(start[part.tokens]).requires_grad_(slopes)
             found, output = self._run(part, leaf, self._eager, output_hidden_states=True, output_attentions=True)
             places = self._shown(output, part)
             shown.append((part, [place.detach().numpy() for place in places]))

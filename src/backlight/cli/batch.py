@@ -3,7 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
@@ -18,7 +18,7 @@ from backlight.explain.batch.job import REPORT
 from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
-from backlight.explain.methods.registry import method_called
+from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
@@ -30,6 +30,8 @@ def batch(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     settings = _settings_of(given)
     ranker = reranker_of(given)
+    if settings.method == DEFAULT and ranker.estimate and "estimate" not in settings.options:
+        settings = replace(settings, options={**settings.options, "estimate": ranker.estimate})
     try:
         with watcher(given.quiet) as watch:
             found = run_batch(

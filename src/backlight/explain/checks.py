@@ -7,7 +7,7 @@ import numpy as np
 from backlight.errors import GraphError, InputError
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
-from backlight.models.scoring import passes
+from backlight.models.scoring import TOKENS_A_PASS, passes
 
 SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
 ScoreCheck = Callable[[np.ndarray], None]  # takes a batch's scores, (pairs,), and raises unless they are ordinary ones
@@ -39,7 +39,7 @@ def ordinary_passes(
 def checked_passes(
     ranker: Scorer, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
 ) -> Iterator[tuple[PairBatch, ScoreCheck]]:
-    """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with a check of the scores that are explained.
+    """Yield pairs in batches of some thousand tokens, each with a check of the scores that are explained.
 
     Where the ordinary call's scores are given, every pair is compared. Where they are not, the scores come out of the
     call that is explained, and one pair of all, the shortest, is scored by an ordinary call and compared: a call that
@@ -47,11 +47,11 @@ def checked_passes(
 
     Args:
         scores: what the ordinary call gave, (pairs,), or None.
-        width: how many tokens a pair counts for.
+        width: how many tokens a pair counts for: not its own, where what is kept of a pass decides how long it can be.
     """
     done = 0
     shortest = min(range(len(pairs)), key=lambda number: len(pairs[number]), default=0)
-    for some in passes(pairs, width):
+    for some in passes(pairs, width, ranker.tokens_a_pass if width is len else TOKENS_A_PASS):
         batch = PairBatch.of(some)
         if scores is not None:
             yield batch, _check_all(batch, scores[done : done + len(some)])

@@ -11,6 +11,7 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranking
 from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
 from backlight.explain.edits import Edit
+from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
@@ -30,9 +31,12 @@ class Reranker:
 
     Args:
         scorer: what computes.
+        estimate: what orders words that the default method does not measure, as `leave_one_out` takes it; by default
+            that method's own choice.
     """
 
     scorer: Scorer
+    estimate: str | None = None
 
     @classmethod
     def from_pretrained(
@@ -58,7 +62,9 @@ class Reranker:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
-        return cls(ENGINES[engine](folder, name, label=label, instruction=instruction))
+        choice = read_choice(folder)
+        scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
+        return cls(scorer, choice and choice.label)
 
     @property
     def name(self) -> str:
@@ -131,6 +137,7 @@ class Reranker:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
+        options = self._method_options(method, options)
         ranking = rank_and_explain(
             self.scorer,
             query,
@@ -158,6 +165,7 @@ class Reranker:
         Raises:
             InputError: a text holds nothing that the model reads.
         """
+        options = self._method_options(method, options)
         return explain_document(self.scorer, query, document, method=method, check=check, **options)
 
     def compare(
@@ -201,6 +209,9 @@ class Reranker:
             slopes: also return the gradients of the score for them.
         """
         return self.scorer.inside(PairBatch.of(self.scorer.read([(query, document)])), slopes=slopes)
+
+    def _method_options(self, method: str, options: dict) -> dict:
+        return {"estimate": self.estimate, **options} if method == DEFAULT and self.estimate else options
 
     def _activation(self, activation: str | Activation | None) -> Activation:
         if activation is None:

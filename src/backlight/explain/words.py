@@ -3,18 +3,23 @@
 NOTE [What a word is]
 A run without whitespace, with punctuation split off: `(see` is `(` and `see`. Apostrophes, hyphens and full stops
 between letters join (`don't`, `rain-soaked`, `e.g`), commas and colons between digits (`1,000`, `12:30`). The same mark
-repeated is one word (`...`), and each Chinese or Japanese ideograph is one, as nothing separates them.
+repeated is one word (`...`), and each Chinese or Japanese ideograph is one, as nothing separates them. How a run is
+split depends on the run alone, so the runs of a text that are met again and again are split once.
 """
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 RUN = re.compile(r"\S+")
 IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 BETWEEN_LETTERS = set("'’-‐‑.·_&@")
 BETWEEN_DIGITS = set(",:")
+RUNS_KEPT = 1 << 14  # runs whose words are remembered
+LONGEST_KEPT = 64  # characters of such a run, at most
 PHRASE = 4  # words of a phrase at most
 ENGLISH_FUNCTION_WORDS = """
 a about above after again against all also am an and any are aren't as at be because been before being below between
@@ -44,14 +49,27 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     ["It's", '1,000', 'km', '(', 'or', 'so', ')', '.']
     """
     spans = []
-    for run in RUN.finditer(text):
-        start = run.start()
-        for place in range(start + 1, run.end()):
-            if not _joined(text, place):
-                spans.append((start, place))
-                start = place
-        spans.append((start, run.end()))
+    for found in RUN.finditer(text):
+        (first, end), run = found.span(), found[0]
+        if run.isascii() and run.isalnum():
+            spans.append((first, end))
+        else:
+            words = _remembered(run) if len(run) <= LONGEST_KEPT else _words_of_run(run)
+            spans += [(first + start, first + stop) for start, stop in words]
     return spans
+
+
+def _words_of_run(run: str) -> tuple[tuple[int, int], ...]:
+    """Return first and last + 1 character of each word of a run without whitespace."""
+    words, start = [], 0
+    for place in range(1, len(run)):
+        if not _joined(run, place):
+            words.append((start, place))
+            start = place
+    return (*words, (start, len(run)))
+
+
+_remembered = lru_cache(RUNS_KEPT)(_words_of_run)
 
 
 def _joined(text: str, place: int) -> bool:
@@ -121,15 +139,15 @@ def tokens_by_word(text: str, offsets: Sequence[Sequence[int]]) -> list[WordToke
         offsets: first and last + 1 character of each token.
     """
     spans = word_spans(text)
-    word_at = {place: number for number, (start, end) in enumerate(spans) for place in range(start, end)}
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
     words: list[list] = []  # [first span, last span, tokens], in the order of the text
     for token, (start, end) in enumerate(offsets):
-        covered = sorted({word_at[place] for place in range(start, end) if place in word_at})
-        if not covered:
+        first, last = bisect_right(ends, start), bisect_left(starts, end) - 1
+        if first > last or start >= end:
             continue
-        if words and covered[0] <= words[-1][1]:
-            words[-1][1] = max(words[-1][1], covered[-1])
+        if words and first <= words[-1][1]:
+            words[-1][1] = max(words[-1][1], last)
             words[-1][2].append(token)
         else:
-            words.append([covered[0], covered[-1], [token]])
+            words.append([first, last, [token]])
     return [WordTokens(spans[first][0], spans[last][1], tuple(tokens)) for first, last, tokens in words]

@@ -72,6 +72,7 @@ class Scorer(Protocol):
         score_name: what a score is.
         max_tokens: how many tokens of a pair, or of a text, the model reads.
         highest_score: where no gradient can be; None if a score has no bound.
+        tokens_a_pass: how many tokens of pairs the model is best given at once.
         tokenizer: what cuts texts into tokens.
     """
 
@@ -79,6 +80,7 @@ class Scorer(Protocol):
     score_name: str
     max_tokens: int
     highest_score: float | None
+    tokens_a_pass: int
     tokenizer: Tokenizer
 
     def read(self, pairs: Sequence[Texts]) -> list[Pair]:
@@ -121,6 +123,13 @@ class Scorer(Protocol):
 
     def embed(self, batch: PairBatch) -> np.ndarray:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""
+
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Return the states that the first layer is given, of words at their positions; -> (tokens, hidden).
+
+        Raises:
+            InputError: only the model's own call puts words at their positions.
+        """
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.

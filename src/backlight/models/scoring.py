@@ -32,6 +32,7 @@ class PairScorer:
     """
 
     highest_score: float | None = None  # a logit has none
+    tokens_a_pass: int = TOKENS_A_PASS
 
     def pair_scores(
         self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
@@ -77,6 +78,11 @@ class PairScorer:
     def embed(self, batch: PairBatch) -> np.ndarray:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""
         return self.embed_ids(batch.ids)
+
+    def first_states(self, batch: PairBatch) -> np.ndarray:
+        """Return the states that the first layer is given; -> (tokens, hidden)."""
+        with no_grad():
+            return self.encoder.first_states(batch).numpy()
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair, without recording."""
@@ -161,9 +167,9 @@ class PairScorer:
         return (np.sum(sums, axis=0) / len(places)).astype(np.float32)
 
     def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
-        """Return the raw score of each pair, `TOKENS_A_PASS` tokens at a time."""
+        """Return the raw score of each pair, `tokens_a_pass` tokens at a time."""
         found = []
-        for some in passes(pairs):
+        for some in passes(pairs, tokens=self.tokens_a_pass):
             found.append(self.score(PairBatch.of(some)))
             progress(len(some))
         return np.concatenate(found) if found else np.empty(0, np.float32)
@@ -209,15 +215,16 @@ def gradients_of(grad: Callable, scores: Any, places: Sequence[Any], what: str) 
     return [np.zeros(place.shape, np.float32) if part is None else part.numpy() for place, part in zip(places, found)]
 
 
-def passes(texts: Iterable, width: Callable[..., int] = len) -> Iterator[list]:
-    """Cut texts or pairs, one after another, into runs of about `TOKENS_A_PASS` tokens, in their order.
+def passes(texts: Iterable, width: Callable[..., int] = len, tokens: int = TOKENS_A_PASS) -> Iterator[list]:
+    """Cut texts or pairs, one after another, into runs of about so many tokens, in their order.
 
     Args:
         width: how many tokens a text brings into the run.
+        tokens: of a run; more, if one text has more.
     """
     some, total = [], 0
     for text in texts:
-        if some and total + width(text) > TOKENS_A_PASS:
+        if some and total + width(text) > tokens:
             yield some
             some, total = [], 0
         some.append(text)

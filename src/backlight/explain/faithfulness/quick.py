@@ -49,7 +49,10 @@ NEAR = 0.05  # how much less than the best order counts as nearly as good
 NEAR_SIGNS = 0.03  # the same of the share of right signs
 GUESS = 3  # passes of a method that has not run yet
 CONTROL = "random"
-CHEAP = ("mask-gradient", "attention-x-gradient", "gradient-x-input", "saliency", "attention-rollout", "decompx")
+CHEAP = (
+    *("deletion-gradient", "mask-gradient", "attention-x-gradient", "gradient-x-input"),
+    *("saliency", "attention-rollout", "decompx"),
+)
 LOOKED_AT = 12  # questions that say how long documents are
 SHORT = 128  # tokens of a pair
 LAYERS = 5  # places between layers at most where gradient × activation is tried

@@ -39,6 +39,11 @@ class SavedChoice:
     options: Mapping[str, Value] = field(default_factory=dict)
     measured: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def label(self) -> str:
+        """The method and its options, as `leave_one_out` takes them."""
+        return "".join([self.estimate, *(f":{name}={value}" for name, value in self.options.items())])
+
     def __post_init__(self):
         known = inspect.signature(method_called(self.estimate).explain).parameters
         for name, value in self.options.items():

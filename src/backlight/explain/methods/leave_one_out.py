@@ -1,13 +1,13 @@
 """Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
 
 NOTE [Measured and estimated]
-A cheap method (the *estimate*: `mask-gradient`, two passes) puts the words of a pair in an order. In that order words
-are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the word's
-*effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small model and
-a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones, and have no
-`effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is zero, as where
-document and query are the same, or the model shows no attentions) is measured in the order of its words: those in both
-texts first, then long ones; its other words are 0, and `estimate` is "none".
+A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order
+words are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the
+word's *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small
+model and a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones,
+and have no `effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is
+zero, as where document and query are the same, or the model shows no attentions) is measured in the order of its words:
+those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
 
 Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
 the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
@@ -20,20 +20,24 @@ reported where their joint effect differs from the sum of their own effects.
 Source: Li, Monroe, Jurafsky, Understanding Neural Networks through Representation Erasure, 2016, arXiv:1612.08220.
 """
 
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import Attribution, Joint, Recipe, Word
 from backlight.explain.methods.ablation import Removal, removal_called, score_groups
-from backlight.explain.methods.attention import attention_x_gradient
+from backlight.explain.methods.attention import attention_rollout, attention_x_gradient
 from backlight.explain.methods.by_batch import Pairs, Scores
-from backlight.explain.methods.gradients import gradient_x_input, saliency
+from backlight.explain.methods.decompx import decompx
+from backlight.explain.methods.gradients import gradient_x_input, saliency, saliency_l2
+from backlight.explain.methods.integrated_gradients import integrated_gradients
 from backlight.explain.methods.layers import layer_gradient_x_activation
-from backlight.explain.methods.mask_gradient import mask_gradient
+from backlight.explain.methods.mask_gradient import deletion_gradient, mask_gradient
 from backlight.explain.parts import Part, attribute_parts, phrase_parts, sentence_parts, word_parts
 from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
@@ -41,13 +45,18 @@ from backlight.models.scorer import Progress, Scorer, no_progress
 
 UNITS: dict[str, Callable[..., list[Part]]] = {"word": word_parts, "span": phrase_parts, "sentence": sentence_parts}
 ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
+    "deletion-gradient": deletion_gradient,
     "mask-gradient": mask_gradient,
     "layer-gradient-x-activation": layer_gradient_x_activation,
     "gradient-x-input": gradient_x_input,
     "attention-x-gradient": attention_x_gradient,
+    "attention-rollout": attention_rollout,
     "saliency": saliency,
+    "saliency-l2": saliency_l2,
+    "integrated-gradients": integrated_gradients,
+    "decompx": decompx,
 }
-ESTIMATE = "mask-gradient"
+ESTIMATE = "deletion-gradient"
 FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
 BUDGET = 1.0  # seconds for measuring more than those
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
@@ -120,8 +129,9 @@ def leave_one_out(
             3 of the query at least.
         budget: seconds for measuring the words of all pairs; by default 1. A budget that is given is kept even where it
             is too small for the first words.
-        estimate: the method that orders the words, a key of `ESTIMATES`; by default the one that the model's folder
-            names (`backlight evaluate --save`), else "mask-gradient". Others as in NOTE [A method].
+        estimate: the method that orders the words, a key of `ESTIMATES`, and its options: "saliency",
+            "layer-gradient-x-activation:layer=5"; by default "deletion-gradient" (a `Reranker` takes the one that the
+            model's folder names: `backlight evaluate --save`). Others as in NOTE [A method].
 
     Raises:
         InputError: an option is unknown, or a score is not finite.
@@ -131,11 +141,10 @@ def leave_one_out(
         raise InputError(f"words must be 1 or more, got {words}")
     if budget is not None and not budget > 0:
         raise InputError(f"budget must be a number of seconds above 0, got {budget}")
-    estimate = estimate or getattr(ranker, "estimate", None) or ESTIMATE
-    if estimate not in ESTIMATES:
-        raise InputError(f"estimate must be one of {', '.join(ESTIMATES)}, got {estimate}")
+    estimate = estimate or ESTIMATE
+    estimator = _estimator_called(estimate)
     given = [None] * len(pairs) if scores is None else [np.asarray(score)[None] for score in scores]
-    known = _estimated(ranker, pairs, given, estimate, parts_of)
+    known = _estimated(ranker, pairs, given, (estimate, estimator), parts_of)
     _measure(ranker, known, remove, words, budget)
     settings = {"unit": unit, "by": by}
     found = [_attribution(ranker, one, by, settings) for one in known]
@@ -149,15 +158,34 @@ def _unit_called(name: str) -> Callable[..., list[Part]]:
     return UNITS[name]
 
 
+def _estimator_called(label: str) -> Callable[..., list[Attribution]]:
+    """Return the method of a label, `name` or `name:option=value:option=value`."""
+    name, *options = label.split(":")
+    if name not in ESTIMATES:
+        raise InputError(f"estimate must be one of {', '.join(ESTIMATES)}, got {name}")
+    found = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or key not in inspect.signature(ESTIMATES[name]).parameters:
+            raise InputError(f"estimate must be NAME:OPTION=VALUE with options of {name}, got {option}")
+        found[key] = int(value) if value.removeprefix("-").isdecimal() else value
+    return partial(ESTIMATES[name], **found)
+
+
 def _estimated(
-    ranker: Scorer, pairs: Pairs, scores: Sequence, estimate: str, parts_of: Callable[[Pair], list[Part]]
+    ranker: Scorer,
+    pairs: Pairs,
+    scores: Sequence,
+    estimate: tuple[str, Callable[..., list[Attribution]]],
+    parts_of: Callable[[Pair], list[Part]],
 ) -> list[_Pair]:
     """Return pairs with the estimates of their parts; where a pair has none (no gradient, no embeddings), without."""
     if not pairs:
         return []
+    name, estimator = estimate
     try:
-        given = None if scores[0] is None else np.concatenate(scores)
-        found = ESTIMATES[estimate](ranker, pairs, scores=given)
+        known = {} if scores[0] is None or name == "decompx" else {"scores": np.concatenate(scores)}
+        found = estimator(ranker, pairs, **known)
     except (GraphError, InputError):
         if len(pairs) > 1:
             return [
@@ -169,11 +197,11 @@ def _estimated(
         score = float(ranker.scores_of(pairs)[0] if scores[0] is None else scores[0][0])
         parts = parts_of(pair)
         return [_Pair(pair, parts, score, np.zeros(len(parts)), None, 1)]
-    known = []
+    read = []
     for pair, made in zip(pairs, found, strict=True):
         parts = parts_of(pair)
-        known.append(_Pair(pair, parts, made.score, _summed(parts, made), estimate, made.passes))
-    return known
+        read.append(_Pair(pair, parts, made.score, _summed(parts, made), name, made.passes))
+    return read
 
 
 def _summed(parts: Sequence[Part], made: Attribution) -> np.ndarray:

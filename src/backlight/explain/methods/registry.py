@@ -12,7 +12,7 @@ from backlight.explain.methods.gradients import gradient_x_input, saliency, sali
 from backlight.explain.methods.integrated_gradients import integrated_gradients
 from backlight.explain.methods.layers import layer_gradient_x_activation
 from backlight.explain.methods.leave_one_out import leave_one_out
-from backlight.explain.methods.mask_gradient import mask_gradient
+from backlight.explain.methods.mask_gradient import deletion_gradient, mask_gradient
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.methods.shapley import kernel_shap, shapley
 from backlight.explain.methods.smoothgrad import smoothgrad, smoothgrad_mean
@@ -41,6 +41,13 @@ _ALL = (
         leave_one_out,
         "leave one out",
         "what the score loses when the word is deleted, measured for the strongest words and estimated for the others",
+        True,
+    ),
+    Method(
+        "deletion-gradient",
+        deletion_gradient,
+        "deletion gradient",
+        "what the score loses, to first order, when the word is deleted",
         True,
     ),
     Method(

@@ -309,6 +309,10 @@ class Encoder(Weighted, ABC):
             hidden = after(number, self.finish(hidden) if number == layers else hidden)
         return picked(hidden, wanted) if whole else hidden
 
+    def first_states(self, batch: Batch) -> Tensor:
+        """Return what the first layer is given: words at their positions; -> (tokens, hidden)."""
+        return self._embedded(batch, self.embed_words(batch.ids))
+
     def finish(self, states: Tensor) -> Tensor:
         """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
         return states
