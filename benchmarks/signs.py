@@ -9,6 +9,7 @@ its eight candidate documents: the right one, and for every fourth query BM25's 
 - signs: of the five strongest document words and three strongest query words, those whose removal moves the score by
   more than 2 % of the ranking's range (highest − lowest score of the candidates): the share whose sign is right.
 - top word: the same for the strongest word of a text alone.
+- known: the share of those strongest words whose effect was measured, and not estimated.
 - measured, order: Spearman's correlation of shown value and true effect, pair by pair, over words drawn at random:
   over words that were measured (`Word.effect` is a number), and over the others. Where words have no such attribute,
   nothing is known to be measured, and all count under order.
@@ -46,7 +47,7 @@ OTHERS = 20  # words of each text and kind that are drawn, to see how values and
 DRAWS = 2000  # of an interval
 FEWEST = 4  # words that make a correlation
 DEFAULT_SETS = ("squad", "covid_qa", "medquad")
-COLUMNS = ("signs", "top", "measured", "order", "|order|")
+COLUMNS = ("signs", "top", "known", "measured", "order", "|order|")
 CLOSER = (
     *("lost", "lost_random", "missing", "missing_random"),
     *("typo", "typo_moved", "synonym", "synonym_moved"),
@@ -89,7 +90,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=200, help="of each collection")
     parser.add_argument("--collection", nargs="+", choices=COLLECTIONS, default=list(DEFAULT_SETS))
     parser.add_argument("--others", type=int, default=OTHERS, help="words drawn for the correlations; 0 for all")
-    parser.add_argument("--closer", action="store_true", help="also deletion, sufficiency, stability (see closer.py)")
+    parser.add_argument("--closer", type=int, default=0, metavar="N", help="pairs on which closer.py measures too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--records", type=Path, metavar="FILE", help="by default out/signs-MODEL.jsonl")
@@ -109,7 +110,7 @@ def measure(reranker: Reranker, given: argparse.Namespace, records: Records) -> 
                 todo = [method for method in given.method if key_of(collection, number, method) not in records]
                 if todo:
                     rng = np.random.default_rng([given.seed, number])
-                    how = {"others": given.others, "close": given.closer}
+                    how = {"others": given.others, "close": number < given.closer}
                     for method, found in measure_pair(reranker, query, number, todo, rng, **how).items():
                         records.add(key_of(collection, number, method), found)
                 bar.advance(task)
@@ -262,7 +263,8 @@ def rows_of(records: Records, given: argparse.Namespace) -> list[dict]:
             found = [records[key] for key in keys if key in records]
             good = [one for one in found if "words" in one]
             for side in STRONGEST if good else ():
-                rows.append(row_of(good, side, given.seed) | {"collection": collection, "method": method})
+                row = row_of(good, side, given.seed)
+                rows.append(row | {"collection": collection, "method": method, "failed": len(found) - len(good)})
             if len(good) < len(found):
                 problem = next(one["failed"] for one in found if "failed" in one)
                 print(f"{method} failed on {len(found) - len(good)} pairs of {collection}: {problem}", file=sys.stderr)
@@ -274,6 +276,7 @@ def row_of(pairs: Sequence[Mapping], side: str, seed: int) -> dict:
     figures: dict[str, Figure | None] = {
         "signs": share([signs(one, side, STRONGEST[side]) for one in pairs], seed),
         "top": share([signs(one, side, 1) for one in pairs], seed),
+        "known": share([known(one, side) for one in pairs], seed),
         "measured": mean([correlation(one, side, True) for one in pairs], seed),
         "order": mean([correlation(one, side, False) for one in pairs], seed),
         "|order|": mean([correlation(one, side, False, abs) for one in pairs], seed),
@@ -305,6 +308,12 @@ def signs(pair: Mapping, side: str, strongest: int) -> tuple[int, int]:
         if word["side"] == side and word["rank"] < strongest and abs(word["true"]) > DECISIVE * pair["range"]
     ]
     return sum(word["value"] * word["true"] > 0 for word in decisive), len(decisive)
+
+
+def known(pair: Mapping, side: str) -> tuple[int, int]:
+    """Return how many of the strongest words were measured, and how many there are."""
+    found = [word for word in pair["words"] if word["side"] == side and word["rank"] < STRONGEST[side]]
+    return sum(word["effect"] is not None for word in found), len(found)
 
 
 def correlation(pair: Mapping, side: str, measured: bool, of: Callable[[float], float] = float) -> float | None:
@@ -366,9 +375,9 @@ def lines_of(rows: Sequence[Mapping]) -> list[str]:
     """Return the rows as Markdown: a table for each collection and text, then one of what closer.py measured."""
     tables = defaultdict(list)
     for row in rows:
-        cells = [*_cells(row, COLUMNS), f"{row['passes']:.0f}", f"{row['seconds']:.3f}"]
+        cells = [*_cells(row, COLUMNS), f"{row['passes']:.0f}", f"{row['seconds']:.3f}", str(row["failed"])]
         where = f"{row['collection']}, {row['text']} words, {row['pairs']} pairs"
-        tables[where, ("method", *COLUMNS, "passes", "seconds")].append([row["method"], *cells])
+        tables[where, ("method", *COLUMNS, "passes", "seconds", "failed")].append([row["method"], *cells])
         if CLOSER[0] in row:
             tables[f"{where}, shares of the range", ("method", *CLOSER)].append([row["method"], *_cells(row, CLOSER)])
     lines = []

@@ -201,12 +201,12 @@ def test_a_method_that_cannot_run_says_why_and_the_others_are_measured(linear):
     assert verdict_of(check.rows()).signs.label == "truth"
 
 
-def row(label, signs, order, passes, *, low=None, order_low=None, signed=True, words=50):
+def row(label, signs, order, passes, *, low=None, order_low=None, signed=True, words=50, query=1.0):
     """Return a row with these figures."""
     method = replace(METHODS["saliency"], name=label, signed=signed)
     sure = Mean(signs, signs - 0.05 if low is None else low, 1.0, words)
     spread = Mean(order, order - 0.1 if order_low is None else order_low, order + 0.1, 20)
-    return QuickRow(Variant(method), 20, sure, sure, sure, spread, passes, 0.1)
+    return QuickRow(Variant(method), 20, sure, Mean(query, 0.0, 1.0, 40), sure, spread, passes, 0.1)
 
 
 def test_the_verdict_names_the_cheapest_of_nearly_the_most_signs():
@@ -233,6 +233,19 @@ def test_the_verdict_gives_no_signs_to_methods_without_or_whose_words_hardly_mat
     assert verdict_of([told, row("idle", 1.0, 0.4, 2, words=20)]).signs is told
     alone = row("alone", 0.95, 0.4, 2, signed=False)
     assert verdict_of([alone]).signs is alone
+
+
+def test_the_verdict_warns_of_the_querys_signs():
+    text = verdict_of([row("half", 0.98, 0.7, 2, query=0.66)]).text
+    assert text == (
+        "use half on this model: 98 % of signs, 2 passes; measure the query's words, it has 66 % of their signs"
+    )
+
+
+def test_the_verdict_orders_words_by_what_leave_one_out_can_use():
+    usable, other = row("mask-gradient", 0.8, 0.4, 2), row("shapley", 0.95, 0.9, 90)
+    verdict = verdict_of([other, usable])
+    assert verdict.estimate is usable and verdict.signs is other
 
 
 def test_the_verdict_never_names_the_control():

@@ -113,6 +113,12 @@ def test_measured_words_and_others_are_told_apart():
     assert alone["measured"] is None and alone["order"] is not None
 
 
+def test_strongest_words_that_were_measured_are_counted():
+    words = [{"side": "document", "rank": rank, "effect": effect} for rank, effect in enumerate((1.0, None, 0.5, -2.0))]
+    assert signs.known({"words": [*words, {"side": "document", "rank": 7, "effect": 1.0}]}, "document") == (3, 4)
+    assert signs.known({"words": words}, "query") == (0, 0)
+
+
 def test_as_many_words_are_drawn_as_requested_of_either_kind():
     words = Known(measured=("tide", "moon", "sea"))._words(TEXT)
     rows = signs.chosen_words("document", words, 2, np.random.default_rng(0).random(1000))
@@ -149,6 +155,16 @@ def test_a_method_that_refuses_is_reported():
     assert (
         found["none"] == {"failed": "InputError: this method must be tried elsewhere"} and "words" in found["default"]
     )
+
+
+def test_pairs_that_failed_are_counted_in_the_row():
+    found = {"failed": "InputError: this method must be tried elsewhere"}
+    records = {"squad 0 none": measured(Known())["default"], "squad 1 none": found, "squad 2 none": found}
+    given = argparse.Namespace(collection=["squad"], method=["none"], pairs=5, seed=0)
+    assert [(row["text"], row["pairs"], row["failed"]) for row in signs.rows_of(records, given)] == [
+        ("document", 1, 2),
+        ("query", 1, 2),
+    ]
 
 
 def test_a_method_is_named_with_its_options():
@@ -262,7 +278,17 @@ def test_a_run_goes_on_where_it_was_and_prints_its_tables(data, tmp_path, monkey
     write_cross_encoder(tmp_path / "model")
     kept, figures = tmp_path / "kept.jsonl", tmp_path / "figures.json"
     command = ["signs.py", str(data), "--model", str(tmp_path / "model"), "--collection", "question_sentence"]
-    command += ["--method", "occlusion:by=drop", "random", "--records", str(kept), "--json", str(figures), "--closer"]
+    command += [
+        "--method",
+        "occlusion:by=drop",
+        "random",
+        "--records",
+        str(kept),
+        "--json",
+        str(figures),
+        "--closer",
+        "2",
+    ]
     monkeypatch.setattr(sys, "argv", [*command, "--pairs", "3"])
     signs.main()
     assert len(kept.read_text().splitlines()) == 1 + 2 * 3
@@ -273,8 +299,9 @@ def test_a_run_goes_on_where_it_was_and_prints_its_tables(data, tmp_path, monkey
     assert capsys.readouterr().out == before and not again
     found = {(row["method"], row["text"]): row for row in json.loads(figures.read_text())["rows"]}
     assert len(found) == 4
+    assert {row["failed"] for row in found.values()} == {0}
     truth = found["occlusion:by=drop", "document"]
-    assert truth["signs"]["value"] == 1 and truth["order"]["value"] > 0.99 and truth["lost"]["count"] == 3
+    assert truth["signs"]["value"] == 1 and truth["order"]["value"] > 0.99 and truth["lost"]["count"] == 2
     assert "shares of the range" in before and "| random |" in before
 
 

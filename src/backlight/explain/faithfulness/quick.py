@@ -27,6 +27,7 @@ from backlight.explain.faithfulness.questions import Listed
 from backlight.explain.faithfulness.randomisation import spearman
 from backlight.explain.faithfulness.table import Mean, mean_of
 from backlight.explain.methods.ablation import dropped
+from backlight.explain.methods.leave_one_out import ESTIMATES
 from backlight.explain.methods.registry import METHODS
 from backlight.explain.parts import Part, word_parts
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
@@ -314,10 +315,11 @@ class Verdict:
     """What to do with a model, in a sentence, and which methods that rests on.
 
     Args:
-        estimate: what puts words in order at the least cost: the fewest passes among those of nearly the best order.
+        estimate: what puts words in order at the least cost: the fewest passes among those of nearly the best order, of
+            methods that leave-one-out can order words by.
         signs: what has right signs at the least cost: the fewest passes among those of nearly the most, of methods
             that have signs and whose strongest words matter.
-        believable: whether those signs may be believed without measuring.
+        believable: whether those signs may be believed without measuring, in the document.
     """
 
     estimate: QuickRow
@@ -331,8 +333,9 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     measured = [row for row in rows if row.order is not None and row.variant.method.name != CONTROL]
     if not measured:
         return None
-    least = max(row.order.value for row in measured) - NEAR
-    near = [row for row in measured if row.order.value >= least]
+    estimates = [row for row in measured if row.variant.method.name in ESTIMATES] or measured
+    least = max(row.order.value for row in estimates) - NEAR
+    near = [row for row in estimates if row.order.value >= least]
     estimate = min(near, key=lambda row: (round(row.passes), -row.order.value))
     told = [row for row in measured if row.variant.method.signed] or measured
     words = max(_count(row.signs) for row in told)
@@ -346,7 +349,10 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     if believable:
         text = f"use {signs.label} on this model: {share}, {_passes(signs)}"
         rest = f"; {estimate.label} puts words in a better order" if orders and estimate is not signs else ""
-        return Verdict(estimate, signs, True, text + rest)
+        query = signs.query_signs
+        weak = query is not None and round(query.value, 2) < GOOD
+        warning = f"; measure the query's words, it has {100 * query.value:.0f} % of their signs" if weak else ""
+        return Verdict(estimate, signs, True, text + warning + rest)
     if not orders:
         text = "measure all words of this model: none of these methods orders them better than chance"
         return Verdict(estimate, signs, False, f"{text} (most signs: {signs.label}, {share})")
