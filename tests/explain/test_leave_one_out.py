@@ -164,3 +164,11 @@ def test_the_choice_that_is_kept_with_a_model_orders_its_words(tmp_path):
     chosen = Reranker.from_pretrained(folder)
     assert chosen.explain(QUERY, TEXT, words=2).estimate == "layer-gradient-x-activation:layer=1"
     assert chosen.explain(QUERY, TEXT, words=2, estimate="saliency").estimate == "saliency"
+
+
+def test_no_estimate_is_larger_than_the_strongest_words_that_were_measured():
+    made = bi_encoder().explain(QUERY, TEXT, words=8, estimate="saliency", check=False)
+    for text, first in ((made.document, 5), (made.query, 3)):
+        by_size = sorted(text.words, key=lambda word: -abs(word.value))
+        assert all(word.effect is not None for word in by_size[:first])
+        assert any(word.value for word in text.words if word.effect is None)

@@ -165,6 +165,7 @@ def test_the_budget_is_kept_and_no_coalition_is_scored_twice(method, budget):
 
     class Counting:
         name = real.name
+        tokens_a_pass = real.tokens_a_pass
 
         def score(self, batch, inputs_embeds=None):
             seen.extend(tuple(pair.positions.tolist()) for pair in batch.pairs)
@@ -217,6 +218,7 @@ def test_a_budget_that_is_too_small_is_refused():
 def test_a_score_that_no_word_changes_is_an_error():
     class Deaf:
         name = "deaf"
+        tokens_a_pass = 2048
 
         def score(self, batch, inputs_embeds=None):
             return np.ones(len(batch.pairs), np.float32)

@@ -4,8 +4,8 @@ NOTE [Measured and estimated]
 A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order
 words are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the
 word's *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small
-model and a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones,
-and have no `effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is
+model and a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones
+and below the strongest of them, and have no `effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is
 zero, as where document and query are the same, or the model shows no attentions) is measured in the order of its words:
 those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
 
@@ -299,7 +299,10 @@ def _delete(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remo
 
 def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribution:
     measured = ~np.isnan(one.effects)
-    values = np.where(measured, one.effects, one.estimates * _scale(one.effects[measured], one.estimates[measured]))
+    values = np.where(measured, one.effects, 0.0)
+    for side in (QUERY, DOCUMENT):
+        own = np.array([part.side == side for part in one.parts], bool)
+        values[own & ~measured] = _scaled(one.estimates[own & ~measured], one, FIRST[side], own & measured)
     count = int(measured.sum())
     meaning = f"score − score without it, measured for {count} of {len(one.parts)}"
     recipe = Recipe(
@@ -325,12 +328,20 @@ def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribu
     )
 
 
-def _scale(effects: np.ndarray, estimates: np.ndarray) -> float:
-    """Return what brings estimates to the unit of the effects: the ratio of their sizes; 1 where none is known."""
-    if not len(effects):
-        return 1.0
-    size = np.abs(estimates).sum()
-    return float(np.abs(effects).sum() / size) if size else 0.0
+def _scaled(estimates: np.ndarray, one: _Pair, first: int, known: np.ndarray) -> np.ndarray:
+    """Return estimates of words that were not measured in the unit of the effects, none above the strongest measured.
+
+    Args:
+        first: how many of the strongest measured words must stay the strongest.
+        known: which parts of the same text were measured, (parts,).
+    """
+    measured = ~np.isnan(one.effects)
+    size, most = np.abs(one.estimates[measured]).sum(), np.abs(estimates).max(initial=0.0)
+    scale = np.abs(one.effects[measured]).sum() / size if size else 1.0
+    strongest = np.sort(np.abs(one.effects[known]))[::-1][:first]
+    if len(strongest) and most:
+        scale = min(scale, 0.99 * strongest[-1] / most)
+    return estimates * scale
 
 
 def _joints(one: _Pair, words: Sequence[Word]) -> Iterator[Joint]:
