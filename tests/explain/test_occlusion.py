@@ -155,6 +155,7 @@ def test_scores_of_groups_keep_their_groups_over_many_passes():
 def test_a_word_that_nothing_looks_at_is_an_error_when_it_is_all_there_is():
     class Deaf:
         name = "deaf"
+        tokens_a_pass = 2048
 
         def score(self, batch, inputs_embeds=None):
             return np.ones(len(batch.pairs), np.float32)
