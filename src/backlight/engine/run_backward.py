@@ -245,7 +245,8 @@ def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph:
         )
     roots, root_grads = [], []
     for number, (tensor, gradient) in enumerate(zip(tensors, gradients)):
-        _check_gradient(gradient)
+        if gradient is not None and not isinstance(gradient, TensorState):
+            raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
         if isinstance(tensor, GradientEdge):
             edge, gradient = edge_from_public(tensor), _gradient_of_edge(gradient)
         else:
@@ -253,11 +254,6 @@ def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph:
         roots.append(edge)
         root_grads.append(gradient if runs_on_tensors(create_graph) else gradient._data)
     return roots, root_grads
-
-
-def _check_gradient(gradient: object) -> None:
-    if gradient is not None and not isinstance(gradient, TensorState):
-        raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
 
 
 def _gradient_of_edge(gradient: TensorState | None):

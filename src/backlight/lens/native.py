@@ -156,7 +156,13 @@ class NativeEngine:
 
     def saved_by(self, node: AnyNode) -> list[Kept]:
         if hasattr(node, "ctx"):
-            return _saved_by_function(node)
+            try:
+                if is_packed(node.ctx._raw_saved_tensors):
+                    return [Kept("tensors", None, PACKED)]
+                saved = node.ctx.saved_tensors
+            except GraphError as problem:
+                return [Kept("saved_tensors", None, str(problem))]
+            return [Kept(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
         found: list[Kept] = []
         for attribute, name in saved_names(type(node)):
             _keep(node, attribute, name, found)
@@ -230,16 +236,6 @@ def _keep(node: AnyNode, attribute: str, name: str, found: list[Kept]) -> None:
     elif isinstance(value, (tuple, list)):
         several = (pair for pair in enumerate(value) if isinstance(pair[1], TensorState))
         found += [Kept(f"{name}[{number}]", one, None) for number, one in several]
-
-
-def _saved_by_function(node: AnyNode) -> list[Kept]:
-    try:
-        if is_packed(node.ctx._raw_saved_tensors):
-            return [Kept("tensors", None, PACKED)]
-        saved = node.ctx.saved_tensors
-    except GraphError as problem:
-        return [Kept("saved_tensors", None, str(problem))]
-    return [Kept(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
 
 
 NATIVE = NativeEngine()

@@ -41,11 +41,7 @@ def _substitute(a: np.ndarray, x: np.ndarray, unit: bool) -> None:
     try:
         x[...] = np.linalg.solve(triangle, x)  # LU exchanges no rows of an upper triangle: this is substitution
     except np.linalg.LinAlgError:
-        _by_rows(triangle, x)
-
-
-def _by_rows(a: np.ndarray, x: np.ndarray) -> None:
-    """The same, row after row from the last: where there is a zero on the diagonal."""
-    for row in reversed(range(a.shape[-1])):
-        x[..., row : row + 1, :] -= a[..., row : row + 1, row + 1 :] @ x[..., row + 1 :, :]
-        x[..., row, :] /= a[..., row, row, None]
+        # row after row from the last, where there is a zero on the diagonal
+        for row in reversed(range(triangle.shape[-1])):
+            x[..., row : row + 1, :] -= triangle[..., row : row + 1, row + 1 :] @ x[..., row + 1 :, :]
+            x[..., row, :] /= triangle[..., row, row, None]

@@ -107,7 +107,8 @@ def case_of(tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: Fra
 def _gathered(engine: Engine, tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: FrameType) -> Case:
     case = _facts(engine, tensor, name_in(frame, tensor))
     if loss is not None:
-        case.loss = _loss(engine, loss, frame)
+        node = None if loss.is_leaf else engine.node_of(loss)[0]
+        case.loss = Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
     recording = _open_recording(engine, record)
     if recording is not None:
         _from_recording(case, recording, tensor, loss, frame)
@@ -181,11 +182,6 @@ def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Re
             name = names[id(tensor)]
             nodes[number] = dataclasses.replace(nodes[number], name=name, label=name)
     return dataclasses.replace(record, nodes=nodes)
-
-
-def _loss(engine: Engine, loss: AnyTensor | None, frame: FrameType) -> Loss:
-    node = None if loss.is_leaf else engine.node_of(loss)[0]
-    return Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
 
 
 def _is_freed(engine: Engine, root: AnyNode | None) -> bool:

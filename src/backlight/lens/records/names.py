@@ -101,7 +101,11 @@ class Naming:
 
     def finish(self, record: Record) -> None:
         """Write into the record what variables are called."""
-        stored = self._stored()
+        # the variables that results went into: of several ops that one call is made of, the last one's
+        latest = list(self.made_at.items())
+        following = [*(spot for _, spot in latest[1:]), None]
+        kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
+        stored = {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
         for made in record.nodes:
             if made.name is None:
                 made.name = self.names.get(made.id) or stored.get(made.id)
@@ -122,13 +126,6 @@ class Naming:
         if len(with_parameters) == 1:
             return [("" if tree in with_parameters else self._called(tree[0][1]), tree) for tree in tops]
         return [(self._called(tree[0][1]), tree) for tree in tops]
-
-    def _stored(self) -> dict[int, str]:
-        """Return the variables that results went into: of several ops that one call is made of, the last one's."""
-        latest = list(self.made_at.items())
-        following = [*(spot for _, spot in latest[1:]), None]
-        kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
-        return {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
 
     def _called(self, module: AnyModule) -> str:
         return self.variables.get(id(module)) or type(module).__name__

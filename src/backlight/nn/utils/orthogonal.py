@@ -80,7 +80,10 @@ class _Orthogonal(Module):
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                 "use_trivialization=False."
             )
-        reflectors = _reflectors(tall)
+        reflectors, scales = geqrf(tall)
+        diagonal = reflectors.diagonal(dim1=-2, dim2=-1)
+        diagonal.sign_()
+        diagonal[scales == 0.0] *= -1
         return reflectors.mT if wide else reflectors
 
 
@@ -89,15 +92,6 @@ def _reflected(weight: Tensor) -> Tensor:
     below = weight.tril(diagonal=-1)
     scales = 2.0 / (1.0 + (below * below).sum(dim=-2))
     return householder_product(below, scales) * weight.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
-
-
-def _reflectors(matrix: Tensor) -> Tensor:
-    """Return the weight for which `_reflected` gives an orthogonal matrix."""
-    reflectors, scales = geqrf(matrix)
-    diagonal = reflectors.diagonal(dim1=-2, dim2=-1)
-    diagonal.sign_()
-    diagonal[scales == 0.0] *= -1
-    return reflectors
 
 
 def _completed(matrix: Tensor) -> Tensor:

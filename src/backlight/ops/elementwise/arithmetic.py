@@ -29,18 +29,14 @@ def _scaled(array: Array, factor: float):
     if factor is ONE:
         return array
     if factor.__class__ is bool or array.dtype.kind != "f":
-        _check_factor(array, factor)
+        if isinstance(factor, bool) and array.dtype.kind != "b":
+            raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
+        if isinstance(factor, float) and category(array.dtype) < 2:
+            raise ShapeError(
+                "For integral input tensors, argument alpha must not be a floating point number. "
+                "Convert the tensors with .float() first"
+            )
     return array * element_like(array, factor)
-
-
-def _check_factor(array: Array, factor: float) -> None:
-    if isinstance(factor, bool) and array.dtype.kind != "b":
-        raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
-    if isinstance(factor, float) and category(array.dtype) < 2:
-        raise ShapeError(
-            "For integral input tensors, argument alpha must not be a floating point number. "
-            "Convert the tensors with .float() first"
-        )
 
 
 @op(promote="same", symbol="+", tangent="symmetric")

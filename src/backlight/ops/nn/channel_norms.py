@@ -120,7 +120,8 @@ def batch_norm(
         RuntimeError: one of the vectors has not one number a channel, or running statistics are missing.
     """
     if not input._data.size:
-        return _nothing(input, weight, bias)
+        out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
+        return out if bias is None else out + bias.narrow(0, 0, 1)
     return batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
@@ -136,12 +137,6 @@ def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, t
         move_towards(running_mean, mean._data, momentum)
         move_towards(running_var, unbiased, momentum)
     return out, mean, variance
-
-
-def _nothing(input: TensorState, weight: TensorState | None, bias: TensorState | None):
-    """Return an empty input, part of the graph of weight and bias."""
-    out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
-    return out if bias is None else out + bias.narrow(0, 0, 1)
 
 
 def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> None:

@@ -174,7 +174,9 @@ class MemoryWrites(Detector):
                 continue
             known = before.get(kept.name)
             if prints is None:
-                self._look_for_write(node, kept)
+                write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
+                if write is not None and sequence_of(node) < write.after:
+                    self._report(node, kept, None)
             elif known is not None and self._has_changed(known, kept):
                 self._report(node, kept, known)
 
@@ -183,11 +185,6 @@ class MemoryWrites(Detector):
             return False  # the engine's own check tells
         values = self.values(kept.tensor)
         return values is not None and _checksum(values) != known.checksum
-
-    def _look_for_write(self, node: Node, kept: Kept) -> None:
-        write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
-        if write is not None and sequence_of(node) < write.after:
-            self._report(node, kept, None)
 
     def _report(self, node: Node, kept: Kept, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
