@@ -47,7 +47,7 @@ static int64_t small_poisson(uint32_t *state, double rate) {
   }
 }
 
-/* Transformed rejection; see kernels/random/integers.py. */
+/* Transformed rejection; see kernels/random/distributions.py. */
 static int64_t large_poisson(uint32_t *state, double rate) {
   double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
   double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);

@@ -10,7 +10,7 @@ SPECIAL = ("grad", "out", "ops", "needs", "xp")
 NAMES = {
     "input": "self",
     "out": "result",
-}  # PyTorch's names of saved values, except for those in codegen/saved_attributes.py
+}  # PyTorch's names of saved values, except for those in codegen/generate.py
 
 
 class OpSchema:

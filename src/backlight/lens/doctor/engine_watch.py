@@ -21,17 +21,15 @@ from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
-from backlight.lens.doctor.detectors.losses import Losses
+from backlight.lens.doctor.detectors.losses import Losses, Trends
 from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
 from backlight.lens.doctor.detectors.module_slips import ModuleSlips
 from backlight.lens.doctor.detectors.non_finite import NonFinite
 from backlight.lens.doctor.detectors.optimizers import Optimisers
-from backlight.lens.doctor.detectors.rebinding import Rebinding
-from backlight.lens.doctor.detectors.rebuilt import Rebuilt
+from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.totals import Totals
-from backlight.lens.doctor.detectors.trends import Trends
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.origins import Origins
