@@ -107,14 +107,14 @@ static int write_switches(PyObject *dict, const struct switches *before, int ask
 
 /* Set what was changed back, which takes no memory: what the dict has a place for is exchanged. Keeps the exception. */
 static void undo_switches(PyObject *dict, const struct switches *before) {
-  struct aside problem = lay_aside();
+  struct saved_error problem = save_error();
   struct switches now;
   if (read_switches(dict, &now) < 0 || set_on(dict, grad.asked, before->asked, now.asked) < 0 ||
       set_on(dict, grad.grad_enabled, before->grad_enabled, now.grad_enabled) < 0 ||
       set_on(dict, grad.inference, before->inference, now.inference) < 0 ||
       set_on(dict, grad.marks, before->marks, now.marks) < 0)
     PyErr_Clear();
-  put_back(problem);
+  restore_error(problem);
 }
 
 /* Set what is asked for and inference mode, each 0 or 1, or -1 for as it is, and all that follows from them, in one step
@@ -251,7 +251,7 @@ typedef struct {
 
 /* Call _block_restore(state) until it has run to its end; 0, or -1 with the first exception. */
 static int restore(PyObject *self, PyObject *state) {
-  struct aside first;
+  struct saved_error first;
   int failed = 0;
   for (int tries = 0; tries < MOST_TRIES; tries++) {
     PyObject *done = PyObject_CallMethodOneArg(self, names_of.restore, state);
@@ -263,12 +263,12 @@ static int restore(PyObject *self, PyObject *state) {
     if (failed)
       PyErr_Clear();
     else
-      first = lay_aside();
+      first = save_error();
     failed = 1;
     if (!again) break; /* no interrupt: it fails each time */
   }
   if (!failed) return 0;
-  put_back(first);
+  restore_error(first);
   return -1;
 }
 
@@ -283,11 +283,11 @@ static PyObject *block_enter(Block *self, PyObject *unused) {
   }
   PyObject *given = PyObject_CallMethodOneArg((PyObject *)self, names_of.change, state);
   if (!given) {
-    struct aside first = lay_aside();
+    struct saved_error first = save_error();
     Py_ssize_t count = self->states ? PyList_GET_SIZE(self->states) : 0;
     if (count && PyList_SetSlice(self->states, count - 1, count, NULL) < 0) PyErr_Clear();
     if (restore((PyObject *)self, state) < 0) PyErr_Clear(); /* the first is raised */
-    put_back(first);
+    restore_error(first);
   }
   Py_DECREF(state);
   return given;
@@ -493,7 +493,7 @@ static PyObject *generator_block_throw(PyObject *steps, PyObject *problem, PyObj
     PyErr_SetString(PyExc_RuntimeError, "generator didn't stop after throw()");
     return NULL;
   }
-  PyObject *raised = take_problem(), *cause = raised ? PyException_GetCause(raised) : NULL;
+  PyObject *raised = take_raised(), *cause = raised ? PyException_GetCause(raised) : NULL;
   int same = raised == problem;
   if (!same && cause == problem && PyErr_GivenExceptionMatches(problem, PyExc_StopIteration))
     same = PyErr_GivenExceptionMatches(raised, PyExc_RuntimeError);

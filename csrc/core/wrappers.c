@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 typedef struct {
-  struct stand_in base;
+  struct wrapper base;
   PyObject *written; /* called with (function, args, kwargs) where `out` is among the keywords */
   PyObject *module;  /* the namespace that shows the function, */
   PyObject *name;    /* and how it calls it */
@@ -46,7 +46,7 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *problem, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
-  problem = take_problem();
+  problem = take_raised();
   PyObject *explain = Py_NewRef(explains);
   if (!gather_arguments(args, count, names, &given, &options))
     better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
@@ -65,7 +65,7 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
   return NULL;
 }
 
-PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
+PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *found = call_reference(self, args, flags, names);
   return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
 }
@@ -138,7 +138,7 @@ static PyObject *out_getattro(PyObject *self, PyObject *name) {
 }
 
 static int out_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return set_on_reference((struct stand_in *)self, name, value);
+  return set_on_reference((struct wrapper *)self, name, value);
 }
 
 static PyObject *out_repr(OutFunction *self) { return repr_of_reference(&self->base); }
@@ -147,7 +147,7 @@ PyTypeObject OutFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OutFunction",
     .tp_basicsize = sizeof(OutFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)out_traverse,
     .tp_clear = (inquiry)out_clear,
@@ -178,7 +178,7 @@ PyObject *out_function(PyObject *self, PyObject *args) {
 /* --- functions and methods without `out` -------------------------------------------------------------------------- */
 
 typedef struct {
-  struct stand_in base;
+  struct wrapper base;
   PyObject *module; /* what shows the function, */
   PyObject *name;   /* and how it calls it: a pickle finds it there */
   struct argument_check check;
@@ -217,7 +217,7 @@ static void checked_dealloc(CheckedFunction *self) {
 }
 
 static int checked_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return set_on_reference((struct stand_in *)self, name, value);
+  return set_on_reference((struct wrapper *)self, name, value);
 }
 
 static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -258,7 +258,7 @@ PyTypeObject CheckedFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.CheckedFunction",
     .tp_basicsize = sizeof(CheckedFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)checked_traverse,
     .tp_clear = (inquiry)checked_clear,

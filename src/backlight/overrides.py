@@ -1,4 +1,4 @@
-"""PyTorch's `torch.overrides`: types and modes that answer calls: NOTE [Overriding] in dispatch/torch_function.py."""
+"""PyTorch's `torch.overrides`: modes and classes that handle calls: NOTE [Overriding] in dispatch/torch_function.py."""
 
 import importlib
 import weakref
@@ -24,6 +24,7 @@ __all__ = [
     "TorchFunctionMode",
     "answer_while_alive",
     "asked_about",
+    "dispatch_while_alive",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -37,7 +38,7 @@ __all__ = [
     "wrap_torch_function",
 ]
 
-# Functions that no class may answer for; modes answer for the first ones.
+# Functions that no class may override; modes may override the first ones.
 _MAKERS = """
 arange as_tensor asarray bartlett_window blackman_window empty empty_strided eye from_numpy frombuffer full
 hamming_window hann_window kaiser_window linspace logspace normal ones rand randint randn randperm range
@@ -76,11 +77,14 @@ _override_switch = SharedSwitch()
 _held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
-def answer_while_alive(cls: type) -> None:
+def dispatch_while_alive(cls: type) -> None:
     """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
     token = object()
     enable_overrides(token)
     weakref.finalize(cls, disable_overrides, token).atexit = False
+
+
+answer_while_alive = dispatch_while_alive  # its first name, for programs that were written with it
 
 
 class asked_about(Block):  # noqa: N801 - used as a function
@@ -121,7 +125,7 @@ def _apply_overrides() -> None:
 
 @cache
 def _note_overridable() -> None:
-    """Note which public functions modes and classes may answer for."""
+    """Note which public functions modes and classes may override."""
     torch_function.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
@@ -191,8 +195,8 @@ def _note_method(name: str, function: Public) -> None:
 
 
 def has_torch_function(relevant_args: Iterable) -> bool:
-    """Tell whether a mode is on, or one of the values has a class that answers calls itself."""
-    return _mode_is_on() or (torch_function.local.classes_on and bool(torch_function.overloaded(tuple(relevant_args))))
+    """Tell whether a mode is on, or one of the values has a class with a handler of its own."""
+    return _mode_is_on() or bool(_overloaded(relevant_args))
 
 
 def _mode_is_on() -> bool:
@@ -210,13 +214,16 @@ def has_torch_function_variadic(*values) -> bool:
 
 
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, **kwargs):
-    """Return what a mode, or a class of one of the relevant arguments, answers a call of `public_api`.
+    """Return what a mode, or the class of one of the relevant arguments, returns for a call of `public_api`.
 
     Raises:
-        TypeError: none of them has an answer.
+        TypeError: none of them handles it.
     """
-    answers = torch_function.overloaded(tuple(relevant_args)) if torch_function.local.classes_on else []
-    return torch_function.answered(public_api, answers, args, kwargs)
+    return torch_function.call_torch_function(public_api, _overloaded(relevant_args), args, kwargs)
+
+
+def _overloaded(relevant_args: Iterable) -> list:
+    return torch_function.overloaded_args(tuple(relevant_args)) if torch_function.local.classes_on else []
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -252,7 +259,7 @@ def get_default_nowrap_functions() -> set[Callable]:
 
 @cache
 def get_ignored_functions() -> set[Callable]:
-    """Return the public functions that no class can answer for."""
+    """Return the public functions that no class can override."""
     spaces = [*_namespaces().values()]
     found = {vars(space)[name] for space in spaces for name in MAKERS | IGNORED if callable(vars(space).get(name))}
     return found | {getattr(Tensor, name) for name in IGNORED_METHODS if hasattr(Tensor, name)}
@@ -260,7 +267,7 @@ def get_ignored_functions() -> set[Callable]:
 
 @cache
 def get_overridable_functions() -> dict[object, list[Callable]]:
-    """Return the functions that classes can answer for, by the namespace that shows them."""
+    """Return the functions that classes can override, by the namespace that shows them."""
     found: dict[object, list] = {}
     spaces = {**_namespaces(), "torch.Tensor": Tensor}
     for space, name, function in (*_functions(), *_methods()):
@@ -284,7 +291,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 
 
 class TorchFunctionMode(Block):
-    """Answers for all public functions inside a `with` block: override `__torch_function__`."""
+    """Handles calls of all public functions inside a `with` block: override `__torch_function__`."""
 
     def __torch_function__(self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
         """Handle a call; calls made in here go to the outer modes."""
@@ -304,7 +311,7 @@ class TorchFunctionMode(Block):
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """Answers each call by calling the function."""
+    """Handles each call by calling the function."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         """Call it."""

@@ -35,7 +35,7 @@ from backlight.engine.views import MULTI, PLAIN, made_view
 
 
 @generator
-def generate(op: Op, flavour: str, namespace: dict) -> FunctionType:
+def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
     """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
@@ -69,17 +69,17 @@ def generate(op: Op, flavour: str, namespace: dict) -> FunctionType:
         MULTI=MULTI,
         wrap=wrap,
         returns=op.returns,
-        taken=op.taken,
+        taken=op.accepted_dtypes,
         DEFAULTS=tuple(param.default for param in op.params),
     )
     source = function_source(schema)
     namespace.update(schema.inlined_globals)
-    return compile_source(source, f"{op.name} {flavour}", namespace)["generated"]
+    return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
 
 
 def generate_noting(op: Op, forward):
     """Return a function like an op's public one that is never intercepted, and calls `forward` in place of the op's."""
-    namespace = {"__name__": "backlight.ops.generated", "op": op, "flavour": "function"}
+    namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": "function"}
     generate(op, "noting", namespace)
     namespace["forward"] = forward
     return compile_source(function_source(OpSchema(op), called=True), f"{op.name} noting", namespace)["generated"]

@@ -4,7 +4,8 @@ NOTE [Anomalies]
 While the mode is on, in all threads as in PyTorch, each node's gradients are checked when it has run, and its saved
 tensors are dropped only after that: the compiled pass does so itself. With `forward=True` what ops return is checked,
 too: NOTE [Dispatch] in dispatch/dispatcher.py. While it is off all this costs nothing. A check is one pass over the
-numbers (`oddities`); dispatch/anomaly_report.py explains what it finds. Views are not checked: their numbers were.
+numbers (`nonfinite_kinds`); dispatch/anomaly_report.py explains what it finds. Views are not checked, since their
+numbers were.
 """
 
 import warnings

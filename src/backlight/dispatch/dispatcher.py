@@ -9,8 +9,9 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
   3. observers, if the function is one that they get as a single call: `report_calls`
 
-and returns UNHANDLED if it goes on. What an op then returns is passed to `op_returned`, for observers, and to `odd_op`,
-for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they call are.
+and returns UNHANDLED if it goes on. What an op then returns is passed to `op_returned`, for observers, and to
+`nonfinite_op`, for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they
+call are.
 """
 
 import functools
@@ -19,11 +20,11 @@ from collections.abc import Callable
 from types import FunctionType
 
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
-from backlight.dispatch.anomaly_checks import odd_op
+from backlight.dispatch.anomaly_checks import nonfinite_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
 from backlight.kernels.native import core
-from backlight.kernels.reduction.summaries import oddities
+from backlight.kernels.reduction.summaries import nonfinite_kinds
 from backlight.kernels.state_blocks import Block
 
 getframe = sys._getframe
@@ -54,7 +55,9 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
         The result of the call, or UNHANDLED: the call goes on.
     """
     if torch_function.installed.on and (op is not None or function in torch_function.overridable):
-        out = torch_function.asked(function, args, kwargs, torch_function.overridable.get(function, False))
+        out = torch_function.dispatch_torch_function(
+            function, args, kwargs, torch_function.overridable.get(function, False)
+        )
         if out is not UNHANDLED:
             return out
     if interpreters.local.interpreters:
@@ -87,13 +90,13 @@ def call_op(op, function: Callable, implementation: Callable, args: tuple, kwarg
         return out
     out = implementation(*args, **kwargs)
     if anomaly_mode.anomaly.wanted_of_ops and any(map(_nonfinite, out if isinstance(out, tuple) else (out,))):
-        odd_op(op, args, kwargs, out)
+        nonfinite_op(op, args, kwargs, out)
     op_returned(op, args, kwargs, out)
     return out
 
 
 def _nonfinite(value) -> bool:
-    return hasattr(value, "_data") and bool(oddities(value._data))
+    return hasattr(value, "_data") and bool(nonfinite_kinds(value._data))
 
 
 # --- public functions that are no ops ---------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def update_dispatch() -> None:
     observers.active = observers.blocks > 0 or wanted != 0
     dispatching.active = of_functions or wanted != 0
     if core is not None:
-        core.core_check(odd_op if wanted else None, wanted)
+        core.core_check(nonfinite_op if wanted else None, wanted)
         core.core_returned(op_returned if observers.blocks else None)
         core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops)
 

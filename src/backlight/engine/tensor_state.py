@@ -8,7 +8,7 @@ NOTE [Edges]
     Output    one of several outputs of a node
     a leaf    the tensor stands for that leaf, which gets its gradient (a saved leaf that was unpacked)
 So `requires_grad` is `_edge is not None`, and an op reads one slot of each input to know what to record. In
-`node.edges` a leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. A leaf's AccumulateGrad, as in
+`node.edges` a leaf stands for itself: `edge.is_leaf_edge` tells leaf tensors from nodes. A leaf's AccumulateGrad, as in
 PyTorch, is made when it is first requested (`next_functions`).
 
 NOTE [Storages are made late]
@@ -34,7 +34,7 @@ class _Leaf:
 
     __slots__ = ()
 
-    is_end = True
+    is_leaf_edge = True
 
     def __repr__(self) -> str:
         return "LEAF"
@@ -60,7 +60,7 @@ class TensorState:
 
     __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_storage", "_view")
 
-    is_end = True  # as an edge: the backward pass ends here
+    is_leaf_edge = True  # as an edge: the backward pass ends here
     outputs = 1
     _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once it was requested
     _grad = None  # the gradient, a tensor

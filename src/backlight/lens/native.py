@@ -184,7 +184,7 @@ class NativeEngine:
         if tensor._edge is None:
             return [name_of(hook) for hook in hooks]
         end, number = node_and_number(edge_of(tensor))
-        node = end if not end.is_end else None if end._accumulator is None else end._accumulator()
+        node = end if not end.is_leaf_edge else None if end._accumulator is None else end._accumulator()
         extra = None if node is None else node.extra
         if extra is not None:
             hooks += [hook for of, hook in extra.tensor_hooks.values() if of == number]

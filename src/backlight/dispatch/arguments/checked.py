@@ -29,7 +29,7 @@ UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", 
 UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and check it themselves
 UNCHECKED |= {"squeeze"}  # its ops check its arguments, and a wrapper costs 7 %
 
-# Methods and properties that are public for all their names, and those that classes answer for by other means.
+# Methods and properties that are public for all their names, and those that classes override by other means.
 DISPATCHED = frozenset({"_base", "_version"})
 NOT_DISPATCHED = frozenset(["__init__", "__init_subclass__", "__new__", "__class_getitem__", "__torch_function__"])
 NOT_DISPATCHED |= {"__array_function__", "__array_namespace__", "__array_ufunc__", "__iter__", "__getattr__"}

@@ -327,7 +327,7 @@ class Recording(Watcher):
         if begun is not None:
             begun.end(run.problem)
             self.ended_order = begun.order if run.create_graph else 0
-            self.over = self.splits and run.into_grad and not run.keep_graph
+            self.over = self.splits and run.accumulate_grad and not run.retain_graph
 
     def fill(self, frame: FrameType | None = None) -> Record:
         """Write into the record what is worked out late: lines, names, versions."""

@@ -304,7 +304,7 @@ def matmul(input: TensorState, other: TensorState):
     return matrix_product(input, other)
 
 
-@matrix_product.elsewhere(dims=2)
+@matrix_product.unless_dims(dims=2)
 def product_of_dims(input: TensorState, other):
     """Multiply tensors that are not both matrices, by the op that fits (see NOTE [Folding])."""
     left, right = input._data.ndim, other._data.ndim

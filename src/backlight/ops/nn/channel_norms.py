@@ -34,9 +34,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 @op(
     name="group_norm",
     node="NativeGroupNormBackward0",
-    keeps=("mean", "inverse"),
+    residuals=("mean", "inverse"),
     zero_derivative={"weight": ("weight",)},
-    refuse=no_integers("GroupNormKernelImpl"),
+    dtype_error=no_integers("GroupNormKernelImpl"),
 )
 def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
@@ -150,9 +150,9 @@ def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> No
 @op(
     outputs=3,
     differentiable=(0,),
-    keeps=("mean", "inverse"),
+    residuals=("mean", "inverse"),
     zero_derivative=("input", "weight"),
-    refuse=no_integers("batch_norm"),
+    dtype_error=no_integers("batch_norm"),
 )
 def native_batch_norm(
     xp,

@@ -175,7 +175,7 @@ def _derived(op: Op):
     options = {param.name for param in op.params}
     if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
         return elementwise
-    if op.decomposed is not None and not set(op.keeps) & set(parameter_names(op.decomposed)):
+    if op.decomposed is not None and not set(op.residuals) & set(parameter_names(op.decomposed)):
         return by_decomposition
     return loop_over_op
 
