@@ -20,7 +20,7 @@ int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, P
   return failed ? -1 : 0;
 }
 
-/* Its name, module and whatever else somebody asks for are the function's. */
+/* Its name, module and all other attributes are the function's. */
 PyObject *stand_in_getattro(PyObject *self, PyObject *name) {
   PyObject *found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;

@@ -115,7 +115,7 @@ int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
 PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
-int mark(PyObject *tensor); /* give it the storage that core.mark makes, if somebody wants to know where tensors are made */
+int mark(PyObject *tensor); /* give it the storage that core.mark makes, if anything records where tensors are made */
 int held_by_one(PyObject *data); /* whether an array's memory is its own, and only one reference holds it: it may be written */
 
 /* A derivative: which edge, its program, and what the program reads, in order. */

@@ -272,7 +272,8 @@ static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t fl
   return notify(self, Py_NewRef(core.nonfinite_op), args, flags, names, out);
 }
 
-/* The way of a call while something intercepts calls: see NOTE [Dispatch] in dispatch/dispatcher.py. */
+/* A call while something intercepts calls: it is dispatched first; if nothing handles it, the op runs, and its result is
+   reported. See NOTE [Dispatch] in dispatch/dispatcher.py. */
 static PyObject *dispatched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (!reference_of(&self->base)) return NULL;
   if (core.dispatch && core.dispatches_ops) {

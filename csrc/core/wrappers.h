@@ -1,6 +1,6 @@
 /* Objects that stand for Python functions: with `out` among the keywords, and with failed calls that are explained.
 
-   Called by module.c, which registers them, and by core/op.c. The functions that they stand for were checked by nobody:
+   Called by module.c, which registers them, and by core/op.c. The functions that they stand for are unchecked:
    they are called as any object is. All of this needs the GIL. */
 #ifndef WRAPPERS_H
 #define WRAPPERS_H

@@ -18,19 +18,19 @@ static inline int64_t read_once(const void *at) { return __atomic_load_n((const 
 
 #include "arithmetic.h"
 #include "distances.h"
-#include "random_numbers.h"
+#include "grid_samples.h"
 #include "lu_factors.h"
 #include "matrices.h"
+#include "optimizer_steps.h"
 #include "pointwise.h"
 #include "pooling.h"
 #include "programs.h"
-#include "topk.h"
+#include "random_numbers.h"
 #include "recurrence.h"
 #include "rows.h"
 #include "slices.h"
-#include "optimizer_steps.h"
 #include "summaries.h"
-#include "grid_samples.h"
+#include "topk.h"
 #include "windows.h"
 
 #define KERNELS(K) \

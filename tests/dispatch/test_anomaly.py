@@ -462,7 +462,7 @@ def test_every_pitfall_is_looked_at_without_complaint():
     numbers = np.array([-2.0, -1.0, 0.0, 1.0, INF, np.nan])
     for row in HAZARDS:
         for op in row.when.ops:
-            for kind in ("nan", "inf", "slope"):
+            for kind in ("nan", "inf", "derivative"):
                 found = cause_of(op, (numbers, numbers), kind, out=numbers)
                 assert found.cause and found.cure
 

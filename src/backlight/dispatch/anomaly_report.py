@@ -252,7 +252,7 @@ def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite
         )
     if nonfinite_before and first_infinite is not None:
         read, out = _inputs_and_result(first_infinite)
-        return cause_of(op_name(first_infinite), read, "slope", out=out), (
+        return cause_of(op_name(first_infinite), read, "derivative", out=out), (
             f"The gradient that arrived was already not finite: {node_text(first_infinite)} was the first to make it so"
         )
     if nonfinite_before:
@@ -262,7 +262,7 @@ def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite
     if chooser is None and hasattr(node, "ctx"):
         return OWN_FORMULA, made_here
     read, out = _inputs_and_result(node)
-    cause = cause_of(op_name(node), read, "slope", chooser is not None, out)
+    cause = cause_of(op_name(node), read, "derivative", chooser is not None, out)
     if chooser is not None:
         cause = cause._replace(seen=f"{node_text(chooser)} chose the value away.")
     return cause, made_here

@@ -32,7 +32,7 @@ def line_at(code: CodeType | None, lasti: int) -> Line | None:
     return Line(code.co_filename, number, code.co_name, linecache.getline(code.co_filename, number).strip())
 
 
-class Kept(NamedTuple):
+class SavedValue(NamedTuple):
     """A tensor that a node saved; `tensor` is None if it was freed or modified, and `problem` says which."""
 
     name: str

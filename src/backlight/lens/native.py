@@ -14,7 +14,7 @@ from backlight.codegen.declaration import TABLE
 from backlight.dispatch.arguments.checked import wrapper_of
 from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
 from backlight.dispatch.observation import Observation, local, notify_call
-from backlight.dispatch.observers import Kept, Line, Watcher, line_at
+from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
 from backlight.dispatch.profile_names import public_name
 from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
 from backlight.engine.storage import InferenceStorage
@@ -154,16 +154,18 @@ class NativeEngine:
         storage = tensor._storage
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
-    def saved_by(self, node: AnyNode) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[SavedValue]:
         if hasattr(node, "ctx"):
             try:
                 if is_packed(node.ctx._raw_saved_tensors):
-                    return [Kept("tensors", None, PACKED)]
+                    return [SavedValue("tensors", None, PACKED)]
                 saved = node.ctx.saved_tensors
             except GraphError as problem:
-                return [Kept("saved_tensors", None, str(problem))]
-            return [Kept(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
-        found: list[Kept] = []
+                return [SavedValue("saved_tensors", None, str(problem))]
+            return [
+                SavedValue(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None
+            ]
+        found: list[SavedValue] = []
         for attribute, name in saved_names(type(node)):
             _keep(node, attribute, name, found)
         return found
@@ -221,21 +223,21 @@ def is_packed(raw: object) -> bool:
     return any(one.unpack_hook is not None for one in several)
 
 
-def _keep(node: AnyNode, attribute: str, name: str, found: list[Kept]) -> None:
+def _keep(node: AnyNode, attribute: str, name: str, found: list[SavedValue]) -> None:
     """Add what a node saved under a name: several tensors get numbers, options are left out."""
     if is_packed(getattr(node, f"_raw{attribute}", None)):
-        found.append(Kept(name, None, PACKED))
+        found.append(SavedValue(name, None, PACKED))
         return
     try:
         value = getattr(node, attribute)
     except GraphError as problem:
-        found.append(Kept(name, None, str(problem)))
+        found.append(SavedValue(name, None, str(problem)))
         return
     if isinstance(value, TensorState):
-        found.append(Kept(name, value, None))
+        found.append(SavedValue(name, value, None))
     elif isinstance(value, (tuple, list)):
         several = (pair for pair in enumerate(value) if isinstance(pair[1], TensorState))
-        found += [Kept(f"{name}[{number}]", one, None) for number, one in several]
+        found += [SavedValue(f"{name}[{number}]", one, None) for number, one in several]
 
 
 NATIVE = NativeEngine()
