@@ -15,8 +15,6 @@ from typing import BinaryIO
 
 from backlight.errors import BacklightError
 
-__all__ = ["LoadError", "read_pickle"]
-
 
 class LoadError(BacklightError, UnpicklingError):
     """A file cannot be loaded: it is damaged, of another format, or needs something that is not allowed."""

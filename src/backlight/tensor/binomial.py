@@ -10,8 +10,6 @@ from backlight.ops.type_promotion import is_float
 from backlight.tensor.generators import Generator, twister_of
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["binomial"]
-
 
 def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Draw from binomial distributions with these numbers of trials and probabilities, in count's dtype.

@@ -181,6 +181,13 @@ def unwrapped(function: Callable):
     )
 
 
+def public_functions(namespace: dict[str, object], own: bool = False) -> list[str]:
+    """Return the names of a module's functions that have no underscore in front; with `own` none that are imported."""
+    functions = {name: one for name, one in namespace.items() if callable(one) and not isinstance(one, type)}
+    here = namespace["__name__"]
+    return [name for name, one in functions.items() if name[0] != "_" and not (own and one.__module__ != here)]
+
+
 def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:
     """Return those functions of a namespace that are among `names`, with their failed calls explained."""
     start = module.removeprefix("backlight").removeprefix(".")

@@ -17,8 +17,6 @@ from backlight.tensor.random_factories import randn
 from backlight.tensor.ranges import eye
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["orthogonal"]
-
 MAPS = ("matrix_exp", "cayley", "householder")
 
 

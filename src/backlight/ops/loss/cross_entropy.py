@@ -29,8 +29,6 @@ from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import Shape
 
-__all__ = []
-
 
 @public_function
 def cross_entropy(

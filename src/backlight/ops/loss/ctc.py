@@ -14,8 +14,6 @@ from backlight.ops.loss.regression_losses import reduced, reduction_of
 from backlight.ops.shape.joining import stack
 from backlight.ops.shape.padding import constant_pad_nd
 
-__all__ = []
-
 FAR = -1e30  # stands for log 0 where a gradient is taken: −∞ − (−∞) would be nan
 
 

@@ -19,8 +19,6 @@ from backlight.ops.special.special_functions import xlogy
 from backlight.ops.type_promotion import category, is_float
 from backlight.sizes import Size
 
-__all__ = []
-
 
 @public_function
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):

@@ -21,8 +21,6 @@ from backlight.ops.shape.expanding import broadcast_tensors
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import Size
 
-__all__ = []
-
 
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """Return the reduction, also from its two old names.

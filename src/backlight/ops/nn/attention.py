@@ -27,7 +27,6 @@ from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import broadcast
 
-__all__ = []
 _C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 

@@ -15,8 +15,6 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import recurrence
 from backlight.ops.shape.joining import cat
 
-__all__ = []
-
 
 def _filled(grad: Array, like: Array):
     """Return a gradient in wide floats, zeros where there is none."""

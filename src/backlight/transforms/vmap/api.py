@@ -13,8 +13,6 @@ from backlight.transforms.pytrees import Spec, broadcast_to, tree_flatten, tree_
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
 
-__all__ = ["vmap"]
-
 Dims = int | tuple | None  # of the batch: one for all, or nested like the inputs or outputs
 
 
