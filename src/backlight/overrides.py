@@ -10,7 +10,7 @@ from backlight import autograd, fft, linalg, special
 from backlight.dispatch import torch_function
 from backlight.dispatch.dispatcher import install_overrides
 from backlight.dispatch.observation import SharedSwitch, observers
-from backlight.dispatch.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
+from backlight.dispatch.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, disabled, installed
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.state_blocks import Block
 from backlight.nn import functional, init
@@ -74,7 +74,6 @@ Public = FunctionType | BuiltinFunctionType
 
 
 _override_switch = SharedSwitch()
-_held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
 def dispatch_while_alive(cls: type) -> None:
@@ -103,30 +102,30 @@ class asked_about(Block):  # noqa: N801 - used as a function
 def enable_overrides(token: object) -> None:
     """Have public functions try overrides until `disable_overrides` is called with the same token."""
     with observers.lock:
-        if all(one is not token for one in _held):
-            _held.append(token)
+        if all(one is not token for one in installed.held):
+            installed.held.append(token)
         _override_switch.apply(True, _apply_overrides)
 
 
 def disable_overrides(token: object) -> None:
     """Stop that, if no other token is held."""
     with observers.lock:
-        _held[:] = [one for one in _held if one is not token]
-        _override_switch.apply(len(_held) > 0, _apply_overrides)
+        installed.held[:] = [one for one in installed.held if one is not token]
+        _override_switch.apply(len(installed.held) > 0, _apply_overrides)
 
 
 def _apply_overrides() -> None:
     """Install or remove the overrides; may be repeated after an interrupt."""
-    if _held:
+    if installed.held:
         _note_overridable()
         answer_as_parameters()
-    install_overrides(len(_held) > 0)
+    install_overrides(len(installed.held) > 0)
 
 
 @cache
 def _note_overridable() -> None:
     """Note which public functions modes and classes may override."""
-    torch_function.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
+    installed.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
 def _namespaces() -> dict[str, object]:
@@ -153,7 +152,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called, and return it."""
-    torch_function.names.setdefault(function, name)
+    installed.names.setdefault(function, name)
     return function
 
 
@@ -174,21 +173,21 @@ def _methods() -> Iterator[tuple[str, str, Public]]:
 def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:
     """Do that for what gets and what sets a property; a function that is public under a name of its own keeps it."""
     for function, accessor in ((value.fget, value.__get__), (value.fset, value.__set__)):
-        if function is not None and function not in torch_function.names:
-            torch_function.shown[function] = accessor
-            torch_function.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
+        if function is not None and function not in installed.names:
+            installed.shown[function] = accessor
+            installed.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
             yield "torch.Tensor", name, function
 
 
 def _note_method(name: str, function: Public) -> None:
     name = "__rdiv__" if name == "__rtruediv__" else name
-    if name in OPERATORS and function not in torch_function.names:
-        torch_function.shown[function] = getattr(Tensor, OPERATORS[name])
+    if name in OPERATORS and function not in installed.names:
+        installed.shown[function] = getattr(Tensor, OPERATORS[name])
     if name in TWO_SIDED:
-        torch_function.operators.add(function)
-    if function not in torch_function.names and function.__name__ != name:
+        installed.operators.add(function)
+    if function not in installed.names and function.__name__ != name:
         function.__name__ = name  # what programs log
-    torch_function.names.setdefault(function, f"torch.Tensor.{name}")
+    installed.names.setdefault(function, f"torch.Tensor.{name}")
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -272,14 +271,14 @@ def get_overridable_functions() -> dict[object, list[Callable]]:
     spaces = {**_namespaces(), "torch.Tensor": Tensor}
     for space, name, function in (*_functions(), *_methods()):
         if name not in MAKERS:
-            found.setdefault(spaces[space], []).append(torch_function.shown.get(function, function))
+            found.setdefault(spaces[space], []).append(installed.shown.get(function, function))
     return found
 
 
 def resolve_name(f: Callable) -> str | None:
     """Return PyTorch's name for a function that can be overridden, with its namespace: "torch.add"."""
     get_overridable_functions()
-    return torch_function.names.get(f)
+    return installed.names.get(f)
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:

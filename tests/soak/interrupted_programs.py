@@ -346,7 +346,7 @@ def fingerprint() -> dict:
     found["numpy"], found["filters"] = np.geterr(), described(list(warnings.filters))
     found["showwarning"] = id(warnings.showwarning), id(warnings.filterwarnings)
     found["threads"] = sorted(one.name for one in threading.enumerate())
-    found["watches"] = len(lens.records.watching.OPEN)
+    found["watches"] = len(lens.records.watching.Watch.open)
     found["kept"] = numbers_kept()
     found["trace"] = str(sys.getprofile())
     return found

@@ -106,7 +106,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def _cast_for(public: Callable, args: tuple, kwargs: dict):
     """Call a function with its arguments cast; UNHANDLED if it is in no list."""
-    public = torch_function.shown.get(public, public)
+    public = torch_function.installed.shown.get(public, public)
     policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
     if policy == "einsum":
         policy = LOWER if args and contracts(args[0]) else None

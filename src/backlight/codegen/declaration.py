@@ -92,6 +92,8 @@ class Rule:
 class Op:
     """One row of the table of ops."""
 
+    generate: Callable  # (variant, namespace) -> the function of a public one: codegen/generate.py puts it here
+
     def __init__(
         self,
         forward,
@@ -240,7 +242,7 @@ def lazy_function(declared: Op, variant: str) -> Callable:
     namespace = {"__name__": "backlight.ops.generated", "op": declared, "variant": variant}
 
     make = _function_of_core if core is not None else _function_without_core
-    public = make(declared, lambda: _generators[0](declared, variant, namespace))
+    public = make(declared, lambda: declared.generate(variant, namespace))
     public.__name__ = public.__qualname__ = declared.name
     public.__doc__ = declared.forward.__doc__
     public.__module__ = declared.forward.__module__
@@ -291,12 +293,3 @@ def operator_of(public: Callable) -> Callable:
 
 
 _building = fork_safe_lock()
-
-
-_generators: list = []
-
-
-def generator(function):
-    """Declare the function that turns an Op into code (codegen/generate.py does this once)."""
-    _generators[:] = [function]
-    return function

@@ -20,7 +20,7 @@ import numpy as np
 from backlight import sizes
 from backlight.codegen import runtime_support
 from backlight.codegen.backward_source import backward_source
-from backlight.codegen.declaration import Op, generator
+from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
 from backlight.codegen.op_schema import NAMES, OpSchema
@@ -34,7 +34,6 @@ from backlight.engine.tensor_state import LEAF, TensorState, edge_of, new, stora
 from backlight.engine.views import MULTI, PLAIN, made_view
 
 
-@generator
 def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
     """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
     schema = OpSchema(op)
@@ -75,6 +74,9 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
     source = function_source(schema)
     namespace.update(schema.inlined_globals)
     return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
+
+
+Op.generate = generate
 
 
 def generate_noting(op: Op, forward):

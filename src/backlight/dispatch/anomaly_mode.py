@@ -19,7 +19,16 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 
 class _Anomaly:
-    """What is checked, in all threads, as in PyTorch."""
+    """What is checked, in all threads, as in PyTorch.
+
+    Attributes:
+        listener: is called with `wanted_of_ops` when that changes; dispatch/dispatcher.py puts it here.
+        backward: the code of the function that runs a backward (engine/run_backward.py): inside it gradients are
+            checked, not the results of ops.
+    """
+
+    listener: Callable[[int], None]
+    backward: CodeType
 
     enabled = False
     check_nan = True
@@ -41,7 +50,7 @@ class _Anomaly:
         wanted = self.wanted_of_ops
         if self.applied != wanted:
             self.applied = None
-            _listeners[0](wanted)
+            self.listener(wanted)
             self.applied = wanted
 
     @property
@@ -51,22 +60,6 @@ class _Anomaly:
 
 
 anomaly = _Anomaly()
-_listeners: list[Callable[[int], None]] = []
-
-
-def listener(function):
-    """Declare the function called with `wanted_of_ops` when that changes (dispatch/dispatcher.py does this once)."""
-    _listeners[:] = [function]
-    return function
-
-
-runs: list[CodeType] = []  # the code of the engine's backward, to recognise ops inside it
-
-
-def running(function):
-    """Declare the function that runs a backward: inside it gradients are checked, not the results of ops."""
-    runs.append(function.__code__)
-    return function
 
 
 class set_detect_anomaly(Block):  # noqa: N801 - PyTorch's name

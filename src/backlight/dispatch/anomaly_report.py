@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.dispatch.anomaly_mode import anomaly, runs
+from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Line, line_at
 from backlight.engine.node import Node, node_and_number
@@ -361,7 +361,7 @@ def _error(head: str, facts: dict, cause: Cause, story: str, way: str) -> Anomal
 def _in_backward() -> bool:
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code in runs:
+        if frame.f_code is anomaly.backward:
             return True
         frame = frame.f_back
     return False

@@ -31,17 +31,24 @@ getframe = sys._getframe
 
 
 class _Dispatching:
-    """The flag that public functions test: all without the core, with it those that dispatch themselves."""
+    """What public functions test, and which of them are special.
 
-    __slots__ = ("active",)
+    Attributes:
+        active: whether anything intercepts calls: tested by all functions without the core, with it by those that
+            dispatch themselves.
+        composites: functions that interpreters get as one call.
+        reported: a function -> what calls it and reports that to observers.
+    """
+
+    __slots__ = ("active", "composites", "reported")
 
     def __init__(self):
         self.active = False
+        self.composites: set[Callable] = set()
+        self.reported: dict[Callable, Callable] = {}
 
 
 dispatching = _Dispatching()
-_composites: set[Callable] = set()  # functions that interpreters get as one call
-_reported: dict[Callable, Callable] = {}  # a function -> what calls it and reports that to observers
 
 
 def dispatch(op, function: Callable, args: tuple, kwargs: dict):
@@ -54,23 +61,22 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
     Returns:
         The result of the call, or UNHANDLED: the call goes on.
     """
-    if torch_function.installed.on and (op is not None or function in torch_function.overridable):
-        out = torch_function.dispatch_torch_function(
-            function, args, kwargs, torch_function.overridable.get(function, False)
-        )
+    if torch_function.installed.on and (op is not None or function in torch_function.installed.overridable):
+        only_modes = torch_function.installed.overridable.get(function, False)
+        out = torch_function.dispatch_torch_function(function, args, kwargs, only_modes)
         if out is not UNHANDLED:
             return out
     if interpreters.local.interpreters:
         out = UNHANDLED
         if op is not None:
             out = interpreters.interpret(op, function, args, kwargs)
-        elif function in _composites:
+        elif function in dispatching.composites:
             out = interpreters.interpret_composite(function, args, kwargs)
         if out is not UNHANDLED:
             return out
     observation = local.observation
-    if op is None and observation is not None and not observation.inside and function in _reported:
-        return _reported[function](observation, function, args, kwargs)
+    if op is None and observation is not None and not observation.inside and function in dispatching.reported:
+        return dispatching.reported[function](observation, function, args, kwargs)
     return UNHANDLED
 
 
@@ -136,7 +142,7 @@ def dispatches_itself(function: FunctionType) -> FunctionType:
 def composite_function(function: Callable) -> Callable:
     """Return what stands for a function composed of ops that interpreters get as one call."""
     public = public_function(function)
-    _composites.add(public)
+    dispatching.composites.add(public)
     return public
 
 
@@ -159,7 +165,7 @@ def report_calls(function: Callable, name: str) -> None:
 
 def report_calls_by(function: Callable, reported: Callable) -> None:
     """Have `reported(observation, function, args, kwargs)` call a public function that is no op, and report that."""
-    _reported[function] = reported
+    dispatching.reported[function] = reported
 
 
 # --- what intercepts calls now ----------------------------------------------------------------------------------------
@@ -181,11 +187,13 @@ def update_dispatch() -> None:
         core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops)
 
 
-@anomaly_mode.listener
 def check_ops(wanted: int) -> None:
     """Switch the check of what ops return: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
     with observers.lock:
         update_dispatch()
+
+
+anomaly_mode.anomaly.listener = check_ops
 
 
 class Observe(Block):

@@ -35,25 +35,28 @@ class _Local(ThreadState):
 
 
 class _Installed:
-    """Whether public functions dispatch to handlers.
+    """Whether public functions dispatch to handlers, and what overrides.py, which knows them, says of them.
 
     Attributes:
         install_for: lets public functions dispatch to a class while it is alive: `overrides.dispatch_while_alive`,
-            which knows all public functions, put here by the package.
+            put here by the package.
+        held: a token for each class with a handler, and for each mode that is on.
+        shown: a function that does the work of a public one -> that one, which handlers are given.
+        operators: functions that Python calls for its operators.
+        names: a public function -> PyTorch's name for it, with its namespace.
+        overridable: a public function that is no op -> whether only modes may handle it, no classes.
     """
 
-    __slots__ = ("install_for", "on")
+    __slots__ = ("held", "install_for", "names", "on", "operators", "overridable", "shown")
 
     def __init__(self):
         self.on = False
+        self.held, self.operators = [], set()
+        self.shown, self.names, self.overridable = {}, {}, {}
 
 
 local = _Local()
 installed = _Installed()
-shown: dict = {}  # a function that does the work of a public one -> that one, which classes and modes are given
-operators: set = set()  # those that Python calls for its operators
-names: dict = {}  # a public function -> PyTorch's name for it, with its namespace
-overridable: dict = {}  # a public function that is no op -> whether only modes may handle it, no classes
 
 
 def disabled(func, types, args=(), kwargs=None):
@@ -124,8 +127,8 @@ def dispatch_torch_function(public, args: tuple, kwargs: dict, only_modes: bool 
                 overloaded = overloaded_args(flat(values))
                 break
     if overloaded or (local.modes and local.modes_on):
-        call = _call_for_operator if public in operators else call_torch_function
-        return call(shown.get(public, public), overloaded, args, kwargs)
+        call = _call_for_operator if public in installed.operators else call_torch_function
+        return call(installed.shown.get(public, public), overloaded, args, kwargs)
     return UNHANDLED if local.casts is None else local.casts(public, args, kwargs)
 
 
@@ -161,7 +164,7 @@ def call_torch_function(public, overloaded: list, args: tuple, kwargs: dict):
         result = method(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise ArgumentError(_no_implementation(names.get(public, getattr(public, "__name__", "?")), types))
+    raise ArgumentError(_no_implementation(installed.names.get(public, getattr(public, "__name__", "?")), types))
 
 
 def _no_implementation(name: str, types: tuple) -> str:

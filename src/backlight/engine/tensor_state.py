@@ -72,23 +72,24 @@ class TensorState:
 
 
 Gradient = np.ndarray | np.generic | TensorState  # what a backward pass carries: tensors under create_graph
-_classes: list[type] = []
+_tensor_class: type  # the class that ops return
 
 
 def tensor_class(cls: type) -> type:
     """Declare `cls` to be the class that ops return (tensor/tensor.py does this once)."""
-    _classes[:] = [cls]
+    global _tensor_class
+    _tensor_class = cls
     return cls
 
 
 def the_tensor_class() -> type:
     """Return the class that ops return."""
-    return _classes[0]
+    return _tensor_class
 
 
 def wrap(data: np.ndarray | np.generic, edge: object | None = None, storage: Storage | None = None):
     """Return a tensor over `data`, which is not copied."""
-    made = new(_classes[0])
+    made = new(_tensor_class)
     made._data = data
     made._edge = edge
     made._storage = new_storage() if transforms.open and storage is None and modes.marks else storage

@@ -34,13 +34,11 @@ METHODS = (
     *("__setitem__", "register_hook", "retain_grad"),
 )
 REPORT_THEMSELVES = ("writes", "reshapes")  # what functions of ops/inplace.py have
-_noted: list[bool] = []
 
 
+@cache  # what fails or is interrupted is not cached: it is noted again
 def note_functions() -> None:
     """Note all of them once, when the first watcher is added."""
-    if _noted:
-        return
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
     package = importlib.import_module("backlight")  # the top package is on no floor
@@ -56,7 +54,6 @@ def note_functions() -> None:
     report_calls_by(applied, apply_function)
     for declared in TABLE.values():
         declared.display_name = public_name(declared.name)
-    _noted.append(True)  # last: an interrupt before means that all is noted again
 
 
 def apply_function(observation: Observation, function: Callable, args: tuple, kwargs: dict):

@@ -20,7 +20,7 @@ from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
 from backlight.lens.records.summaries import dtype_name, summary_of
-from backlight.lens.records.watching import OPEN, Watch
+from backlight.lens.records.watching import Watch
 from backlight.training.engine_types import AnyNode, AnyTensor
 
 
@@ -201,7 +201,7 @@ def _is_freed(engine: Engine, root: AnyNode | None) -> bool:
 
 def _open_recording(engine: Engine, record: Given) -> Recording | None:
     """Return what is being recorded of an engine: by the watch that was given, or by the innermost one that watches."""
-    watches = [record] if isinstance(record, Watch) else list(reversed(OPEN)) if record is None else []
+    watches = [record] if isinstance(record, Watch) else list(reversed(Watch.open)) if record is None else []
     for watch in watches:
         for one in watch.recordings:
             if one.engine is engine and one.watches:
