@@ -43,8 +43,8 @@ def shape_of(record):
         (
             one.roots,
             one.place.line,
-            one.accumulate_grad,
-            one.retain_graph,
+            one.into_grad,
+            one.keep_graph,
             [(step.node, len(step.changes)) for step in one.steps],
         )
         for one in record.backwards

@@ -8,8 +8,9 @@ NOTE [Where names come from]
 """
 
 import dis
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
@@ -162,15 +163,24 @@ def _joined(*parts: str) -> str:
     return ".".join(part for part in parts if part)
 
 
-_known_stores: dict[int, tuple[CodeType, dict[int, str]]] = {}  # by the id of the code: to hash code is slow
+def cached_by_code(function: Callable) -> Callable:
+    """Cache a function of code and numbers by the id of the code, which the cache holds: hashing code is slow."""
+    known = {}
+
+    @functools.wraps(function)
+    def cached(code: CodeType, *numbers: int):
+        found = known.get((id(code), *numbers))
+        if found is None:
+            found = known[id(code), *numbers] = code, function(code, *numbers)
+        return found[1]
+
+    return cached
 
 
+@cached_by_code
 def _stores(code: CodeType) -> dict[int, str]:
     """Return for each instruction that is followed by a store the name of the variable."""
-    known = _known_stores.get(id(code))
-    if known is None:
-        known = _known_stores[id(code)] = code, dict(_pairs(code))
-    return known[1]
+    return dict(_pairs(code))
 
 
 def _pairs(code: CodeType) -> Iterator[tuple[int, str]]:
@@ -209,12 +219,11 @@ def _learn_output(made: Node, summary: Summary) -> None:
             made.outputs[:] = [summary]
 
 
-_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
-
-
 def place_at(spot: Spot) -> Place:
     """Return an instruction's line."""
-    known = _places.get((id(spot[0]), spot[1]))
-    if known is None:
-        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
-    return known[1]
+    return _place_at(*spot)
+
+
+@cached_by_code
+def _place_at(code: CodeType, lasti: int) -> Place:
+    return Place(*line_at(code, lasti))
