@@ -40,9 +40,9 @@ static inline int set_on_reference(struct wrapper *self, PyObject *name, PyObjec
 /* The arguments of a vectorcall as a tuple and a dict: 0, or -1 with an exception. Both are new references, or NULL. */
 int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **given, PyObject **options);
 
-PyObject *stand_in_getattro(PyObject *self, PyObject *name);
-extern PyMethodDef stand_in_methods[];
-extern PyGetSetDef stand_in_getset[];
+PyObject *wrapper_getattro(PyObject *self, PyObject *name);
+extern PyMethodDef wrapper_methods[];
+extern PyGetSetDef wrapper_getset[];
 
 extern PyTypeObject Kernel_Type;
 PyObject *kernel_new(binding_function call, PyObject *reference);

@@ -29,6 +29,7 @@ struct core {
   int nonfinite_wanted; /* of ops: FOUND_NAN, FOUND_INF or both */
   PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
   int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
+  int only_classes;    /* whether it handles only calls with an argument that is neither a Tensor nor a plain value */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */

@@ -276,7 +276,7 @@ static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t fl
    reported. See NOTE [Dispatch] in dispatch/dispatcher.py. */
 static PyObject *dispatched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (!reference_of(&self->base)) return NULL;
-  if (core.dispatch && core.dispatches_ops) {
+  if (core.dispatch && core.dispatches_ops && !is_plain_call(args, PyVectorcall_NARGS(flags), names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(self->op, (PyObject *)self, args, PyVectorcall_NARGS(flags), names);
     if (out != unhandled) return out;
     Py_DECREF(out);
@@ -299,13 +299,15 @@ static void exchange(PyObject **held, PyObject *given) {
 
 static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.nonfinite_op; }
 
-/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops). */
+/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops, whether
+   it handles only calls with arguments that are neither tensors nor plain values). */
 PyObject *core_dispatch(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *dispatch, *unhandled;
-  int ops;
-  if (!PyArg_ParseTuple(args, "OOp", &dispatch, &unhandled, &ops)) return NULL;
+  int ops, only_classes = 0;
+  if (!PyArg_ParseTuple(args, "OOp|p", &dispatch, &unhandled, &ops, &only_classes)) return NULL;
   core.dispatches_ops = ops;
+  core.only_classes = only_classes;
   Py_XSETREF(core.unhandled, Py_NewRef(unhandled));
   exchange(&core.dispatch, dispatch);
   note_interception();
@@ -411,12 +413,12 @@ PyTypeObject OpFunction_Type = {
     .tp_traverse = (traverseproc)function_traverse,
     .tp_clear = (inquiry)function_clear,
     .tp_dealloc = (destructor)function_dealloc,
-    .tp_getattro = stand_in_getattro,
+    .tp_getattro = wrapper_getattro,
     .tp_setattro = function_setattro,
     .tp_descr_get = function_bind,
     .tp_repr = (reprfunc)function_repr,
-    .tp_methods = stand_in_methods,
-    .tp_getset = stand_in_getset,
+    .tp_methods = wrapper_methods,
+    .tp_getset = wrapper_getset,
 };
 
 /* Return an OpFunction for (the Python function, its op). */

@@ -21,6 +21,9 @@ struct wrapper;
 PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names);
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
+/* Whether dispatch would leave a call alone: only classes handle calls now, and no argument's class can. */
+int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names);
+
 /* Call core.dispatch, which must be there, in place of a call; NULL, or a new reference that may be core.unhandled. */
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 #endif

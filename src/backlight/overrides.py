@@ -10,7 +10,13 @@ from backlight import autograd, fft, linalg, special
 from backlight.dispatch import torch_function
 from backlight.dispatch.dispatcher import install_overrides
 from backlight.dispatch.observation import SharedSwitch, observers
-from backlight.dispatch.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, disabled, installed
+from backlight.dispatch.torch_function import (
+    ClassToken,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    disabled,
+    installed,
+)
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.state_blocks import Block
 from backlight.nn import functional, init
@@ -78,7 +84,7 @@ _override_switch = SharedSwitch()
 
 def dispatch_while_alive(cls: type) -> None:
     """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
-    token = object()
+    token = ClassToken()
     enable_overrides(token)
     weakref.finalize(cls, disable_overrides, token).atexit = False
 
@@ -89,13 +95,13 @@ answer_while_alive = dispatch_while_alive  # its first name, for programs that w
 class asked_about(Block):  # noqa: N801 - used as a function
     """Have public functions try all classes of arguments inside the block, also types that are no tensors."""
 
-    def _block_state(self) -> object:
-        return object()
+    def _block_state(self) -> ClassToken:
+        return ClassToken()
 
-    def _block_change(self, token: object) -> None:
+    def _block_change(self, token: ClassToken) -> None:
         enable_overrides(token)
 
-    def _block_restore(self, token: object) -> None:
+    def _block_restore(self, token: ClassToken) -> None:
         disable_overrides(token)
 
 
@@ -104,14 +110,19 @@ def enable_overrides(token: object) -> None:
     with observers.lock:
         if all(one is not token for one in installed.held):
             installed.held.append(token)
-        _override_switch.apply(True, _apply_overrides)
+        _override_switch.apply(_wanted_overrides(), _apply_overrides)
 
 
 def disable_overrides(token: object) -> None:
     """Stop that, if no other token is held."""
     with observers.lock:
         installed.held[:] = [one for one in installed.held if one is not token]
-        _override_switch.apply(len(installed.held) > 0, _apply_overrides)
+        _override_switch.apply(_wanted_overrides(), _apply_overrides)
+
+
+def _wanted_overrides() -> int:
+    """Return 0 if nothing overrides functions, 1 if only classes of arguments do, 2 if modes or autocast do, too."""
+    return 2 if any(type(one) is not ClassToken for one in installed.held) else int(len(installed.held) > 0)
 
 
 def _apply_overrides() -> None:
@@ -119,6 +130,7 @@ def _apply_overrides() -> None:
     if installed.held:
         _note_overridable()
         answer_as_parameters()
+    installed.only_classes = _wanted_overrides() == 1
     install_overrides(len(installed.held) > 0)
 
 

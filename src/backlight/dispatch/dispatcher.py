@@ -9,7 +9,8 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
   3. observers, if the function is one that they get as a single call: `report_calls`
 
-and returns UNHANDLED if it goes on. What an op then returns is passed to `op_returned`, for observers, and to
+and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
+are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. What an op then returns is passed to `op_returned`, for observers, and to
 `nonfinite_op`, for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they
 call are.
 """
@@ -184,7 +185,8 @@ def update_dispatch() -> None:
     if core is not None:
         core.core_check(nonfinite_op if wanted else None, wanted)
         core.core_returned(op_returned if observers.blocks else None)
-        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops)
+        only_classes = torch_function.installed.only_classes and not interpreted.blocks and not observers.blocks
+        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes)
 
 
 def check_ops(wanted: int) -> None:

@@ -40,19 +40,24 @@ class _Installed:
     Attributes:
         install_for: lets public functions dispatch to a class while it is alive: `overrides.dispatch_while_alive`,
             put here by the package.
-        held: a token for each class with a handler, and for each mode that is on.
+        held: a token for each class with a handler (a ClassToken), and for each mode that is on.
+        only_classes: whether no mode is on in any thread: calls with plain arguments have no handler then.
         shown: a function that does the work of a public one -> that one, which handlers are given.
         operators: functions that Python calls for its operators.
         names: a public function -> PyTorch's name for it, with its namespace.
         overridable: a public function that is no op -> whether only modes may handle it, no classes.
     """
 
-    __slots__ = ("held", "install_for", "names", "on", "operators", "overridable", "shown")
+    __slots__ = ("held", "install_for", "names", "on", "only_classes", "operators", "overridable", "shown")
 
     def __init__(self):
-        self.on = False
+        self.on = self.only_classes = False
         self.held, self.operators = [], set()
         self.shown, self.names, self.overridable = {}, {}, {}
+
+
+class ClassToken:
+    """Held by `installed` for a class with a handler, as long as the class exists."""
 
 
 local = _Local()
