@@ -10,9 +10,9 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   3. observers, if the function is one that they get as a single call: `report_calls`
 
 and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
-are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. What an op then returns is passed to `op_returned`, for observers, and to
-`nonfinite_op`, for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they
-call are.
+are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. What an op then
+returns is passed to `op_returned`, for observers, and to `nonfinite_op`, for anomaly mode. Functions of backlight that
+are not public are not dispatched, but the ops that they call are.
 """
 
 import functools
