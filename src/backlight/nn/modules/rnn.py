@@ -9,6 +9,7 @@ import numbers
 import warnings
 from collections.abc import Sequence
 
+from backlight.dispatch import torch_function
 from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import init
@@ -177,7 +178,7 @@ class RNNBase(Module):
 
     def _check_input(self, input: Tensor, dims: int) -> None:
         kind = self.weight_ih_l0.dtype
-        if input.dtype != kind:
+        if input.dtype != kind and torch_function.local.casts is None:  # autocast casts both
             raise ValueProblem(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). Convert input: "
                 f"input.to({kind}), or convert model: model.to({input.dtype})"
