@@ -181,7 +181,7 @@ class EngineWatch(Watcher):
         `frame` is the caller's, `out` what the function returned, the others what it was called with.
         """
 
-        def patched(original: Callable) -> Callable:
+        def patch(original: Callable) -> Callable:
             @wraps(original)
             def patched(*args, **kwargs):
                 out = original(*args, **kwargs)
@@ -191,7 +191,7 @@ class EngineWatch(Watcher):
 
             return patched
 
-        self.session.patch(owner, name, patched)
+        self.session.patch(owner, name, patch)
 
     def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""
