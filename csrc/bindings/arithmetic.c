@@ -233,5 +233,5 @@ static PyObject *summed(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)out;
 }
 
-const struct face arithmetic_faces[] = {{"plus", plus},   {"minus", minus},   {"times", times},
+const struct binding arithmetic_bindings[] = {{"plus", plus},   {"minus", minus},   {"times", times},
                                         {"over", over}, {"summed", summed}, {NULL, NULL}};

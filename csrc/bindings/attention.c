@@ -129,6 +129,6 @@ static PyObject *ragged_attention_gradient(PyObject *const *args, Py_ssize_t cou
   return (PyObject *)found;
 }
 
-const struct face attention_faces[] = {{"ragged_attention", ragged_attention},
+const struct binding attention_bindings[] = {{"ragged_attention", ragged_attention},
                                        {"ragged_attention_gradient", ragged_attention_gradient},
                                        {NULL, NULL}};

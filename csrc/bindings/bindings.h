@@ -6,8 +6,8 @@
    one: "declined", and then the NumPy reference of the same name is called. So it never fails on what it does not
    know. It checks all that its kernels assume, runs no Python code between a check and the use of what was checked,
    and may release the GIL only while kernels run. */
-#ifndef FACE_H
-#define FACE_H
+#ifndef BINDINGS_H
+#define BINDINGS_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,10 +23,10 @@
 #include "pool.h"
 #include "table.h"
 
-typedef PyObject *(*face_function)(PyObject *const *args, Py_ssize_t count);
-struct face {
+typedef PyObject *(*binding_function)(PyObject *const *args, Py_ssize_t count);
+struct binding {
   const char *name;
-  face_function call;
+  binding_function call;
 };
 
 /* NOTE [Arrays that change]

@@ -178,7 +178,7 @@ static PyObject *channels_gradients(PyObject *const *args, Py_ssize_t count) {
   return gradients_of(&job, x, args[5] == Py_True, wanted);
 }
 
-const struct face channel_faces[] = {{"channels_normalised", channels_normalised},
+const struct binding channel_bindings[] = {{"channels_normalised", channels_normalised},
                                      {"channels_scaled", channels_scaled},
                                      {"channels_gradients", channels_gradients},
                                      {NULL, NULL}};

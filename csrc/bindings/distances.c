@@ -16,9 +16,9 @@ static void distances_part(void *job, long begin, long end) {
   j->kernels->distances(j->x1, j->x2, j->found, begin, end, j->rows, j->others, j->dims, j->p);
 }
 
-static void slopes_part(void *job, long begin, long end) {
+static void gradients_part(void *job, long begin, long end) {
   struct pairs *j = job;
-  j->kernels->distance_slopes(j->grad, j->x1, j->x2, j->out, j->found, j->others_found, begin, end, j->rows, j->others,
+  j->kernels->distance_gradients(j->grad, j->x1, j->x2, j->out, j->found, j->others_found, begin, end, j->rows, j->others,
                               j->dims, j->p);
 }
 
@@ -51,8 +51,8 @@ static PyObject *distances(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)found;
 }
 
-/* distance_slopes(grad, x1, x2, out, p): the slopes for x1 and x2 */
-static PyObject *distance_slopes(PyObject *const *args, Py_ssize_t count) {
+/* distance_gradients(grad, x1, x2, out, p): the gradients of x1 and x2 */
+static PyObject *distance_gradients(PyObject *const *args, Py_ssize_t count) {
   int kind, p = count == 5 ? order_of(args[4]) : 0;
   PyArrayObject *x1 = p ? plain(args[1], &kind) : NULL, *x2 = x1 ? plain_of(args[2], kind) : NULL;
   if (!x2 || PyArray_NDIM(x1) != 3 || PyArray_NDIM(x2) != 3) return DECLINED;
@@ -61,13 +61,13 @@ static PyObject *distance_slopes(PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *grad = batch_of(args[0], kind, first[0], first[1], second[1]);
   PyArrayObject *out = batch_of(args[3], kind, first[0], first[1], second[1]);
   if (!grad || !out) return DECLINED;
-  PyArrayObject *slopes1 = (PyArrayObject *)PyArray_ZEROS(3, first, kind, 0);
-  PyArrayObject *slopes2 = slopes1 ? (PyArrayObject *)PyArray_ZEROS(3, second, kind, 0) : NULL;
-  if (!slopes2) return Py_XDECREF(slopes1), NULL;
+  PyArrayObject *gradient1 = (PyArrayObject *)PyArray_ZEROS(3, first, kind, 0);
+  PyArrayObject *gradient2 = gradient1 ? (PyArrayObject *)PyArray_ZEROS(3, second, kind, 0) : NULL;
+  if (!gradient2) return Py_XDECREF(gradient1), NULL;
   struct pairs job = {table_of(kind), PyArray_DATA(grad), PyArray_DATA(x1), PyArray_DATA(x2), PyArray_DATA(out),
-                      PyArray_DATA(slopes1), PyArray_DATA(slopes2), first[1], second[1], first[2], p};
-  run_parts(slopes_part, &job, first[0], 1, first[0] * first[1] * second[1] * first[2]);
-  return Py_BuildValue("(NN)", slopes1, slopes2);
+                      PyArray_DATA(gradient1), PyArray_DATA(gradient2), first[1], second[1], first[2], p};
+  run_parts(gradients_part, &job, first[0], 1, first[0] * first[1] * second[1] * first[2]);
+  return Py_BuildValue("(NN)", gradient1, gradient2);
 }
 
-const struct face distance_faces[] = {{"distances", distances}, {"distance_gradients", distance_slopes}, {NULL, NULL}};
+const struct binding distance_bindings[] = {{"distances", distances}, {"distance_gradients", distance_gradients}, {NULL, NULL}};

@@ -39,4 +39,4 @@ static PyObject *sums_by_index(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)total;
 }
 
-const struct face group_faces[] = {{"sums_by_index", sums_by_index}, {NULL, NULL}};
+const struct binding group_bindings[] = {{"sums_by_index", sums_by_index}, {NULL, NULL}};

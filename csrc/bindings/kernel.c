@@ -20,44 +20,44 @@ int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, P
   return failed ? -1 : 0;
 }
 
-/* Its name, module and whatever else somebody asks for are the function's. */
-PyObject *stand_in_getattro(PyObject *self, PyObject *name) {
+/* Its name, module and all other attributes are the function's. */
+PyObject *wrapper_getattro(PyObject *self, PyObject *name) {
   PyObject *found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   PyErr_Clear();
-  PyObject *reference = reference_of((struct stand_in *)self);
+  PyObject *reference = reference_of((struct wrapper *)self);
   return reference ? PyObject_GetAttr(reference, name) : NULL;
 }
 
-static PyObject *stand_in_reduce(PyObject *self, PyObject *unused) {
+static PyObject *wrapper_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  PyObject *reference = reference_of((struct stand_in *)self);
+  PyObject *reference = reference_of((struct wrapper *)self);
   return reference ? PyObject_GetAttrString(reference, "__qualname__") : NULL;
 }
 
-static PyObject *stand_in_document(PyObject *self, void *unused) {
+static PyObject *wrapper_document(PyObject *self, void *unused) {
   (void)unused;
-  PyObject *reference = reference_of((struct stand_in *)self);
+  PyObject *reference = reference_of((struct wrapper *)self);
   return reference ? PyObject_GetAttrString(reference, "__doc__") : NULL;
 }
 
-static PyObject *stand_in_wrapped(PyObject *self, void *unused) {
+static PyObject *wrapper_wrapped(PyObject *self, void *unused) {
   (void)unused;
-  return Py_XNewRef(reference_of((struct stand_in *)self));
+  return Py_XNewRef(reference_of((struct wrapper *)self));
 }
 
-PyMethodDef stand_in_methods[] = {{"__reduce__", stand_in_reduce, METH_NOARGS, "Pickle by name, as functions are."},
+PyMethodDef wrapper_methods[] = {{"__reduce__", wrapper_reduce, METH_NOARGS, "Pickle by name, as functions are."},
                                   {NULL, NULL, 0, NULL}};
 
-PyGetSetDef stand_in_getset[] = {{"__doc__", stand_in_document, NULL, NULL, NULL},
-                                 {"__wrapped__", stand_in_wrapped, NULL, "The Python function.", NULL},
+PyGetSetDef wrapper_getset[] = {{"__doc__", wrapper_document, NULL, NULL, NULL},
+                                 {"__wrapped__", wrapper_wrapped, NULL, "The Python function.", NULL},
                                  {NULL, NULL, NULL, NULL, NULL}};
 
 /* --- kernels ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-  struct stand_in base;
-  face_function call;
+  struct wrapper base;
+  binding_function call;
 } Kernel;
 
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names) {
@@ -94,18 +94,18 @@ PyTypeObject Kernel_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Kernel",
     .tp_basicsize = sizeof(Kernel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)kernel_traverse,
     .tp_clear = (inquiry)kernel_clear,
     .tp_dealloc = (destructor)kernel_dealloc,
-    .tp_getattro = stand_in_getattro,
+    .tp_getattro = wrapper_getattro,
     .tp_repr = (reprfunc)kernel_repr,
-    .tp_methods = stand_in_methods,
-    .tp_getset = stand_in_getset,
+    .tp_methods = wrapper_methods,
+    .tp_getset = wrapper_getset,
 };
 
-PyObject *kernel_new(face_function call, PyObject *reference) {
+PyObject *kernel_new(binding_function call, PyObject *reference) {
   Kernel *made = PyObject_GC_New(Kernel, &Kernel_Type);
   if (!made) return NULL;
   made->base.vectorcall = kernel_call;

@@ -8,31 +8,31 @@
 #include "bindings.h"
 
 /* How every object begins that is called in place of a Python function, and shows its name and documentation. */
-struct stand_in {
+struct wrapper {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject *reference; /* the Python function */
 };
 
 /* The same with the check that it is still there: the garbage collector may have cleared what finalizers still call. */
-static inline PyObject *reference_of(struct stand_in *self) {
+static inline PyObject *reference_of(struct wrapper *self) {
   if (!self->reference) PyErr_SetString(PyExc_ReferenceError, "the function was cleared by the garbage collector");
   return self->reference;
 }
 
-static inline PyObject *call_reference(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
+static inline PyObject *call_reference(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *reference = Py_XNewRef(reference_of(self)); /* held: an op's is exchanged while its first call runs */
   PyObject *found = reference ? PyObject_Vectorcall(reference, args, flags, names) : NULL;
   Py_XDECREF(reference);
   return found;
 }
 
-static inline PyObject *repr_of_reference(struct stand_in *self) {
+static inline PyObject *repr_of_reference(struct wrapper *self) {
   PyObject *reference = reference_of(self);
   return reference ? PyObject_Repr(reference) : NULL;
 }
 
-static inline int set_on_reference(struct stand_in *self, PyObject *name, PyObject *value) {
+static inline int set_on_reference(struct wrapper *self, PyObject *name, PyObject *value) {
   PyObject *reference = reference_of(self);
   return reference ? PyObject_SetAttr(reference, name, value) : -1;
 }
@@ -40,10 +40,10 @@ static inline int set_on_reference(struct stand_in *self, PyObject *name, PyObje
 /* The arguments of a vectorcall as a tuple and a dict: 0, or -1 with an exception. Both are new references, or NULL. */
 int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **given, PyObject **options);
 
-PyObject *stand_in_getattro(PyObject *self, PyObject *name);
-extern PyMethodDef stand_in_methods[];
-extern PyGetSetDef stand_in_getset[];
+PyObject *wrapper_getattro(PyObject *self, PyObject *name);
+extern PyMethodDef wrapper_methods[];
+extern PyGetSetDef wrapper_getset[];
 
 extern PyTypeObject Kernel_Type;
-PyObject *kernel_new(face_function call, PyObject *reference);
+PyObject *kernel_new(binding_function call, PyObject *reference);
 #endif

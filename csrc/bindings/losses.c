@@ -20,9 +20,9 @@ static void losses_part(void *job, long begin, long end) {
                            begin, end, j->size);
 }
 
-static void slopes_part(void *job, long begin, long end) {
+static void gradients_part(void *job, long begin, long end) {
   struct loss_job *j = job;
-  j->kernels->class_slopes(j->grads, j->step, j->x, j->targets, j->weight, j->total_weight, j->sums, j->factors,
+  j->kernels->class_gradients(j->grads, j->step, j->x, j->targets, j->weight, j->total_weight, j->sums, j->factors,
                            j->smoothing, j->found, begin, end, j->size, j->streams);
 }
 
@@ -103,7 +103,7 @@ static PyObject *class_losses(PyObject *const *args, Py_ssize_t count) {
   return found;
 }
 
-static PyObject *slopes_of(struct loss_job *job, PyArrayObject *x, int kind, PyObject *grads_, PyObject *sums_,
+static PyObject *gradients_of(struct loss_job *job, PyArrayObject *x, int kind, PyObject *grads_, PyObject *sums_,
                            PyObject *factors_) {
   long rows = PyArray_DIM(x, 0);
   PyArrayObject *grads = plain_of(grads_, kind), *sums = plain_of(sums_, kind), *factors = plain_of(factors_, kind);
@@ -121,21 +121,21 @@ static PyObject *slopes_of(struct loss_job *job, PyArrayObject *x, int kind, PyO
       job->total_weight += kind == NPY_FLOAT ? (double)((const float *)job->weight)[i] : ((const double *)job->weight)[i];
   }
   job->streams = PyArray_NBYTES(x) > STREAMED && job->size >= 512; /* the target's number is written twice */
-  run_parts(slopes_part, job, rows, SMALL / job->size, PyArray_SIZE(x));
+  run_parts(gradients_part, job, rows, SMALL / job->size, PyArray_SIZE(x));
   return (PyObject *)found;
 }
 
-/* class_slopes(grad, x, targets, weight, sums, factors, smoothing) -> the gradient for x */
-static PyObject *class_slopes(PyObject *const *args, Py_ssize_t count) {
+/* class_gradients(grad, x, targets, weight, sums, factors, smoothing) -> the gradient for x */
+static PyObject *class_gradients(PyObject *const *args, Py_ssize_t count) {
   struct loss_job job = {0};
   PyArrayObject *x;
   npy_int64 few[FEW];
   int kind;
   if (count != 7 || !PyFloat_Check(args[6]) || !taken(&job, args[1], args[2], args[3], &x, &kind, few)) return DECLINED;
   job.smoothing = PyFloat_AS_DOUBLE(args[6]);
-  PyObject *found = slopes_of(&job, x, kind, args[0], args[4], args[5]);
+  PyObject *found = gradients_of(&job, x, kind, args[0], args[4], args[5]);
   give_targets(&job, few);
   return found;
 }
 
-const struct face loss_faces[] = {{"class_losses", class_losses}, {"class_gradients", class_slopes}, {NULL, NULL}};
+const struct binding loss_bindings[] = {{"class_losses", class_losses}, {"class_gradients", class_gradients}, {NULL, NULL}};

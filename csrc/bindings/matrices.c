@@ -183,4 +183,4 @@ static PyObject *column_sums(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)out;
 }
 
-const struct face matrix_faces[] = {{"matmul", matmul}, {"linear", linear}, {"column_sums", column_sums}, {NULL, NULL}};
+const struct binding matrix_bindings[] = {{"matmul", matmul}, {"linear", linear}, {"column_sums", column_sums}, {NULL, NULL}};

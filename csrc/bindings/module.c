@@ -13,14 +13,14 @@
 
 #define INTERFACE 10 /* what kernels/native.py expects; counted up when the two must change together */
 
-extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
-extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[], recurrence_faces[];
-extern const struct face draw_faces[], arithmetic_faces[], attention_faces[], summary_faces[];
-extern const struct face rank_faces[], factor_faces[], distance_faces[], tap_faces[], pooling_faces[], slice_faces[];
-static const struct face *const families[] = {matrix_faces, pointwise_faces, row_faces, step_faces, window_faces,
-                                             norm_faces, loss_faces, channel_faces, group_faces, recurrence_faces,
-                                             draw_faces, arithmetic_faces, attention_faces, summary_faces, rank_faces,
-                                             factor_faces, distance_faces, tap_faces, pooling_faces, slice_faces, NULL};
+extern const struct binding matrix_bindings[], pointwise_bindings[], row_bindings[], step_bindings[], window_bindings[];
+extern const struct binding norm_bindings[], loss_bindings[], channel_bindings[], group_bindings[], recurrence_bindings[];
+extern const struct binding random_bindings[], arithmetic_bindings[], attention_bindings[], summary_bindings[];
+extern const struct binding topk_bindings[], lu_bindings[], distance_bindings[], grid_sample_bindings[], pooling_bindings[], slice_bindings[];
+static const struct binding *const families[] = {matrix_bindings, pointwise_bindings, row_bindings, step_bindings, window_bindings,
+                                             norm_bindings, loss_bindings, channel_bindings, group_bindings, recurrence_bindings,
+                                             random_bindings, arithmetic_bindings, attention_bindings, summary_bindings, topk_bindings,
+                                             lu_bindings, distance_bindings, grid_sample_bindings, pooling_bindings, slice_bindings, NULL};
 
 #if defined(__x86_64__)
 extern const struct table table_v1_f32, table_v1_f64, table_v3_f32, table_v3_f64, table_v4_f32, table_v4_f64;
@@ -99,8 +99,8 @@ static PyObject *kernel(PyObject *self, PyObject *reference) {
   PyObject *name = PyObject_GetAttrString(reference, "__name__");
   if (!name) return NULL;
   const char *wanted = PyUnicode_AsUTF8(name);
-  for (const struct face *const *family = families; wanted && *family; family++)
-    for (const struct face *face = *family; face->name; face++)
+  for (const struct binding *const *family = families; wanted && *family; family++)
+    for (const struct binding *face = *family; face->name; face++)
       if (!strcmp(face->name, wanted)) {
         Py_DECREF(name);
         return kernel_new(face->call, reference);

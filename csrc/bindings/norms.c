@@ -120,5 +120,5 @@ static PyObject *normalised_gradients(PyObject *const *args, Py_ssize_t count) {
   return gradients_of(&job, x, kind, wanted);
 }
 
-const struct face norm_faces[] = {
+const struct binding norm_bindings[] = {
     {"normalised", normalised}, {"normalised_gradients", normalised_gradients}, {NULL, NULL}};

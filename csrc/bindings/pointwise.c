@@ -178,7 +178,7 @@ CURVE(lgamma, 0, DEAR)
 CURVE(digamma, 0, DEAR)
 
 #define LISTED(name) {#name, name##_face}
-const struct face pointwise_faces[] = {
+const struct binding pointwise_bindings[] = {
     LISTED(exp), LISTED(expm1), LISTED(log), LISTED(log1p), LISTED(tanh), LISTED(tanh_gradient), LISTED(sigmoid),
     LISTED(sigmoid_gradient), LISTED(logsigmoid), LISTED(logsigmoid_gradient), LISTED(softplus),
     LISTED(softplus_gradient), LISTED(erf), LISTED(erf_gradient), LISTED(relu), LISTED(relu_gradient),

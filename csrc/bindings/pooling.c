@@ -312,7 +312,7 @@ static PyObject *added_at(PyObject *const *args, Py_ssize_t count) {
   return DECLINED;
 }
 
-const struct face pooling_faces[] = {{"largest_in_windows", largest_in_windows}, {"means_in_windows", means_in_windows},
+const struct binding pooling_bindings[] = {{"largest_in_windows", largest_in_windows}, {"means_in_windows", means_in_windows},
                                      {"shared_in_windows", shared_in_windows}, {"largest_in_bins", largest_in_bins},
                                      {"means_in_bins", means_in_bins}, {"shared_in_bins", shared_in_bins},
                                      {"added_at", added_at}, {NULL, NULL}};

@@ -43,7 +43,7 @@ FACE(lstm_step_gradient, "114114")
 FACE(gru_step, "33111")
 FACE(gru_step_gradient, "1311331")
 
-const struct face recurrence_faces[] = {{"lstm_step", lstm_step},
+const struct binding recurrence_bindings[] = {{"lstm_step", lstm_step},
                                         {"lstm_step_gradient", lstm_step_gradient},
                                         {"gru_step", gru_step},
                                         {"gru_step_gradient", gru_step_gradient},

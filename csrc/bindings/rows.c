@@ -84,7 +84,7 @@ static PyObject *log_softmax_gradient(PyObject *const *args, Py_ssize_t count) {
   return gradient_of_rows(log_softmax_gradient_part, args, count);
 }
 
-const struct face row_faces[] = {{"softmax", softmax},
+const struct binding row_bindings[] = {{"softmax", softmax},
                                  {"log_softmax", log_softmax},
                                  {"softmax_gradient", softmax_gradient},
                                  {"log_softmax_gradient", log_softmax_gradient},

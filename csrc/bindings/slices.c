@@ -182,7 +182,7 @@ static PyObject *running_extreme(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("NN", found, places);
 }
 
-const struct face slice_faces[] = {{"slices_taken", slices_taken}, {"add_slices", add_slices_at},
+const struct binding slice_bindings[] = {{"slices_taken", slices_taken}, {"add_slices", add_slices_at},
                                    {"running_sum", running_sum}, {"running_product", running_product},
                                    {"slices_turned", slices_turned}, {"triangle_kept", triangle_kept},
                                    {"running_extreme", running_extreme}, {NULL, NULL}};

@@ -56,10 +56,10 @@ static PyObject *whole_memory(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("(nn)", (Py_ssize_t)PyArray_DATA(whole), (Py_ssize_t)PyArray_NBYTES(whole));
 }
 
-/* oddities(x) -> ODD_NAN, ODD_INF, both or 0 */
-static PyObject *oddities(PyObject *const *args, Py_ssize_t count) {
-  return count == 1 ? PyLong_FromLong(odd_numbers(args[0])) : DECLINED;
+/* nonfinite_kinds(x) -> FOUND_NAN, FOUND_INF, both or 0 */
+static PyObject *nonfinite_kinds(PyObject *const *args, Py_ssize_t count) {
+  return count == 1 ? PyLong_FromLong(nonfinite_in(args[0])) : DECLINED;
 }
 
-const struct face summary_faces[] = {
-    {"numbers_in_short", numbers_in_short}, {"whole_memory", whole_memory}, {"oddities", oddities}, {NULL, NULL}};
+const struct binding summary_bindings[] = {
+    {"numbers_in_short", numbers_in_short}, {"whole_memory", whole_memory}, {"nonfinite_kinds", nonfinite_kinds}, {NULL, NULL}};

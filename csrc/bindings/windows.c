@@ -275,4 +275,4 @@ static PyObject *weight_gradient(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)found;
 }
 
-const struct face window_faces[] = {{"convolve", convolve}, {"weight_gradient", weight_gradient}, {NULL, NULL}};
+const struct binding window_bindings[] = {{"convolve", convolve}, {"weight_gradient", weight_gradient}, {NULL, NULL}};

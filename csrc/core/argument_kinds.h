@@ -2,8 +2,8 @@
    one `argument_check`, zeroed when it is made, calls `check_arguments` before its own code, and frees it at its end.
 
    The usual case costs some comparisons of types and runs no Python code; all others go to core/argument_kinds.c. Needs the GIL. */
-#ifndef CORE_KINDS_H
-#define CORE_KINDS_H
+#ifndef ARGUMENT_KINDS_H
+#define ARGUMENT_KINDS_H
 #include "core.h"
 
 /* PyTorch's signatures of one function, as sets of kinds of arguments; made at its first call. */

@@ -20,7 +20,7 @@ struct entry {
   int wanted;  /* its gradient leads to an input, or no inputs are given */
   int runs;    /* of a node: one of its edges does */
   int unseen;  /* what has arrived was not looked at: it began the pass, or is a sum */
-  int pending; /* of a leaf, if deliveries are counted: edges that have yet to deliver */
+  int pending; /* of a leaf, if deliveries are counted: edges that have yet to propagate */
 };
 
 struct backward_pass {
@@ -30,10 +30,10 @@ struct backward_pass {
   size_t mask;
   int *order, nodes;
   PyObject *inputs;   /* a tuple of the edges whose gradients alone are wanted, or NULL */
-  int into_grad;      /* gradients of inputs are added to `.grad`; else they are captured */
+  int accumulate_grad;      /* gradients of inputs are added to `.grad`; else they are captured */
   long long since;    /* nodes with a lower sequence number lead to no input */
   PyObject *observed; /* reports the pass to observers, or NULL */
-  int odd;            /* what to look for in gradients: ODD_NAN, ODD_INF; 0 without anomaly mode */
+  int odd;            /* what to look for in gradients: FOUND_NAN, FOUND_INF; 0 without anomaly mode */
   int counted;        /* whether leaves are written as soon as their last gradient has arrived */
   PyObject *roots, *first_infinite; /* the node that made infinity of a finite gradient first, or NULL */
 };
@@ -218,7 +218,7 @@ static int restrict_to_inputs(struct backward_pass *pass) {
   for (int i = 0; i < pass->count; i++) pass->entries[i].wanted = pass->entries[i].runs = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pass->inputs); i++) {
     struct entry *end = end_of(pass, PyTuple_GET_ITEM(pass->inputs, i));
-    if (end) end->input = end->wanted = 1, end->runs = pass->into_grad; /* as in PyTorch such a node runs */
+    if (end) end->input = end->wanted = 1, end->runs = pass->accumulate_grad; /* as in PyTorch such a node runs */
   }
   for (int i = pass->nodes - 1; i >= 0; i--) { /* an edge leads to what was made before */
     struct entry *node = &pass->entries[pass->order[i]];
@@ -276,7 +276,7 @@ static PyObject *list_for_outputs(PyObject *node) {
 }
 
 /* Add to what has arrived at the end of an edge; takes the reference over. */
-static int deliver(struct backward_pass *pass, PyObject *edge, PyObject *grad) {
+static int propagate(struct backward_pass *pass, PyObject *edge, PyObject *grad) {
   const int several = Py_TYPE(edge) == core.output;
   struct entry *entry = end_of(pass, edge);
   if (!entry) {
@@ -339,14 +339,14 @@ static PyObject *as_before(PyObject *array, const void *numbers) {
   return (PyObject *)before;
 }
 
-/* Look for oddities in a node's gradients; what it saved is still there. `arrived`: the numbers of `grad` if the node
+/* Look for nonfinite_kinds in a node's gradients; what it saved is still there. `arrived`: the numbers of `grad` if the node
    has overwritten them, else NULL. */
 static int check_gradients(struct backward_pass *pass, int at, PyObject *grad, const void *arrived, PyObject *const *found, Py_ssize_t count) {
   PyObject *node = pass->entries[at].key, *seen = pass->entries[at].unseen || arrived ? NULL : grad;
   int odd = 0;
   for (Py_ssize_t e = 0; e < count; e++) {
     if (!found[e] || found[e] == Py_None || found[e] == seen) continue;
-    odd |= odd_numbers(found[e]);
+    odd |= nonfinite_in(found[e]);
     seen = found[e] == grad ? grad : seen;
   }
   if (!odd) return 0;
@@ -357,11 +357,11 @@ static int check_gradients(struct backward_pass *pass, int at, PyObject *grad, c
     PyObject *grads = PyTuple_New(count), *done = NULL;
     for (Py_ssize_t e = 0; e < count && grads; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
     PyObject *first = pass->first_infinite ? pass->first_infinite : Py_None;
-    if (grads) done = PyObject_CallFunctionObjArgs(core.odd_node, pass->roots, node, before, grads, first, NULL);
+    if (grads) done = PyObject_CallFunctionObjArgs(core.nonfinite_node, pass->roots, node, before, grads, first, NULL);
     if (!done) result = FAIL;
     Py_XDECREF(grads);
     Py_XDECREF(done);
-  } else if (!pass->first_infinite && !odd_numbers(before)) {
+  } else if (!pass->first_infinite && !nonfinite_in(before)) {
     pass->first_infinite = node;
   }
   Py_DECREF(before);
@@ -399,7 +399,7 @@ static int run_in_python(struct backward_pass *pass, int at, PyObject *grad, PyO
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
     for (Py_ssize_t e = 0; e < count && !result; e++) {
       PyObject *edge = PyTuple_GET_ITEM(edges, e), *one = PyTuple_GET_ITEM(grads, e);
-      if (edge != Py_None && one != Py_None) result = deliver(pass, edge, Py_NewRef(one));
+      if (edge != Py_None && one != Py_None) result = propagate(pass, edge, Py_NewRef(one));
     }
   }
   Py_XDECREF(grads);
@@ -447,7 +447,7 @@ static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_gr
     for (int e = 0; e < plan->differentiable; e++) {
       if (result < 0)
         Py_XDECREF(found[e]);
-      else if (found[e] && deliver(pass, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
+      else if (found[e] && propagate(pass, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
         result = FAIL;
     }
     Py_DECREF(edges);
@@ -462,7 +462,7 @@ static int run_node(struct backward_pass *pass, int at, PyObject *keep) {
   PyObject *node = pass->entries[at].key, *grad = pass->entries[at].grad;
   struct plan *plan = pass->entries[at].plan;
   pass->entries[at].grad = NULL;
-  if (pass->entries[at].input && !pass->into_grad) pass->entries[at].captured = Py_XNewRef(grad);
+  if (pass->entries[at].input && !pass->accumulate_grad) pass->entries[at].captured = Py_XNewRef(grad);
   if (!pass->entries[at].runs) {
     Py_XDECREF(grad);
     return 0;
@@ -492,7 +492,7 @@ static int same_kind(PyObject *a, PyObject *b) {
 static int write_leaf(struct entry *entry, PyObject *grad, int steal);
 
 static int finish_leaf(const struct backward_pass *pass, struct entry *entry) {
-  if (pass->inputs && !(entry->input && pass->into_grad)) return 0; /* it is captured at the end, or not wanted */
+  if (pass->inputs && !(entry->input && pass->accumulate_grad)) return 0; /* it is captured at the end, or not wanted */
   PyObject *grad = entry->grad;
   entry->grad = NULL;
   if (!grad) return 0;
@@ -562,7 +562,7 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
 /* --- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void say_where(PyObject *node) {
-  PyObject *problem = take_problem();
+  PyObject *problem = take_raised();
   if (!problem) return;
   PyObject *said = PyObject_CallFunctionObjArgs(core.say_where, problem, node, NULL);
   if (said)
@@ -592,7 +592,7 @@ static int count_deliveries(struct backward_pass *pass, int node, int change) {
 
 /* Write the leaves that had all their gradients when a node failed: those to which no node from it on leads. */
 static void leave(struct backward_pass *pass, int failed) {
-  PyObject *problem = take_problem();
+  PyObject *problem = take_raised();
   for (int i = failed; i < pass->nodes; i++)
     if (count_deliveries(pass, pass->order[i], 1) < 0) PyErr_Clear();
   for (int i = 0; i < pass->count; i++)
@@ -613,7 +613,7 @@ static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads
     PyObject *root = PyTuple_GET_ITEM(roots, r);
     struct entry *end = end_of(pass, root);
     if (!end) continue;
-    if (deliver(pass, root, Py_NewRef(PyTuple_GET_ITEM(grads, r))) < 0) return FAIL;
+    if (propagate(pass, root, Py_NewRef(PyTuple_GET_ITEM(grads, r))) < 0) return FAIL;
     end->unseen = 1;
     if (pass->counted && count_delivery(pass, root, -1) < 0) return FAIL;
   }
@@ -632,7 +632,7 @@ static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads
 
 /* What arrived at each input, None where nothing did; empty if no gradients are captured. */
 static PyObject *captured_gradients(const struct backward_pass *pass) {
-  if (!pass->inputs || pass->into_grad) return PyList_New(0);
+  if (!pass->inputs || pass->accumulate_grad) return PyList_New(0);
   const Py_ssize_t count = PyTuple_GET_SIZE(pass->inputs);
   PyObject *found = PyList_New(count);
   for (Py_ssize_t i = 0; found && i < count; i++) {
@@ -667,7 +667,7 @@ static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject 
   return found;
 }
 
-/* core_backward_pass(roots, gradients, keep, observed or None, oddities to look for or None, inputs or None, into_grad, since):
+/* core_backward_pass(roots, gradients, keep, observed or None, nonfinite_kinds to look for or None, inputs or None, accumulate_grad, since):
    the captured gradients, or None if Python must run the pass. */
 PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
@@ -675,16 +675,16 @@ PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t c
   if (count != 8 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || !(args[5] == Py_None || PyList_CheckExact(args[5]))) {
     PyErr_SetString(PyExc_TypeError,
                     "a backward pass takes lists of edges and as many gradients, whether to keep the graph, who observes, "
-                    "oddities, a list of inputs or None, whether to write their gradients, the first sequence number");
+                    "nonfinite_kinds, a list of inputs or None, whether to write their gradients, the first sequence number");
     return NULL;
   }
   struct backward_pass pass = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
   const long odd = args[4] == Py_None ? 0 : PyLong_AsLong(args[4]);
   pass.since = odd == -1 && PyErr_Occurred() ? -1 : PyLong_AsLongLong(args[7]);
   if (PyErr_Occurred()) return NULL;
-  pass.odd = (int)(odd & (ODD_NAN | ODD_INF));
+  pass.odd = (int)(odd & (FOUND_NAN | FOUND_INF));
   pass.counted = pass.observed || args[4] != Py_None;
-  pass.into_grad = args[6] == Py_True;
+  pass.accumulate_grad = args[6] == Py_True;
   if (args[5] != Py_None && !(pass.inputs = PyList_AsTuple(args[5]))) return NULL;
   PyObject *found = run_from(&pass, args[0], args[1], args[2]);
   for (int i = 0; i < pass.count; i++) {

@@ -22,7 +22,7 @@
 static struct {
   PyObject *modes, *recording;
   Py_ssize_t everywhere, switched_off;
-  PyObject *asked, *grad_enabled, *inference, *marks, *born, *dict;
+  PyObject *requested, *grad_enabled, *inference, *marks, *born, *dict;
 } grad;
 
 static struct {
@@ -31,7 +31,7 @@ static struct {
 
 /* The switches of a thread, as its dict has them. */
 struct switches {
-  int asked, grad_enabled, inference, marks, born;
+  int requested, grad_enabled, inference, marks, born;
 };
 
 /* What a dict says of a switch, `otherwise` where it says nothing; -1 with an exception. */
@@ -41,7 +41,7 @@ static int is_on(PyObject *dict, PyObject *name, int otherwise) {
 }
 
 static int read_switches(PyObject *dict, struct switches *found) {
-  return (found->asked = is_on(dict, grad.asked, 1)) < 0 || (found->grad_enabled = is_on(dict, grad.grad_enabled, 1)) < 0 ||
+  return (found->requested = is_on(dict, grad.requested, 1)) < 0 || (found->grad_enabled = is_on(dict, grad.grad_enabled, 1)) < 0 ||
                  (found->inference = is_on(dict, grad.inference, 0)) < 0 || (found->marks = is_on(dict, grad.marks, 0)) < 0
              ? -1
              : 0;
@@ -93,9 +93,9 @@ static int is_born(PyObject *dict) {
   return found;
 }
 
-static int write_switches(PyObject *dict, const struct switches *before, int asked, int inference) {
-  const int now = asked && !inference;
-  if (set_on(dict, grad.asked, asked, before->asked) < 0 || set_on(dict, grad.grad_enabled, now, before->grad_enabled) < 0)
+static int write_switches(PyObject *dict, const struct switches *before, int requested, int inference) {
+  const int now = requested && !inference;
+  if (set_on(dict, grad.requested, requested, before->requested) < 0 || set_on(dict, grad.grad_enabled, now, before->grad_enabled) < 0)
     return -1;
   if (inference != before->inference) {
     int marks = inference ? 1 : is_born(dict);
@@ -107,21 +107,21 @@ static int write_switches(PyObject *dict, const struct switches *before, int ask
 
 /* Set what was changed back, which takes no memory: what the dict has a place for is exchanged. Keeps the exception. */
 static void undo_switches(PyObject *dict, const struct switches *before) {
-  struct aside problem = lay_aside();
+  struct saved_error problem = save_error();
   struct switches now;
-  if (read_switches(dict, &now) < 0 || set_on(dict, grad.asked, before->asked, now.asked) < 0 ||
+  if (read_switches(dict, &now) < 0 || set_on(dict, grad.requested, before->requested, now.requested) < 0 ||
       set_on(dict, grad.grad_enabled, before->grad_enabled, now.grad_enabled) < 0 ||
       set_on(dict, grad.inference, before->inference, now.inference) < 0 ||
       set_on(dict, grad.marks, before->marks, now.marks) < 0)
     PyErr_Clear();
-  put_back(problem);
+  restore_error(problem);
 }
 
-/* Set what is asked for and inference mode, each 0 or 1, or -1 for as it is, and all that follows from them, in one step
+/* Set what is requested and inference mode, each 0 or 1, or -1 for as it is, and all that follows from them, in one step
    or, with an exception, not at all. What was there is noted in `before`. */
-static int switch_modes(PyObject *dict, int asked, int inference, struct switches *before) {
+static int switch_modes(PyObject *dict, int requested, int inference, struct switches *before) {
   if (read_switches(dict, before) < 0) return -1;
-  if (!write_switches(dict, before, asked < 0 ? before->asked : asked, inference < 0 ? before->inference : inference)) return 0;
+  if (!write_switches(dict, before, requested < 0 ? before->requested : requested, inference < 0 ? before->inference : inference)) return 0;
   undo_switches(dict, before);
   return -1;
 }
@@ -133,7 +133,7 @@ PyObject *grad_set_recording(PyObject *self, PyObject *value) {
   PyObject *dict = wanted < 0 ? NULL : own_dict();
   int failed = !dict || switch_modes(dict, wanted, -1, &before) < 0;
   Py_XDECREF(dict);
-  return failed ? NULL : PyBool_FromLong(before.asked);
+  return failed ? NULL : PyBool_FromLong(before.requested);
 }
 
 /* The same, for what is switched when it is made: an interrupt that has come already is raised before. */
@@ -144,15 +144,15 @@ PyObject *grad_set_recording_now(PyObject *self, PyObject *value) {
 /* A block with other modes; it may be entered again while it is. */
 typedef struct {
   PyObject_HEAD
-  signed char asked, inference, returns_to; /* 0, 1, or -1: as it was */
-  char *before;                             /* for each time that it was entered: asked + 2 * inference */
+  signed char requested, inference, returns_to; /* 0, 1, or -1: as it was */
+  char *before;                             /* for each time that it was entered: requested + 2 * inference */
   int depth, room;
 } GradBlock;
 
 static PyObject *grad_block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   (void)args, (void)kwargs;
   GradBlock *self = (GradBlock *)type->tp_alloc(type, 0);
-  if (self) self->asked = self->inference = self->returns_to = -1;
+  if (self) self->requested = self->inference = self->returns_to = -1;
   return (PyObject *)self;
 }
 
@@ -171,10 +171,10 @@ static PyObject *grad_block_enter(GradBlock *self, PyObject *unused) {
   }
   struct switches before;
   PyObject *dict = own_dict();
-  int failed = !dict || switch_modes(dict, self->asked, self->inference, &before) < 0;
+  int failed = !dict || switch_modes(dict, self->requested, self->inference, &before) < 0;
   Py_XDECREF(dict);
   if (failed) return NULL;
-  self->before[self->depth++] = (char)(before.asked + 2 * before.inference);
+  self->before[self->depth++] = (char)(before.requested + 2 * before.inference);
   Py_RETURN_NONE;
 }
 
@@ -188,8 +188,8 @@ static PyObject *grad_block_exit(GradBlock *self, PyObject *const *args, Py_ssiz
     return PyErr_Format(PyExc_RuntimeError, "a %s block was left that had not been entered", Py_TYPE(self)->tp_name);
   }
   const int before = self->depth ? self->before[--self->depth] : -2; /* -2: nothing is known of inference mode */
-  const int asked = self->returns_to < 0 ? before & 1 : self->returns_to;
-  int failed = switch_modes(dict, asked, self->inference < 0 || before < 0 ? -1 : before >> 1, &now) < 0;
+  const int requested = self->returns_to < 0 ? before & 1 : self->returns_to;
+  int failed = switch_modes(dict, requested, self->inference < 0 || before < 0 ? -1 : before >> 1, &now) < 0;
   Py_DECREF(dict);
   if (failed) return NULL;
   Py_RETURN_NONE;
@@ -200,7 +200,7 @@ static PyMethodDef grad_block_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))grad_block_exit, METH_FASTCALL, "Switch back."},
     {NULL, NULL, 0, NULL}};
 static PyMemberDef grad_block_members[] = {
-    {"requested", BYTE_MEMBER, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
+    {"requested", BYTE_MEMBER, offsetof(GradBlock, requested), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
     {"inferring", BYTE_MEMBER, offsetof(GradBlock, inference), 0, "Inference mode inside: 1, 0, or -1 to leave it."},
     {"returns_to", BYTE_MEMBER, offsetof(GradBlock, returns_to), 0, "Whether to record afterwards; -1: as before."},
     {NULL, 0, 0, 0, NULL}};
@@ -224,7 +224,7 @@ PyObject *grad_setup(PyObject *self, PyObject *args) {
   struct {
     const char *name;
     PyObject **at;
-  } names[] = {{"requested", &grad.asked},        {"grad_enabled", &grad.grad_enabled}, {"inference", &grad.inference},
+  } names[] = {{"requested", &grad.requested},        {"grad_enabled", &grad.grad_enabled}, {"inference", &grad.inference},
                {"marks", &grad.marks}, {"born", &grad.born},                 {"__dict__", &grad.dict}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
@@ -251,7 +251,7 @@ typedef struct {
 
 /* Call _block_restore(state) until it has run to its end; 0, or -1 with the first exception. */
 static int restore(PyObject *self, PyObject *state) {
-  struct aside first;
+  struct saved_error first;
   int failed = 0;
   for (int tries = 0; tries < MOST_TRIES; tries++) {
     PyObject *done = PyObject_CallMethodOneArg(self, names_of.restore, state);
@@ -263,12 +263,12 @@ static int restore(PyObject *self, PyObject *state) {
     if (failed)
       PyErr_Clear();
     else
-      first = lay_aside();
+      first = save_error();
     failed = 1;
     if (!again) break; /* no interrupt: it fails each time */
   }
   if (!failed) return 0;
-  put_back(first);
+  restore_error(first);
   return -1;
 }
 
@@ -283,11 +283,11 @@ static PyObject *block_enter(Block *self, PyObject *unused) {
   }
   PyObject *given = PyObject_CallMethodOneArg((PyObject *)self, names_of.change, state);
   if (!given) {
-    struct aside first = lay_aside();
+    struct saved_error first = save_error();
     Py_ssize_t count = self->states ? PyList_GET_SIZE(self->states) : 0;
     if (count && PyList_SetSlice(self->states, count - 1, count, NULL) < 0) PyErr_Clear();
     if (restore((PyObject *)self, state) < 0) PyErr_Clear(); /* the first is raised */
-    put_back(first);
+    restore_error(first);
   }
   Py_DECREF(state);
   return given;
@@ -493,7 +493,7 @@ static PyObject *generator_block_throw(PyObject *steps, PyObject *problem, PyObj
     PyErr_SetString(PyExc_RuntimeError, "generator didn't stop after throw()");
     return NULL;
   }
-  PyObject *raised = take_problem(), *cause = raised ? PyException_GetCause(raised) : NULL;
+  PyObject *raised = take_raised(), *cause = raised ? PyException_GetCause(raised) : NULL;
   int same = raised == problem;
   if (!same && cause == problem && PyErr_GivenExceptionMatches(problem, PyExc_StopIteration))
     same = PyErr_GivenExceptionMatches(raised, PyExc_RuntimeError);

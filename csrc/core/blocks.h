@@ -1,7 +1,7 @@
 /* What module.c registers of core/blocks.c: types for `with` blocks that leave all as it was, whenever an interrupt comes,
    and grad mode's switches. Each function is called by Python, with the GIL, and checks what it is given. */
-#ifndef CORE_BLOCKS_H
-#define CORE_BLOCKS_H
+#ifndef BLOCKS_H
+#define BLOCKS_H
 
 #include <Python.h>
 

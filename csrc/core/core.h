@@ -24,11 +24,12 @@ struct core {
   PyObject *dispatch;  /* called as dispatch(op or None, function, args, kwargs) in place of a call; else NULL */
   PyObject *returned;  /* called as returned(op, args, kwargs, out) after each op while there are observers; else NULL */
   PyObject *mark; /* gives each new tensor its storage, or None, while a transform is open; else NULL */
-  PyObject *odd_op; /* called as odd_op(op, args, kwargs, out) where an op returned an oddity that is looked for; else NULL */
-  PyObject *odd_node; /* called as odd_node(roots, node, grad, grads, first) where a node returned one: it raises */
-  int odd_wanted; /* of ops: ODD_NAN, ODD_INF or both */
+  PyObject *nonfinite_op; /* called as nonfinite_op(op, args, kwargs, out) where an op returned an oddity that is looked for; else NULL */
+  PyObject *nonfinite_node; /* called as nonfinite_node(roots, node, grad, grads, first) where a node returned one: it raises */
+  int nonfinite_wanted; /* of ops: FOUND_NAN, FOUND_INF or both */
   PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
   int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
+  int only_classes;    /* whether it handles only calls with an argument that is neither a Tensor nor a plain value */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */
@@ -53,7 +54,7 @@ Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an exceptio
 int is_plain_class(PyObject *type);                       /* a class whose objects are slots alone: the core may make them empty */
 
 /* The exception that is set, taken away; and put back, which takes the reference over. */
-static inline PyObject *take_problem(void) {
+static inline PyObject *take_raised(void) {
 #if PY_VERSION_HEX >= 0x030C0000
   return PyErr_GetRaisedException();
 #else
@@ -77,7 +78,7 @@ static inline void raise_again(PyObject *problem) {
 }
 
 /* The exception that is set, laid aside as it is: before Python 3.12 that makes no object, which would take memory. */
-struct aside {
+struct saved_error {
 #if PY_VERSION_HEX >= 0x030C0000
   PyObject *problem;
 #else
@@ -85,8 +86,8 @@ struct aside {
 #endif
 };
 
-static inline struct aside lay_aside(void) {
-  struct aside found;
+static inline struct saved_error save_error(void) {
+  struct saved_error found;
 #if PY_VERSION_HEX >= 0x030C0000
   found.problem = PyErr_GetRaisedException();
 #else
@@ -96,7 +97,7 @@ static inline struct aside lay_aside(void) {
 }
 
 /* Raise it; another exception that is set meanwhile is lost. */
-static inline void put_back(struct aside found) {
+static inline void restore_error(struct saved_error found) {
 #if PY_VERSION_HEX >= 0x030C0000
   PyErr_SetRaisedException(found.problem);
 #else
@@ -115,7 +116,7 @@ int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
 PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
-int mark(PyObject *tensor); /* give it the storage that core.mark makes, if somebody wants to know where tensors are made */
+int mark(PyObject *tensor); /* give it the storage that core.mark makes, if anything records where tensors are made */
 int held_by_one(PyObject *data); /* whether an array's memory is its own, and only one reference holds it: it may be written */
 
 /* A derivative: which edge, its program, and what the program reads, in order. */
@@ -136,7 +137,7 @@ struct plan {
   Py_ssize_t input_slot[MOST_INPUTS], version_slot[MOST_INPUTS];
   int saves_out;
   Py_ssize_t out_slot, out_storage, out_version;
-  Py_ssize_t fix_slot;                 /* 0 if the op does not broadcast */
+  Py_ssize_t restore_slot;                 /* 0 if the op does not broadcast */
   int constants;                       /* options that the node keeps, at their defaults */
   Py_ssize_t constant_slot[MOST_INPUTS];
   PyObject *constant[MOST_INPUTS];
@@ -161,7 +162,7 @@ PyObject *core_dispatch(PyObject *self, PyObject *args);
 PyObject *core_returned(PyObject *self, PyObject *returned);
 PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);
-int odd_numbers(PyObject *data); /* ODD_NAN, ODD_INF: what is there among an array's numbers; see core/nonfinite.c */
+int nonfinite_in(PyObject *data); /* FOUND_NAN, FOUND_INF: what is there among an array's numbers; see core/nonfinite.c */
 PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;

@@ -85,7 +85,7 @@ static int has_sources(const struct derivative *rule, unsigned have) {
 int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found) {
   struct numbers g, out = {0}, input[MOST_INPUTS];
   int grad_single, out_single = 0, input_single[MOST_INPUTS] = {0}, last = -1;
-  if (plan->fix_slot && SLOT(node, plan->fix_slot) != Py_None) return 0;
+  if (plan->restore_slot && SLOT(node, plan->restore_slot) != Py_None) return 0;
   if (!at_defaults(plan, node) || !all_unchanged(plan, node)) return 0;
   /* From here on no Python code runs, so that what is found below holds to the end. */
   if (!read_gradient(grad, &g, &grad_single) || g.count > 1 << 17) return 0;

@@ -12,7 +12,7 @@
 #define MOST_NUMBERS 65536 /* larger ones go to kernels that use all threads */
 
 typedef struct {
-  struct stand_in base;
+  struct wrapper base;
   PyObject *op; /* its declaration */
   struct plan *plan;
   int state;        /* UNKNOWN until the first call, then PLANNED or PYTHON */
@@ -101,7 +101,7 @@ static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyO
   SET_NEW(node, core.sequence, PyLong_FromLongLong(next_sequence++));
   SET_NEW(node, core.extra, Py_NewRef(Py_None));
   if (!SLOT(node, core.sequence) || note_place(node) < 0) goto failed;
-  if (plan->fix_slot) SET_NEW(node, plan->fix_slot, Py_NewRef(Py_None));
+  if (plan->restore_slot) SET_NEW(node, plan->restore_slot, Py_NewRef(Py_None));
   for (int i = 0; i < plan->inputs; i++) {
     if (!plan->saves[i]) continue;
     PyObject *kept = !plan->users[i] || (plan->users[i] & wanted) ? inputs[i] : core.not_saved;
@@ -162,7 +162,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
   for (int i = 0; i < count; i++) {
     inputs[i] = args[i];
     if (!is_tensor(args[i])) {
-      if (late >= 0 || !plan->fix_slot || count != 2) return NULL;
+      if (late >= 0 || !plan->restore_slot || count != 2) return NULL;
       late = i;
       continue;
     }
@@ -254,11 +254,11 @@ static PyObject *notify(OpFunction *self, PyObject *to, PyObject *const *args, s
 }
 
 static int nonfinite_among(PyObject *out) {
-  if (!PyTuple_Check(out)) return is_tensor(out) ? odd_numbers(SLOT(out, core.data)) : 0;
+  if (!PyTuple_Check(out)) return is_tensor(out) ? nonfinite_in(SLOT(out, core.data)) : 0;
   int found = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(out); i++) {
     PyObject *one = PyTuple_GET_ITEM(out, i);
-    if (is_tensor(one)) found |= odd_numbers(SLOT(one, core.data));
+    if (is_tensor(one)) found |= nonfinite_in(SLOT(one, core.data));
   }
   return found;
 }
@@ -266,16 +266,17 @@ static int nonfinite_among(PyObject *out) {
 /* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in dispatch/anomaly_mode.py. */
 static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *out = direct_call(self, args, flags, names);
-  if (!core.odd_op || !core.ready || !out) return out;
+  if (!core.nonfinite_op || !core.ready || !out) return out;
   int found = nonfinite_among(out);
-  if (!core.odd_op || !(found & core.odd_wanted)) return out;
-  return notify(self, Py_NewRef(core.odd_op), args, flags, names, out);
+  if (!core.nonfinite_op || !(found & core.nonfinite_wanted)) return out;
+  return notify(self, Py_NewRef(core.nonfinite_op), args, flags, names, out);
 }
 
-/* The way of a call while something intercepts calls: see NOTE [Dispatch] in dispatch/dispatcher.py. */
+/* A call while something intercepts calls: it is dispatched first; if nothing handles it, the op runs, and its result is
+   reported. See NOTE [Dispatch] in dispatch/dispatcher.py. */
 static PyObject *dispatched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (!reference_of(&self->base)) return NULL;
-  if (core.dispatch && core.dispatches_ops) {
+  if (core.dispatch && core.dispatches_ops && !is_plain_call(args, PyVectorcall_NARGS(flags), names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(self->op, (PyObject *)self, args, PyVectorcall_NARGS(flags), names);
     if (out != unhandled) return out;
     Py_DECREF(out);
@@ -296,15 +297,17 @@ static void exchange(PyObject **held, PyObject *given) {
   Py_XDECREF(old);
 }
 
-static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.odd_op; }
+static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.nonfinite_op; }
 
-/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops). */
+/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops, whether
+   it handles only calls with arguments that are neither tensors nor plain values). */
 PyObject *core_dispatch(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *dispatch, *unhandled;
-  int ops;
-  if (!PyArg_ParseTuple(args, "OOp", &dispatch, &unhandled, &ops)) return NULL;
+  int ops, only_classes = 0;
+  if (!PyArg_ParseTuple(args, "OOp|p", &dispatch, &unhandled, &ops, &only_classes)) return NULL;
   core.dispatches_ops = ops;
+  core.only_classes = only_classes;
   Py_XSETREF(core.unhandled, Py_NewRef(unhandled));
   exchange(&core.dispatch, dispatch);
   note_interception();
@@ -319,14 +322,14 @@ PyObject *core_returned(PyObject *self, PyObject *returned) {
   Py_RETURN_NONE;
 }
 
-/* core_check(odd_op or None, oddities): what to call where an op returns one of these, from now on. */
+/* core_check(nonfinite_op or None, nonfinite_kinds): what to call where an op returns one of these, from now on. */
 PyObject *core_check(PyObject *self, PyObject *args) {
   (void)self;
-  PyObject *odd_op;
+  PyObject *nonfinite_op;
   int wanted;
-  if (!PyArg_ParseTuple(args, "Oi", &odd_op, &wanted)) return NULL;
-  core.odd_wanted = wanted;
-  exchange(&core.odd_op, odd_op);
+  if (!PyArg_ParseTuple(args, "Oi", &nonfinite_op, &wanted)) return NULL;
+  core.nonfinite_wanted = wanted;
+  exchange(&core.nonfinite_op, nonfinite_op);
   note_interception();
   Py_RETURN_NONE;
 }
@@ -337,10 +340,10 @@ PyObject *core_mark(PyObject *self, PyObject *make_storage) {
   Py_RETURN_NONE;
 }
 
-/* Which of these are there, as bits: dispatch, returned, odd_op, mark. */
+/* Which of these are there, as bits: dispatch, returned, nonfinite_op, mark. */
 PyObject *core_intercepts(PyObject *self, PyObject *unused) {
   (void)self, (void)unused;
-  return PyLong_FromLong(!!core.dispatch | !!core.returned << 1 | !!core.odd_op << 2 | !!core.mark << 3);
+  return PyLong_FromLong((core.dispatch != NULL) | (core.returned != NULL) << 1 | (core.nonfinite_op != NULL) << 2 | (core.mark != NULL) << 3);
 }
 
 /* core_implement(an OpFunction, function): what it stands for from now on; in Python, which bounds its recursion. */
@@ -348,7 +351,7 @@ PyObject *core_implement(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *function, *implementation;
   if (!PyArg_ParseTuple(args, "O!O!", &OpFunction_Type, &function, &PyFunction_Type, &implementation)) return NULL;
-  struct stand_in *base = (struct stand_in *)function;
+  struct wrapper *base = (struct wrapper *)function;
   Py_XSETREF(base->reference, Py_NewRef(implementation));
   Py_RETURN_NONE;
 }
@@ -391,7 +394,7 @@ static void function_dealloc(OpFunction *self) {
 }
 
 static int function_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return set_on_reference((struct stand_in *)self, name, value);
+  return set_on_reference((struct wrapper *)self, name, value);
 }
 
 static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -405,17 +408,17 @@ PyTypeObject OpFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",
     .tp_basicsize = sizeof(OpFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)function_traverse,
     .tp_clear = (inquiry)function_clear,
     .tp_dealloc = (destructor)function_dealloc,
-    .tp_getattro = stand_in_getattro,
+    .tp_getattro = wrapper_getattro,
     .tp_setattro = function_setattro,
     .tp_descr_get = function_bind,
     .tp_repr = (reprfunc)function_repr,
-    .tp_methods = stand_in_methods,
-    .tp_getset = stand_in_getset,
+    .tp_methods = wrapper_methods,
+    .tp_getset = wrapper_getset,
 };
 
 /* Return an OpFunction for (the Python function, its op). */

@@ -166,7 +166,7 @@ static int read_node_class(PyObject *node_class, struct plan *plan, PyObject *sa
   if (!is_plain_class(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
     return refused("have a class of nodes");
   plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
-  if (broadcasts && (plan->fix_slot = slot_offset(node_class, "broadcast_restore")) < 0) return -1;
+  if (broadcasts && (plan->restore_slot = slot_offset(node_class, "broadcast_restore")) < 0) return -1;
   if (read_saved_inputs(saved, plan, kept) < 0) return -1;
   if (plan->saves_out && ((plan->out_slot = slot_offset(node_class, "out")) < 0 ||
                           (plan->out_storage = slot_offset(node_class, "out_storage")) < 0 ||
@@ -188,7 +188,7 @@ struct plan *plan_read(PyObject *given) {
   unsigned kept = 0;
   plan->inputs = inputs;
   plan->saves_out = out;
-  plan->fix_slot = broadcasts ? -1 : 0;
+  plan->restore_slot = broadcasts ? -1 : 0;
   int failed = inputs < 1 || inputs > MOST_INPUTS ? refused("have one to four inputs") : read_program(forward, &plan->forward);
   if (!failed && plan->forward.sources > inputs) failed = refused("have a forward that reads its inputs only");
   if (!failed && node_class != Py_None) failed = read_node_class(node_class, plan, saved, broadcasts, constants, &kept);

@@ -34,7 +34,7 @@ static const struct {
                {"add_to_grad", offsetof(struct core, add_to_grad)},
                {"say_where", offsetof(struct core, say_where)},
                {"prepare", offsetof(struct core, prepare)},
-               {"odd_node", offsetof(struct core, odd_node)}},
+               {"nonfinite_node", offsetof(struct core, nonfinite_node)}},
   names[] = {{"version", offsetof(struct core, name_version)},
              {"grad_enabled", offsetof(struct core, name_grad_enabled)},
              {"inference", offsetof(struct core, name_inference)},
@@ -130,8 +130,8 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
     return NULL;
   }
   found.intercepts = core.intercepts, found.dispatch = core.dispatch, found.unhandled = core.unhandled; /* may be there before */
-  found.dispatches_ops = core.dispatches_ops, found.returned = core.returned, found.mark = core.mark;
-  found.odd_op = core.odd_op, found.odd_wanted = core.odd_wanted;
+  found.dispatches_ops = core.dispatches_ops, found.only_classes = core.only_classes, found.returned = core.returned, found.mark = core.mark;
+  found.nonfinite_op = core.nonfinite_op, found.nonfinite_wanted = core.nonfinite_wanted;
   core = found;
   core.ready = 1;
   Py_RETURN_NONE;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 typedef struct {
-  struct stand_in base;
+  struct wrapper base;
   PyObject *written; /* called with (function, args, kwargs) where `out` is among the keywords */
   PyObject *module;  /* the namespace that shows the function, */
   PyObject *name;    /* and how it calls it */
@@ -46,7 +46,7 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *problem, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
-  problem = take_problem();
+  problem = take_raised();
   PyObject *explain = Py_NewRef(explains);
   if (!gather_arguments(args, count, names, &given, &options))
     better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
@@ -65,12 +65,24 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
   return NULL;
 }
 
-PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
+PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *found = call_reference(self, args, flags, names);
   return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
 }
 
 /* What `dispatch` makes of a call: a new reference, which may be core.unhandled; NULL with the exception that fits. */
+int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+  if (!core.only_classes) return 0;
+  if (names) count += PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    const PyTypeObject *type = Py_TYPE(args[i]);
+    if (type != core.tensor && type != &PyFloat_Type && type != &PyLong_Type && type != &PyBool_Type && type != &PyUnicode_Type &&
+        args[i] != Py_None)
+      return 0;
+  }
+  return 1;
+}
+
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *dispatch = Py_NewRef(core.dispatch), *given = NULL, *options = NULL, *found = NULL;
   if (!gather_arguments(args, count, names, &given, &options)) {
@@ -86,7 +98,7 @@ PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args,
 static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OutFunction *self = (OutFunction *)object;
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  if (core.intercepts && core.dispatch) {
+  if (core.intercepts && core.dispatch && !is_plain_call(args, count, names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, count, names);
     if (out != unhandled) return out;
     Py_DECREF(out);
@@ -134,11 +146,11 @@ static PyMethodDef out_methods[] = {{"__reduce__", out_reduce, METH_NOARGS, "Pic
 static PyObject *out_getattro(PyObject *self, PyObject *name) {
   PyObject *module = ((OutFunction *)self)->module;
   if (module && PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(module);
-  return stand_in_getattro(self, name);
+  return wrapper_getattro(self, name);
 }
 
 static int out_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return set_on_reference((struct stand_in *)self, name, value);
+  return set_on_reference((struct wrapper *)self, name, value);
 }
 
 static PyObject *out_repr(OutFunction *self) { return repr_of_reference(&self->base); }
@@ -147,7 +159,7 @@ PyTypeObject OutFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OutFunction",
     .tp_basicsize = sizeof(OutFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)out_traverse,
     .tp_clear = (inquiry)out_clear,
@@ -156,7 +168,7 @@ PyTypeObject OutFunction_Type = {
     .tp_setattro = out_setattro,
     .tp_repr = (reprfunc)out_repr,
     .tp_methods = out_methods,
-    .tp_getset = stand_in_getset,
+    .tp_getset = wrapper_getset,
 };
 
 PyObject *out_function(PyObject *self, PyObject *args) {
@@ -178,7 +190,7 @@ PyObject *out_function(PyObject *self, PyObject *args) {
 /* --- functions and methods without `out` -------------------------------------------------------------------------- */
 
 typedef struct {
-  struct stand_in base;
+  struct wrapper base;
   PyObject *module; /* what shows the function, */
   PyObject *name;   /* and how it calls it: a pickle finds it there */
   struct argument_check check;
@@ -186,7 +198,7 @@ typedef struct {
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   CheckedFunction *self = (CheckedFunction *)object;
-  if (core.intercepts && core.dispatch) {
+  if (core.intercepts && core.dispatch && !is_plain_call(args, PyVectorcall_NARGS(flags), names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, PyVectorcall_NARGS(flags), names);
     if (out != unhandled) return out;
     Py_DECREF(out);
@@ -217,7 +229,7 @@ static void checked_dealloc(CheckedFunction *self) {
 }
 
 static int checked_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return set_on_reference((struct stand_in *)self, name, value);
+  return set_on_reference((struct wrapper *)self, name, value);
 }
 
 static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -228,7 +240,7 @@ static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) 
 static PyObject *checked_getattro(PyObject *self, PyObject *name) {
   PyObject *module = ((CheckedFunction *)self)->module;
   if (module && PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(module);
-  return stand_in_getattro(self, name);
+  return wrapper_getattro(self, name);
 }
 
 static PyObject *checked_reduce(PyObject *self, PyObject *unused) {
@@ -258,7 +270,7 @@ PyTypeObject CheckedFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.CheckedFunction",
     .tp_basicsize = sizeof(CheckedFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct wrapper, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)checked_traverse,
     .tp_clear = (inquiry)checked_clear,
@@ -268,7 +280,7 @@ PyTypeObject CheckedFunction_Type = {
     .tp_descr_get = checked_bind,
     .tp_repr = (reprfunc)checked_repr,
     .tp_methods = checked_methods,
-    .tp_getset = stand_in_getset,
+    .tp_getset = wrapper_getset,
 };
 
 PyObject *checked_function(PyObject *self, PyObject *args) {

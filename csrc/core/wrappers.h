@@ -1,9 +1,9 @@
 /* Objects that stand for Python functions: with `out` among the keywords, and with failed calls that are explained.
 
-   Called by module.c, which registers them, and by core/op.c. The functions that they stand for were checked by nobody:
+   Called by module.c, which registers them, and by core/op.c. The functions that they stand for are unchecked:
    they are called as any object is. All of this needs the GIL. */
-#ifndef CORE_OUT_H
-#define CORE_OUT_H
+#ifndef WRAPPERS_H
+#define WRAPPERS_H
 #include <Python.h>
 
 extern PyTypeObject OutFunction_Type;
@@ -17,9 +17,12 @@ PyObject *checked_function(PyObject *self, PyObject *args);
 
 /* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
 PyObject *core_explain(PyObject *self, PyObject *explain);
-struct stand_in;
-PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names);
+struct wrapper;
+PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names);
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* Whether dispatch would leave a call alone: only classes handle calls now, and no argument's class can. */
+int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* Call core.dispatch, which must be there, in place of a call; NULL, or a new reference that may be core.unhandled. */
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);

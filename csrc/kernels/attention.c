@@ -90,9 +90,9 @@ static int N(attend)(const struct attention *t) {
   return 1;
 }
 
-/* Scores become probabilities p, and slopes of these the scores' slopes, p · (slope − Σ p · slope) · scale. The
+/* Scores become probabilities p, and gradients of these the gradients of scores, p · (grad − Σ p · grad) · scale. The
    logarithm has lost digits as a rounded number, so the probabilities are brought to the sum 1 again. */
-INLINE void N(slopes)(real *scores, real *slopes, long size, real scale, real log_sum) {
+INLINE void N(score_gradients)(real *scores, real *grads, long size, real scale, real log_sum) {
   const vec border = N(border)(size);
   const long last = (size - 1) / LANES * LANES;
   vec total = all(0), products = all(0);
@@ -101,13 +101,13 @@ INLINE void N(slopes)(real *scores, real *slopes, long size, real scale, real lo
     vec e = N(exp_below)((i == last ? score + border : score) - log_sum);
     store(scores + i, e);
     total += e;
-    products += e * load(slopes + i);
+    products += e * load(grads + i);
   }
   const real factor = 1 / sum_of(total), mean = sum_of(products) * factor;
   for (long i = 0; i <= last; i += LANES) {
     vec p = load(scores + i) * factor;
     store(scores + i, p);
-    store(slopes + i, p * (load(slopes + i) - mean) * scale);
+    store(grads + i, p * (load(grads + i) - mean) * scale);
   }
 }
 
@@ -121,20 +121,20 @@ static int N(attend_gradient)(const struct attention *t) {
   real *turned_values = N(pack_matrix)(t->k, 1, t->k_row, dim, keys, turned_keys);
   real *straight_keys = N(pack_matrix)(t->v, 1, t->v_row, dim, keys, turned_values);
   real *some = N(pack_matrix)(t->k, t->k_row, 1, keys, dim, straight_keys);
-  real *scores = some + of_rows, *slopes = scores + rows * width;
+  real *scores = some + of_rows, *grads = scores + rows * width;
   for (long top = 0; top < queries; top += rows) {
     const long count = queries - top < rows ? queries - top : rows;
     const real *q = (const real *)t->q + top * t->q_row, *grad = (const real *)t->grad + top * t->grad_row;
     const real *logs = (const real *)t->logs + top * t->logs_row;
     N(packed_product)(q, t->q_row, 1, turned_keys, scores, width, count, width, dim, 0);
-    N(packed_product)(grad, t->grad_row, 1, turned_values, slopes, width, count, width, dim, 0);
+    N(packed_product)(grad, t->grad_row, 1, turned_values, grads, width, count, width, dim, 0);
     for (long i = 0; i < count; i++)
-      N(slopes)(scores + i * width, slopes + i * width, keys, (real)t->scale, logs[i * t->logs_row]);
+      N(score_gradients)(scores + i * width, grads + i * width, keys, (real)t->scale, logs[i * t->logs_row]);
     N(pack_matrix)(grad, t->grad_row, 1, count, dim, some);
     N(packed_product)(scores, 1, width, some, t->g_v, t->g_v_row, keys, dim, count, top > 0);
-    N(packed_product)(slopes, width, 1, straight_keys, (real *)t->g_q + top * t->g_q_row, t->g_q_row, count, dim, keys, 0);
+    N(packed_product)(grads, width, 1, straight_keys, (real *)t->g_q + top * t->g_q_row, t->g_q_row, count, dim, keys, 0);
     N(pack_matrix)(q, t->q_row, 1, count, dim, some);
-    N(packed_product)(slopes, 1, width, some, t->g_k, t->g_k_row, keys, dim, count, top > 0);
+    N(packed_product)(grads, 1, width, some, t->g_k, t->g_k_row, keys, dim, count, top > 0);
   }
   scratch_give(turned_keys);
   return 1;

@@ -1,7 +1,7 @@
 /* Whole numbers at random: from a range, all of a range in random order, of the Poisson distribution.
 
    Ranges are not empty, and rates lie in [0, 2^62]: beyond that, drawing would not end. Included by kernels.c, after
-   draws.c; called by bindings/draws.c. NOTE [Kernels] in table.h. */
+   random_numbers.c; called by bindings/random_numbers.c. NOTE [Kernels] in table.h. */
 
 /* `low` and above, below `low + length`: a draw's rest, of one word where the length is below 2^28. */
 static void N(random_integers)(uint32_t *state, uint64_t low, uint64_t length, uint64_t *out, long size) {
@@ -47,7 +47,7 @@ static int64_t small_poisson(uint32_t *state, double rate) {
   }
 }
 
-/* Transformed rejection; see kernels/random/integers.py. */
+/* Transformed rejection; see kernels/random/distributions.py. */
 static int64_t large_poisson(uint32_t *state, double rate) {
   double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
   double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);

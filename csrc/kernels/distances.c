@@ -46,7 +46,7 @@ static void N(distances)(const void *x1, const void *turned_, void *out_, long b
   }
 }
 
-/* One dim's piece of the slopes of one distance: added for the one point, taken for the other. */
+/* One dim's piece of the gradient of one distance: added for the one point, taken for the other. */
 INLINE void push_apart(const real *a, const real *b, real *for_a, real *for_b, real weight, long dims, const int p) {
   for (long i = 0; i < dims; i += LANES) {
     long n = dims - i;
@@ -63,20 +63,20 @@ INLINE void push_apart(const real *a, const real *b, real *for_a, real *for_b, r
   }
 }
 
-/* Batches begin to end; the slopes are added to what is there. */
-static void N(distance_slopes)(const void *grad_, const void *x1_, const void *x2_, const void *out_, void *slopes1_,
-                               void *slopes2_, long begin, long end, long rows, long others, long dims, int p) {
+/* Batches begin to end; the gradients are added to what is there. */
+static void N(distance_gradients)(const void *grad_, const void *x1_, const void *x2_, const void *out_, void *gradient1_,
+                               void *gradient2_, long begin, long end, long rows, long others, long dims, int p) {
   for (long batch = begin; batch < end; batch++) {
     const real *x1 = (const real *)x1_ + batch * rows * dims, *x2 = (const real *)x2_ + batch * others * dims;
     const real *grad = (const real *)grad_ + batch * rows * others, *out = (const real *)out_ + batch * rows * others;
-    real *slopes1 = (real *)slopes1_ + batch * rows * dims, *slopes2 = (real *)slopes2_ + batch * others * dims;
+    real *gradient1 = (real *)gradient1_ + batch * rows * dims, *gradient2 = (real *)gradient2_ + batch * others * dims;
     for (long i = 0; i < rows; i++)
       for (long j = 0; j < others; j++) {
         long pair = i * others + j;
         if (p == 1)
-          push_apart(x1 + i * dims, x2 + j * dims, slopes1 + i * dims, slopes2 + j * dims, grad[pair], dims, 1);
+          push_apart(x1 + i * dims, x2 + j * dims, gradient1 + i * dims, gradient2 + j * dims, grad[pair], dims, 1);
         else if (out[pair] != 0)
-          push_apart(x1 + i * dims, x2 + j * dims, slopes1 + i * dims, slopes2 + j * dims, grad[pair] / out[pair], dims, 2);
+          push_apart(x1 + i * dims, x2 + j * dims, gradient1 + i * dims, gradient2 + j * dims, grad[pair] / out[pair], dims, 2);
       }
   }
 }

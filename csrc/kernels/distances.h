@@ -8,7 +8,7 @@
 #define DISTANCES(K) \
   K(distances, void, (const void *x1, const void *turned, void *out, long begin, long end, long rows, long others, \
                       long dims, int p)) \
-  K(distance_slopes, void, (const void *grad, const void *x1, const void *x2, const void *out, void *slopes1, \
-                            void *slopes2, long begin, long end, long rows, long others, long dims, int p))
+  K(distance_gradients, void, (const void *grad, const void *x1, const void *x2, const void *out, void *gradient1, \
+                            void *gradient2, long begin, long end, long rows, long others, long dims, int p))
 
 #endif

@@ -71,8 +71,8 @@ INLINE vec N(slope_at)(const real *x, const real *weight, real shift, real scale
   return v - (weight ? spread * load_some(weight + i, n) : all(spread));
 }
 
-/* Rows begin..end of `class_slopes`; `grads` has one number, or one for each row (step 1). */
-static void N(class_slopes)(const void *grads_, long step, const void *x_, const void *targets_, const void *weight_,
+/* Rows begin..end of `class_gradients`; `grads` has one number, or one for each row (step 1). */
+static void N(class_gradients)(const void *grads_, long step, const void *x_, const void *targets_, const void *weight_,
                             double total_weight, const void *sums_, const void *factors_, double smoothing, void *found_,
                             long begin, long end, long size, int streams) {
   const real *grads = grads_, *x = (const real *)x_ + begin * size, *weight = weight_, *sums = sums_, *factors = factors_;

@@ -2,7 +2,7 @@
 
    What is fused there is `fused` here, so that the compiler has no choice.
 
-   Writes 16 numbers or more. Included by kernels.c, after draws.c; called by bindings/draws.c. NOTE [Kernels] in table.h. */
+   Writes 16 numbers or more. Included by kernels.c, after random_numbers.c; called by bindings/random_numbers.c. NOTE [Kernels] in table.h. */
 #define BLOCK_OF_NORMALS 16
 #define NORMALS_AT_ONCE 512
 

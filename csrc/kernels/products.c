@@ -48,7 +48,7 @@ void scratch_give(void *memory) {
 #define MANY_ROWS 160   /* of A pass each panel of B: copying it pays even where its rows are whole */
 #define WORTH (1 << 19) /* multiplications that are worth a second thread */
 #define PARTS 16
-#define THIN 1024       /* numbers of a matrix beside a vector, from which the vector's own way is shorter */
+#define THIN 1024       /* numbers of a matrix beside a vector, from which a product with a vector alone is faster */
 #define COLUMNS_AT_ONCE 256
 
 /* About how many cycles it takes to copy B, and to multiply. */

@@ -2,7 +2,7 @@
 
    Written for n numbers from the j-th of a row on; a gate of a row is `size` numbers, and its gates lie side by side.
 
-   All arrays have as many rows. Included by kernels.c, after steps.c; called by bindings/recurrence.c. NOTE [Kernels] in
+   All arrays have as many rows. Included by kernels.c, after optimizer_steps.c; called by bindings/recurrence.c. NOTE [Kernels] in
    table.h. */
 
 /* gates (4), sums (4), cells, bent, out */

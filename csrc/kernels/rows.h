@@ -23,7 +23,7 @@
   K(class_losses, void, (const void *x, const void *targets, const void *weight, long ignored, double smoothing, \
                          void *losses, void *sums, void *factors, long begin, long end, long size)) \
   K(mean_loss, double, (const void *losses, void *factors, const void *targets, const void *weight, int mean, long rows)) \
-  K(class_slopes, void, (const void *grads, long step, const void *x, const void *targets, const void *weight, \
+  K(class_gradients, void, (const void *grads, long step, const void *x, const void *targets, const void *weight, \
                          double total_weight, const void *sums, const void *factors, double smoothing, void *found, \
                          long begin, long end, long size, int streams))
 

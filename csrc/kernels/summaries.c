@@ -70,18 +70,18 @@ static void N(summary_of)(const void *numbers, long count, struct part_summary *
 
 #define STRETCH 1024
 
-/* Number by number: which oddities there are. */
-static int N(careful_odd)(const real *x, long count) {
+/* Number by number: which nonfinite_kinds there are. */
+static int N(careful_nonfinite)(const real *x, long count) {
   int found = 0;
   for (long i = 0; i < count; i++) {
-    if (x[i] != x[i]) return found | ODD_NAN;
-    if (x[i] > REAL_MAX || x[i] < -REAL_MAX) found |= ODD_INF;
+    if (x[i] != x[i]) return found | FOUND_NAN;
+    if (x[i] > REAL_MAX || x[i] < -REAL_MAX) found |= FOUND_INF;
   }
   return found;
 }
 
-/* 0 if all are finite, else ODD_INF or ODD_NAN or both (a NaN ends the search). 0 · x is NaN for whatever is odd. */
-static int N(odd_among)(const void *numbers, long count) {
+/* 0 if all are finite, else FOUND_INF or FOUND_NAN or both (a NaN ends the search). 0 · x is NaN for whatever is odd. */
+static int N(nonfinite_among)(const void *numbers, long count) {
   const real *x = numbers;
   int found = 0;
   for (long i = 0; i < count;) {
@@ -96,8 +96,8 @@ static int N(odd_among)(const void *numbers, long count) {
     for (; i + LANES <= end; i += LANES) sum0 += load(x + i) * zero;
     real sum = sum_of((sum0 + sum1) + (sum2 + sum3));
     for (; i < end; i++) sum += x[i] * 0;
-    if (sum != sum) found |= N(careful_odd)(x + begin, i - begin);
-    if (found & ODD_NAN) return found;
+    if (sum != sum) found |= N(careful_nonfinite)(x + begin, i - begin);
+    if (found & FOUND_NAN) return found;
   }
   return found;
 }

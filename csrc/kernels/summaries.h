@@ -11,10 +11,10 @@ struct part_summary {
 };
 
 /* What is odd among numbers, as bits. */
-enum { ODD_INF = 1, ODD_NAN = 2 };
+enum { FOUND_INF = 1, FOUND_NAN = 2 };
 
 #define SUMMARIES(K) \
   K(summary_of, void, (const void *numbers, long count, struct part_summary *found)) \
-  K(odd_among, int, (const void *numbers, long count))
+  K(nonfinite_among, int, (const void *numbers, long count))
 
 #endif

@@ -18,24 +18,24 @@ static inline int64_t read_once(const void *at) { return __atomic_load_n((const 
 
 #include "arithmetic.h"
 #include "distances.h"
-#include "draws.h"
-#include "factors.h"
+#include "grid_samples.h"
+#include "lu_factors.h"
 #include "matrices.h"
+#include "optimizer_steps.h"
 #include "pointwise.h"
 #include "pooling.h"
 #include "programs.h"
-#include "ranks.h"
+#include "random_numbers.h"
 #include "recurrence.h"
 #include "rows.h"
 #include "slices.h"
-#include "steps.h"
 #include "summaries.h"
-#include "taps.h"
+#include "topk.h"
 #include "windows.h"
 
 #define KERNELS(K) \
-  ARITHMETIC(K) DISTANCES(K) DRAWS(K) FACTORS(K) MATRICES(K) POINTWISE(K) POOLING(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) \
-  SLICES(K) STEPS(K) SUMMARIES(K) TAPS(K) WINDOWS(K)
+  ARITHMETIC(K) DISTANCES(K) GRID_SAMPLES(K) LU_FACTORS(K) MATRICES(K) OPTIMIZER_STEPS(K) POINTWISE(K) POOLING(K) \
+  PROGRAMS(K) RANDOM_NUMBERS(K) RECURRENCE(K) ROWS(K) SLICES(K) SUMMARIES(K) TOPK(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {

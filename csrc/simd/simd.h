@@ -4,8 +4,8 @@
    GCC or clang. `vec` holds LANES numbers; the operators + - * / work on it, and a * b + c becomes one fused
    instruction where the machine has it. Comparisons give `ivec`: all bits set or none. Pointers need no alignment, but
    all LANES numbers behind them must exist: `load_part` and `store_part` take fewer. */
-#ifndef LANES_H
-#define LANES_H
+#ifndef SIMD_H
+#define SIMD_H
 
 #include <float.h>
 #include <math.h>

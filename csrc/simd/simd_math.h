@@ -3,8 +3,8 @@
    Each is right to about 2 units in the last place, without branches, for every number: NaN stays NaN, infinities and
    the edges of the domain give what C's library gives. The series are minimax fits, the highest power first. For
    kernels only, which have included simd/simd.h; touches no memory. */
-#ifndef LANES_MATH_H
-#define LANES_MATH_H
+#ifndef SIMD_MATH_H
+#define SIMD_MATH_H
 
 #include "simd.h"
 

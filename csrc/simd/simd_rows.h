@@ -1,8 +1,8 @@
 /* Vectors for work along rows: the end of a row, which fills no whole vector, and sums in four strands.
 
    For kernels only, which have included simd/simd.h. Reads and writes what belongs to the row and nothing behind it. */
-#ifndef LANES_ROWS_H
-#define LANES_ROWS_H
+#ifndef SIMD_ROWS_H
+#define SIMD_ROWS_H
 
 #include "simd.h"
 #if defined(__SSE2__)

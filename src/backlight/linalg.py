@@ -1,6 +1,9 @@
 """PyTorch's `torch.linalg`: factors, solutions, determinants, eigenvalues, norms of matrices."""
 
-from backlight.dispatch.arguments.checked import with_checks
+# ruff: noqa: F401 - what is imported without an underscore is exported
+
+from backlight.dispatch.arguments.checked import public_functions as _public_functions
+from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.errors import LinAlgError
 from backlight.ops.linalg.cholesky import linalg_cholesky as cholesky
 from backlight.ops.linalg.cholesky import linalg_cholesky_ex as cholesky_ex
@@ -41,53 +44,10 @@ from backlight.ops.linalg.pseudoinverse import linalg_pinv as pinv
 from backlight.ops.linalg.qr import linalg_qr as qr
 from backlight.ops.linalg.singular_values import linalg_svd as svd
 from backlight.ops.linalg.singular_values import linalg_svdvals as svdvals
-from backlight.ops.out_variants import with_out
+from backlight.ops.out_variants import with_out as _with_out
 from backlight.ops.reduction.norms import vector_norm
 
-__all__ = [
-    "LinAlgError",
-    "cholesky",
-    "cholesky_ex",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "householder_product",
-    "inv",
-    "inv_ex",
-    "ldl_factor",
-    "ldl_factor_ex",
-    "ldl_solve",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "lu_solve",
-    "matmul",
-    "matrix_exp",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "multi_dot",
-    "norm",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_ex",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensorinv",
-    "tensorsolve",
-    "vander",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = ["LinAlgError", *_public_functions(globals())]
 
-globals().update(with_out(globals(), {*__all__} - {"LinAlgError", "diagonal", "vander"}, __name__))
-globals().update(with_checks(globals(), __all__, __name__))
+globals().update(_with_out(globals(), {*__all__} - {"LinAlgError", "diagonal", "vander"}, __name__))
+globals().update(_with_checks(globals(), __all__, __name__))

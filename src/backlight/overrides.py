@@ -1,4 +1,4 @@
-"""PyTorch's `torch.overrides`: types and modes that answer calls: NOTE [Overriding] in dispatch/torch_function.py."""
+"""PyTorch's `torch.overrides`: modes and classes that handle calls: NOTE [Overriding] in dispatch/torch_function.py."""
 
 import importlib
 import weakref
@@ -10,7 +10,13 @@ from backlight import autograd, fft, linalg, special
 from backlight.dispatch import torch_function
 from backlight.dispatch.dispatcher import install_overrides
 from backlight.dispatch.observation import SharedSwitch, observers
-from backlight.dispatch.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
+from backlight.dispatch.torch_function import (
+    ClassToken,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    disabled,
+    installed,
+)
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.state_blocks import Block
 from backlight.nn import functional, init
@@ -24,6 +30,7 @@ __all__ = [
     "TorchFunctionMode",
     "answer_while_alive",
     "asked_about",
+    "dispatch_while_alive",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -37,7 +44,7 @@ __all__ = [
     "wrap_torch_function",
 ]
 
-# Functions that no class may answer for; modes answer for the first ones.
+# Functions that no class may override; modes may override the first ones.
 _MAKERS = """
 arange as_tensor asarray bartlett_window blackman_window empty empty_strided eye from_numpy frombuffer full
 hamming_window hann_window kaiser_window linspace logspace normal ones rand randint randn randperm range
@@ -73,56 +80,64 @@ Public = FunctionType | BuiltinFunctionType
 
 
 _override_switch = SharedSwitch()
-_held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
-def answer_while_alive(cls: type) -> None:
+def dispatch_while_alive(cls: type) -> None:
     """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
-    token = object()
+    token = ClassToken()
     enable_overrides(token)
     weakref.finalize(cls, disable_overrides, token).atexit = False
+
+
+answer_while_alive = dispatch_while_alive  # its first name, for programs that were written with it
 
 
 class asked_about(Block):  # noqa: N801 - used as a function
     """Have public functions try all classes of arguments inside the block, also types that are no tensors."""
 
-    def _block_state(self) -> object:
-        return object()
+    def _block_state(self) -> ClassToken:
+        return ClassToken()
 
-    def _block_change(self, token: object) -> None:
+    def _block_change(self, token: ClassToken) -> None:
         enable_overrides(token)
 
-    def _block_restore(self, token: object) -> None:
+    def _block_restore(self, token: ClassToken) -> None:
         disable_overrides(token)
 
 
 def enable_overrides(token: object) -> None:
     """Have public functions try overrides until `disable_overrides` is called with the same token."""
     with observers.lock:
-        if all(one is not token for one in _held):
-            _held.append(token)
-        _override_switch.apply(True, _apply_overrides)
+        if all(one is not token for one in installed.held):
+            installed.held.append(token)
+        _override_switch.apply(_wanted_overrides(), _apply_overrides)
 
 
 def disable_overrides(token: object) -> None:
     """Stop that, if no other token is held."""
     with observers.lock:
-        _held[:] = [one for one in _held if one is not token]
-        _override_switch.apply(len(_held) > 0, _apply_overrides)
+        installed.held[:] = [one for one in installed.held if one is not token]
+        _override_switch.apply(_wanted_overrides(), _apply_overrides)
+
+
+def _wanted_overrides() -> int:
+    """Return 0 if nothing overrides functions, 1 if only classes of arguments do, 2 if modes or autocast do, too."""
+    return 2 if any(type(one) is not ClassToken for one in installed.held) else int(len(installed.held) > 0)
 
 
 def _apply_overrides() -> None:
     """Install or remove the overrides; may be repeated after an interrupt."""
-    if _held:
+    if installed.held:
         _note_overridable()
         answer_as_parameters()
-    install_overrides(len(_held) > 0)
+    installed.only_classes = _wanted_overrides() == 1
+    install_overrides(len(installed.held) > 0)
 
 
 @cache
 def _note_overridable() -> None:
-    """Note which public functions modes and classes may answer for."""
-    torch_function.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
+    """Note which public functions modes and classes may override."""
+    installed.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
 def _namespaces() -> dict[str, object]:
@@ -149,7 +164,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called, and return it."""
-    torch_function.names.setdefault(function, name)
+    installed.names.setdefault(function, name)
     return function
 
 
@@ -170,29 +185,29 @@ def _methods() -> Iterator[tuple[str, str, Public]]:
 def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:
     """Do that for what gets and what sets a property; a function that is public under a name of its own keeps it."""
     for function, accessor in ((value.fget, value.__get__), (value.fset, value.__set__)):
-        if function is not None and function not in torch_function.names:
-            torch_function.shown[function] = accessor
-            torch_function.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
+        if function is not None and function not in installed.names:
+            installed.shown[function] = accessor
+            installed.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
             yield "torch.Tensor", name, function
 
 
 def _note_method(name: str, function: Public) -> None:
     name = "__rdiv__" if name == "__rtruediv__" else name
-    if name in OPERATORS and function not in torch_function.names:
-        torch_function.shown[function] = getattr(Tensor, OPERATORS[name])
+    if name in OPERATORS and function not in installed.names:
+        installed.shown[function] = getattr(Tensor, OPERATORS[name])
     if name in TWO_SIDED:
-        torch_function.operators.add(function)
-    if function not in torch_function.names and function.__name__ != name:
+        installed.operators.add(function)
+    if function not in installed.names and function.__name__ != name:
         function.__name__ = name  # what programs log
-    torch_function.names.setdefault(function, f"torch.Tensor.{name}")
+    installed.names.setdefault(function, f"torch.Tensor.{name}")
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
 def has_torch_function(relevant_args: Iterable) -> bool:
-    """Tell whether a mode is on, or one of the values has a class that answers calls itself."""
-    return _mode_is_on() or (torch_function.local.classes_on and bool(torch_function.overloaded(tuple(relevant_args))))
+    """Tell whether a mode is on, or one of the values has a class with a handler of its own."""
+    return _mode_is_on() or bool(_overloaded(relevant_args))
 
 
 def _mode_is_on() -> bool:
@@ -210,13 +225,16 @@ def has_torch_function_variadic(*values) -> bool:
 
 
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, **kwargs):
-    """Return what a mode, or a class of one of the relevant arguments, answers a call of `public_api`.
+    """Return what a mode, or the class of one of the relevant arguments, returns for a call of `public_api`.
 
     Raises:
-        TypeError: none of them has an answer.
+        TypeError: none of them handles it.
     """
-    answers = torch_function.overloaded(tuple(relevant_args)) if torch_function.local.classes_on else []
-    return torch_function.answered(public_api, answers, args, kwargs)
+    return torch_function.call_torch_function(public_api, _overloaded(relevant_args), args, kwargs)
+
+
+def _overloaded(relevant_args: Iterable) -> list:
+    return torch_function.overloaded_args(tuple(relevant_args)) if torch_function.local.classes_on else []
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -252,7 +270,7 @@ def get_default_nowrap_functions() -> set[Callable]:
 
 @cache
 def get_ignored_functions() -> set[Callable]:
-    """Return the public functions that no class can answer for."""
+    """Return the public functions that no class can override."""
     spaces = [*_namespaces().values()]
     found = {vars(space)[name] for space in spaces for name in MAKERS | IGNORED if callable(vars(space).get(name))}
     return found | {getattr(Tensor, name) for name in IGNORED_METHODS if hasattr(Tensor, name)}
@@ -260,19 +278,19 @@ def get_ignored_functions() -> set[Callable]:
 
 @cache
 def get_overridable_functions() -> dict[object, list[Callable]]:
-    """Return the functions that classes can answer for, by the namespace that shows them."""
+    """Return the functions that classes can override, by the namespace that shows them."""
     found: dict[object, list] = {}
     spaces = {**_namespaces(), "torch.Tensor": Tensor}
     for space, name, function in (*_functions(), *_methods()):
         if name not in MAKERS:
-            found.setdefault(spaces[space], []).append(torch_function.shown.get(function, function))
+            found.setdefault(spaces[space], []).append(installed.shown.get(function, function))
     return found
 
 
 def resolve_name(f: Callable) -> str | None:
     """Return PyTorch's name for a function that can be overridden, with its namespace: "torch.add"."""
     get_overridable_functions()
-    return torch_function.names.get(f)
+    return installed.names.get(f)
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
@@ -284,7 +302,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 
 
 class TorchFunctionMode(Block):
-    """Answers for all public functions inside a `with` block: override `__torch_function__`."""
+    """Handles calls of all public functions inside a `with` block: override `__torch_function__`."""
 
     def __torch_function__(self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
         """Handle a call; calls made in here go to the outer modes."""
@@ -304,7 +322,7 @@ class TorchFunctionMode(Block):
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """Answers each call by calling the function."""
+    """Handles each call by calling the function."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         """Call it."""

@@ -30,7 +30,7 @@ def test_a_path_names_its_nodes_with_their_lines():
     assert found.steps[2].place.text == "h = x * 2"
     assert found.steps[2].place.file == __file__
     assert "MulBackward0, test_graph_face.py:" in str(found)
-    assert "the shortest of 2 ways" in str(found)
+    assert "the shortest of 2 paths" in str(found)
     assert "<li><code>SumBackward0" in found._repr_html_()
 
 

@@ -13,7 +13,7 @@ from backlight.dispatch.dispatcher import dispatching
 from backlight.dispatch.numerical_hazards import HAZARDS, cause_of
 from backlight.errors import AnomalyError
 from backlight.kernels.native import core
-from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
+from backlight.kernels.reduction.summaries import INFINITE, NAN, nonfinite_kinds
 
 INF = float("inf")
 ON = "with torch.autograd.set_detect_anomaly(True):\n"
@@ -455,14 +455,14 @@ def test_oddities_are_found_in_any_layout(dtype):
             array = np.array(rng.normal(size=shape).astype(dtype))
             array.reshape(-1)[rng.integers(array.size)] = value
             for seen in (array, array.T, array[::-1] if shape else array, np.broadcast_to(array, (3, *shape))):
-                assert oddities(seen) == odd
+                assert nonfinite_kinds(seen) == odd
 
 
 def test_every_pitfall_is_looked_at_without_complaint():
     numbers = np.array([-2.0, -1.0, 0.0, 1.0, INF, np.nan])
     for row in HAZARDS:
         for op in row.when.ops:
-            for kind in ("nan", "inf", "slope"):
+            for kind in ("nan", "inf", "derivative"):
                 found = cause_of(op, (numbers, numbers), kind, out=numbers)
                 assert found.cause and found.cure
 

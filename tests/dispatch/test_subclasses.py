@@ -141,7 +141,7 @@ def test_types_that_are_no_tensors_may_answer(engine):
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             return func.__name__, types, args
 
-    backlight.overrides.answer_while_alive(Diagonal)
+    backlight.overrides.dispatch_while_alive(Diagonal)
     one = Diagonal()
     assert engine.mean(one) == ("mean", (Diagonal,), (one,))
     assert engine.nn.functional.linear(engine.ones(2), one)[0] == "linear"
@@ -298,6 +298,41 @@ def test_a_method_that_is_no_classmethod_is_warned_of():
 
     with pytest.warns(DeprecationWarning, match="Defining your `__torch_function__ as a plain method is deprecated"):
         assert backlight.ones(1).as_subclass(Odd).sum() == "answer"
+
+
+def test_calls_without_an_argument_of_a_class_are_not_dispatched_while_only_classes_handle_calls():
+    code = """if True:
+        import backlight
+        from backlight.dispatch import torch_function
+        from backlight.kernels.native import core
+        seen, dispatched = [], torch_function.dispatch_torch_function
+        torch_function.dispatch_torch_function = lambda public, *rest: seen.append(public) or dispatched(public, *rest)
+        def names():
+            found = [public.__name__ for public in seen]
+            seen.clear()
+            return found
+        x = backlight.ones(2)
+        run = lambda: (x.relu(), x + 1, backlight.sum(x, dim=0), backlight.nn.functional.mse_loss(x, x))
+        class Mine(backlight.Tensor):
+            pass
+        run()
+        assert core is None or not names()
+        mine = x.as_subclass(Mine)
+        assert type(mine.relu()) is type(backlight.add(x, mine)) is type(backlight.cat([x, mine])) is Mine
+        assert {"relu", "add", "cat"} <= set(names())
+        class Answers(backlight.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return "answer"
+        with Answers():
+            assert run() == ("answer",) * 4
+        with backlight.autocast("cpu"):
+            assert backlight.ones(2, 2).mm(backlight.ones(2, 2)).dtype is backlight.bfloat16
+        names()
+        run()
+        assert core is None or not names()
+        assert backlight.vmap(lambda row: row.relu())(backlight.ones(2, 2)).shape == (2, 2)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_nothing_asks_without_a_class_or_a_mode():

@@ -53,7 +53,7 @@ def test_a_chain_of_200_000_ops_runs_and_is_freed_without_recursion():
 def w_first_node(y):
     """Return a weak reference to the node that was made first."""
     node = y.grad_fn
-    while node.edges[0].is_end is False:
+    while node.edges[0].is_leaf_edge is False:
         node = node.edges[0]
     return weakref.ref(node)
 

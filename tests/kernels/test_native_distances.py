@@ -43,9 +43,9 @@ def test_taps_equal_their_references(level, kind, taps, batch, channels, positio
     weights = rng.normal(size=(taps, batch, samples)).astype(kind)
     places = rng.integers(0, positions, weights.shape)
     for kernel, given in (
-        (grid_samples.taken, (planes, weights, places)),
-        (grid_samples.added_back, (grad, weights, places, positions)),
-        (grid_samples.dotted, (grad, planes, places)),
+        (grid_samples.weighted_samples, (planes, weights, places)),
+        (grid_samples.scatter_samples, (grad, weights, places, positions)),
+        (grid_samples.sample_weight_dots, (grad, planes, places)),
     ):
         near(kernel(*given), kernel.__wrapped__(*given), kind)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.kernels.random import integers, mersenne_twister, normal
+from backlight.kernels.random import distributions, mersenne_twister, normal
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 DRAWS = [
@@ -13,8 +13,8 @@ DRAWS = [
     *((mersenne_twister.random_units, (kind,)) for kind in FLOATS),
     *((mersenne_twister.random_choices, (p,)) for p in (0.0, 1e-17, 0.3, 0.5, 1.0)),
     *((mersenne_twister.random_noise, (p, 1 / p, kind)) for p in (0.1, 0.9) for kind in FLOATS),
-    *((integers.random_integers, limits) for limits in ((0, 1), (-5, 1000), (0, 2**28), (-(2**62), 2**62))),
-    (integers.random_order, ()),
+    *((distributions.random_integers, limits) for limits in ((0, 1), (-5, 1000), (0, 2**28), (-(2**62), 2**62))),
+    (distributions.random_order, ()),
 ]
 
 
@@ -41,8 +41,8 @@ def test_normal_numbers_equal_their_reference(level, kind, mean, std):
 def test_poisson_counts_equal_their_reference(level):
     rates = np.random.default_rng(0).choice([0.0, 0.01, 0.7, 9.99, 10.0, 35.0, 1e4, 1e9], 3000)
     ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
-    found = integers.random_poisson(ours, len(rates), rates)
-    assert np.array_equal(found, integers.random_poisson.__wrapped__(theirs, len(rates), rates))
+    found = distributions.random_poisson(ours, len(rates), rates)
+    assert np.array_equal(found, distributions.random_poisson.__wrapped__(theirs, len(rates), rates))
     assert np.array_equal(ours, theirs)
 
 

@@ -7,7 +7,7 @@ from backlight.kernels.loss import class_losses
 from backlight.kernels.native import compiled
 from backlight.kernels.nn import channels, row_norms
 from backlight.kernels.nn import softmax as rows
-from backlight.kernels.reduction import segment_sums
+from backlight.kernels.reduction import sorting
 
 KINDS = (np.float32, np.float64)
 SHAPES = [(0, 3), (1, 1), (3, 5), (7, 16), (2, 33), (64, 10), (5, 100), (300, 257), (1000, 64)]
@@ -176,7 +176,7 @@ def test_channel_norms_agree_with_their_references(shape, parts, kind):
 def test_sums_by_index_agree_with_their_reference(shape, kind):
     values = numbers(20, shape, kind)
     index = np.random.default_rng(21).integers(0, 7, size=shape[0])
-    both(segment_sums.sums_by_index, values, index, 9, ulps=256)
+    both(sorting.sums_by_index, values, index, 9, ulps=256)
 
 
 def test_rows_are_added_up_in_their_order():
@@ -185,12 +185,12 @@ def test_rows_are_added_up_in_their_order():
     truth = np.zeros((3, 300), np.float32)
     for row, place in zip(values, index, strict=True):
         truth[place] += row
-    assert np.array_equal(segment_sums.sums_by_index(values, index, 3), truth)
+    assert np.array_equal(sorting.sums_by_index(values, index, 3), truth)
 
 
 def test_an_index_beyond_the_table_is_refused():
     with pytest.raises(IndexError):
-        segment_sums.sums_by_index(np.ones((2, 3), np.float32), np.array([0, 5]), 4)
+        sorting.sums_by_index(np.ones((2, 3), np.float32), np.array([0, 5]), 4)
 
 
 def test_strided_rows_and_other_dims_are_left_to_the_references():

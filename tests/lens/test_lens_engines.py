@@ -244,8 +244,8 @@ def test_the_walk_is_told_node_by_node():
         ("ended", 0, "NoneType"),
     ]
     (run,) = log.runs
-    assert run.roots == [(y.grad_fn, 0)] and run.inputs is None and run.into_grad
-    assert run.code.co_name == "watched" and not run.keep_graph
+    assert run.roots == [(y.grad_fn, 0)] and run.inputs is None and run.accumulate_grad
+    assert run.code.co_name == "watched" and not run.retain_graph
 
 
 def test_accumulation_tells_what_was_there_before():
@@ -316,7 +316,7 @@ def test_grad_accumulates_nothing_and_says_what_was_asked_for():
     with NATIVE.observe(log):
         torch.autograd.grad(y, [a])
     (run,) = log.runs
-    assert not run.into_grad and run.inputs == [NATIVE.node_of(a)]
+    assert not run.accumulate_grad and run.inputs == [NATIVE.node_of(a)]
     assert not log.of("accumulated")
 
 

@@ -10,7 +10,7 @@ import pytest
 from under_the_doctor import ENGINES, engine_called, findings_of, names_of, run
 
 from backlight import lens
-from backlight.lens.doctor.detectors.trends import Trends
+from backlight.lens.doctor.detectors.losses import Trends
 
 ENGINE = pytest.mark.parametrize("engine", ENGINES)
 STEP = """

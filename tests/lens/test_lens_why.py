@@ -7,7 +7,7 @@ import backlight
 from backlight import lens
 from backlight.errors import InputError
 from backlight.lens.answers.answer import Answer
-from backlight.lens.records.watching import OPEN
+from backlight.lens.records.watching import Watch
 
 ENGINES = pytest.mark.parametrize("t", [backlight, torch], ids=["backlight", "torch"])
 
@@ -413,4 +413,4 @@ def test_asking_leaves_nothing_behind(t):
     loss = (w * 2).sum()
     lens.why(w, loss)
     loss.backward()
-    assert w.grad.tolist() == [2.0, 2.0, 2.0] and not OPEN
+    assert w.grad.tolist() == [2.0, 2.0, 2.0] and not Watch.open

@@ -38,6 +38,15 @@ F.soft_margin_loss(low, low.sign()) | F.hinge_embedding_loss(low, low.sign()) | 
 e.index_copy(a, 0, e.tensor([0]), low[:1]) | e.mm(a, a, out=e.empty(4, 4)) | a.clone().addmm_(a, a) | e.addr(a, v, v)
 e.nn.RNN(4, 4)(t)[0] | e.nn.GRU(4, 4)(t)[0] | e.nn.LSTMCell(4, 4)(a)[1] | e.nn.GRUCell(4, 4)(a) | e.nn.RNNCell(4, 4)(a)
 e.nn.MultiheadAttention(4, 2)(t, t, t)[0] | e.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)(t) | e.linalg.det(a)
+e.nn.GRUCell(4, 4)(low) | e.nn.GRUCell(4, 4)(a, low) | e.nn.GRUCell(4, 4)(low, a) | e.nn.LSTMCell(4, 4)(low)[0]
+e.nn.LSTMCell(4, 4)(low)[1] | e.nn.LSTMCell(4, 4)(a, (low, low))[1] | e.nn.LSTMCell(4, 4)(low, (a, a))[0]
+e.nn.GRU(4, 4)(low3)[0] | e.nn.GRU(4, 4)(t, low3[:1])[0] | e.nn.RNN(4, 4)(low3)[0]
+e.linalg.pinv(a) | e.linalg.pinv(d) | e.pinverse(a) | F.affine_grid(t[:, :2, :3], [4, 1, 3, 5], align_corners=True)
+F.affine_grid(t[:, :3], [4, 1, 2, 3, 5], align_corners=False)
+F.affine_grid(d[None, :2, :3], [1, 1, 3, 5], align_corners=False)
+e.einsum(a, [0, 1], a, [1, 2], [0, 2]) | e.einsum(a, [0, 1], a, [0, 1], [0, 1]) | e.einsum(a, [0, 1], a, [1, 2])
+e.einsum(a, [0, 1], [1, 0]) | e.einsum(a, [..., 0], v, [0]) | F.max_pool3d(low3[None], 2, return_indices=True)[0]
+F.max_pool3d(low3[None], 2, None, 0, 1, False, True)[0] | e.nn.MaxPool3d(2, return_indices=True)(low3[None])[0]
 e.nn.Sequential(e.nn.Linear(4, 4), e.nn.LayerNorm(4), e.nn.GELU(), e.nn.Linear(4, 2))(a) | e.norm(low)
 """
 EXPRESSIONS = [one.strip() for line in OPS.strip().splitlines() for one in line.split(" | ")]

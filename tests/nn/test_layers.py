@@ -11,7 +11,7 @@ from filled import BOTH, filled
 import backlight
 import backlight.nn.functional as F
 from backlight.kernels.nn import softmax as rows
-from backlight.kernels.reduction.segment_sums import sums_by_index
+from backlight.kernels.reduction.sorting import sums_by_index
 
 # --- softmax and norms ------------------------------------------------------------------------------------------------
 

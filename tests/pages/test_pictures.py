@@ -11,7 +11,7 @@ from tiny_bert import cross_encoder, write_cross_encoder
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
-from backlight.report.text_width import width_of
+from backlight.report.text import width_of
 from backlight.web.pictures import Run, comparison_svg, flow, interactions_svg, ranking_svg
 from backlight.web.svg_to_png import png_of
 

@@ -305,7 +305,6 @@ OBJECTS = {
     "interpreted": interpreters.interpreted,
     "observers": observation.observers,
     "transforms": tensor_state.transforms,
-    "overriding": torch_function.installed,
     "anywhere": threads.anywhere,
     "guarding": guarding,
 }
@@ -329,8 +328,10 @@ def _fields(thing) -> dict:
 
 def fingerprint() -> dict:
     """Return all state of the session: of this thread, of all threads, of Python and NumPy, and of the core."""
-    found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in threads._states}
+    found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in threads.ThreadState.instances}
     found |= {name: _fields(one) for name, one in OBJECTS.items()}
+    overriding = torch_function.installed  # what it knows of functions is read once and stays
+    found["overriding"] = overriding.on, overriding.only_classes, described(overriding.held)
     found["depth"] = threads.depth.here, threads.depth.waiting
     found["locks held"] = [name for name, lock in LOCKS.items() if not repr(lock).startswith("<unlocked")]
     found["intercepts"] = dispatcher.dispatching.active, core is not None and core.core_intercepts()
@@ -346,7 +347,7 @@ def fingerprint() -> dict:
     found["numpy"], found["filters"] = np.geterr(), described(list(warnings.filters))
     found["showwarning"] = id(warnings.showwarning), id(warnings.filterwarnings)
     found["threads"] = sorted(one.name for one in threading.enumerate())
-    found["watches"] = len(lens.records.watching.OPEN)
+    found["watches"] = len(lens.records.watching.Watch.open)
     found["kept"] = numbers_kept()
     found["trace"] = str(sys.getprofile())
     return found

@@ -63,6 +63,7 @@ OWN = {
     "torch.optim.adam": {"AdamW"},
     "torch.optim.adamw": {"Adam"},
     "torch.overrides": {"DisableTorchFunction", "DisableTorchFunctionSubclass", "answer_while_alive", "asked_about"}
+    | {"dispatch_while_alive"}
     | set(dir(torch.overrides)),
     "torch.random": {"Generator", "default_generator"},
     "torch.serialization": {"load_file", "save_file"},

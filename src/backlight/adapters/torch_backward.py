@@ -20,7 +20,7 @@ HOOKS = "backlight.hooks"  # in a node's metadata: {output number: the dict of t
 class WatchedRun:
     """One backward, from the moment before the engine begins until after it ended."""
 
-    def __init__(self, hub, given: tuple, into_grad: bool, frame: FrameType):
+    def __init__(self, hub, given: tuple, accumulate_grad: bool, frame: FrameType):
         self.hub = hub
         self.engine = hub.engine
         outputs, gradients, keep_graph, create_graph, inputs, *_ = given
@@ -29,8 +29,8 @@ class WatchedRun:
             roots=[self._edge(one) for one in outputs],
             root_gradients=list(gradients),
             inputs=[edge for one in inputs if (edge := self._edge(one)) is not None] if inputs else None,
-            into_grad=into_grad,
-            keep_graph=bool(keep_graph),
+            accumulate_grad=accumulate_grad,
+            retain_graph=bool(keep_graph),
             create_graph=bool(create_graph),
             code=frame.f_code,
             lasti=frame.f_lasti,
@@ -65,7 +65,7 @@ class WatchedRun:
     def _hook_nodes(self) -> None:
         leaf_class, saves, handles = self.engine.leaf_class, self.engine.saves, self.handles
         retained = self._retained()
-        frees = bool(not self.run.keep_graph and self.hub.listeners["freed"])
+        frees = bool(not self.run.retain_graph and self.hub.listeners["freed"])
         for node in self._nodes():
             if node.__class__ is leaf_class:
                 self._hook_leaf(node)
@@ -158,7 +158,7 @@ class WatchedRun:
 
     def _report_inputs(self) -> None:
         """Report the gradients that `backward(inputs=…)` gave to tensors that are no leaves."""
-        if self.run.into_grad and self.inputs:
+        if self.run.accumulate_grad and self.inputs:
             for tensor in self.inputs:
                 if self.engine.is_tensor(tensor) and tensor.grad_fn is not None and id(tensor) not in self.before:
                     self.hub.notify("accumulated", self.run, tensor, tensor.grad, None)

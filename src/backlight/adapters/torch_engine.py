@@ -11,7 +11,7 @@ import numpy as np
 
 from backlight.adapters.torch_formulas import formulas_of
 from backlight.adapters.torch_watching import LINE, Block, Hub
-from backlight.dispatch.observers import Kept, Line, Watcher, line_at
+from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
 
@@ -121,9 +121,9 @@ class TorchEngine:
         except RuntimeError:
             return 0
 
-    def saved_by(self, node) -> list[Kept]:
+    def saved_by(self, node) -> list[SavedValue]:
         """Return what a node saved; where hooks packed it, it is not unpacked, which could run anything."""
-        found: list[Kept] = []
+        found: list[SavedValue] = []
         for raw, name, unpacked in saved_names(node.__class__):
             _keep(node, raw, name, unpacked, found)
         return found
@@ -180,20 +180,20 @@ def saved_names(node_class: type) -> tuple[tuple[str, str, str], ...]:
     return tuple((raw, name, "saved_tensors" if name == "tensors" else f"_saved_{name}") for raw, name in plain)
 
 
-def _keep(node, raw_name: str, name: str, unpacked: str, found: list[Kept]) -> None:
+def _keep(node, raw_name: str, name: str, unpacked: str, found: list[SavedValue]) -> None:
     """Add what a node keeps under one name: a list of tensors has a number each, None stands for nothing."""
     try:
         raw = getattr(node, raw_name)
         if any(one.unpack_hook is not None for one in raw) if raw.__class__ is tuple else raw.unpack_hook is not None:
-            found.append(Kept(name, None, "packed by saved_tensors_hooks"))
+            found.append(SavedValue(name, None, "packed by saved_tensors_hooks"))
             return
         saved = getattr(node, unpacked)
     except RuntimeError as problem:
-        found.append(Kept(name, None, str(problem)))
+        found.append(SavedValue(name, None, str(problem)))
         return
     if saved.__class__ is not tuple:
         if saved is not None:
-            found.append(Kept(name, saved, None))
+            found.append(SavedValue(name, saved, None))
         return
     prefix = "" if name == "tensors" else name
-    found += [Kept(f"{prefix}[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
+    found += [SavedValue(f"{prefix}[{number}]", one, None) for number, one in enumerate(saved) if one is not None]

@@ -2,18 +2,20 @@
 
 NOTE [Autocast]
 While a thread is in such a block, public functions dispatch to autocast (NOTE [Overriding] in
-dispatch/torch_function.py), after modes and classes: functions in a list (amp/policies.py) get their arguments cast and
-run with casting off; all others run unchanged, and the functions that they call dispatch again. Leaves that require
-grad are cast once per block.
+dispatch/torch_function.py), after modes and classes: functions in one of PyTorch's lists for the CPU get their
+arguments cast and run with casting off; all others run unchanged, and the functions that they call dispatch again.
+Leaves that require grad are cast once per block.
 """
 
 import functools
+import importlib
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 
-from backlight import dtypes
-from backlight.amp.policies import AS_IT_IS, FLOAT32, LOWER, PROMOTE, contracts, policies
+from backlight import dtypes, fft, linalg
+from backlight.codegen.declaration import TABLE
 from backlight.devices import device
 from backlight.dispatch import torch_function
 from backlight.dispatch.torch_function import UNHANDLED
@@ -22,8 +24,88 @@ from backlight.engine.tensor_state import LEAF, TensorState
 from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
+from backlight.nn import functional
 from backlight.overrides import disable_overrides, enable_overrides
 from backlight.tensor.tensor import Tensor
+
+LOWER, FLOAT32, PROMOTE, AS_IT_IS = "lower", "float32", "promote", "as it is"
+EINSUM, POOLING, STEPS, PRODUCT = "einsum", "pooling", "steps", "product"  # these depend on the arguments: `policy_of`
+
+_LOWER = """
+addbmm addmm affine_grid_generator baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
+conv_transpose3d linalg_vecdot linear linear_with_bias linear_without_bias lstm_steps matmul mm prelu rnn_steps
+scaled_dot_product_attention
+"""
+_FLOAT32 = """
+adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky
+cholesky_inverse cholesky_solve cosine_embedding_loss cross_entropy ctc_loss fft_hfft fft_ihfft fft_irfft fft_irfft2
+fft_irfftn fractional_max_pool2d fractional_max_pool3d geqrf grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
+hinge_embedding_loss huber_loss inverse kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eigh
+linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr
+linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss max_unpool2d
+max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
+poisson_nll_loss prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+replication_pad3d smooth_l1_loss soft_margin_loss svd trace triangular_solve triplet_margin_loss
+"""
+_PROMOTE = "cat concat concatenate index_copy stack"
+_AS_IT_IS = "addbmm_ addmm_ baddbmm_ bilinear"  # composed of functions in a list, but not cast themselves
+
+LISTS = {LOWER: _LOWER, FLOAT32: _FLOAT32, PROMOTE: _PROMOTE, AS_IT_IS: _AS_IT_IS}
+LISTS |= {EINSUM: "einsum", POOLING: "max_pool3d", STEPS: "gru_steps lstm_cell", PRODUCT: "linalg_pinv"}
+
+
+@cache
+def policies() -> dict[object, str]:
+    """Return the policy of each listed function."""
+    named = {name: policy for policy, names in LISTS.items() for name in names.split()}
+    return {one: policy for name, policy in named.items() for one in _functions_called(name)}
+
+
+def policy_of(public: Callable, args: tuple, kwargs: dict) -> str | None:
+    """Return the policy of a call; None if its arguments are not cast."""
+    if kwargs.get("out") is not None:
+        return AS_IT_IS
+    policy = policies().get(public)
+    if policy == EINSUM:
+        return LOWER if contracts(args) else None
+    if policy == POOLING:  # with indices it is another function of PyTorch's, which is in no list
+        return None if kwargs.get("return_indices", args[6:7] == (True,)) else FLOAT32
+    return policy
+
+
+def _result_is_lower(policy: str | None, args: tuple) -> bool:
+    """Tell whether a result is in the lower precision though it is computed in float32.
+
+    PyTorch writes the steps of a GRU and of an LSTM cell in the dtype of their state, and ends a pseudoinverse with a
+    matrix product.
+    """
+    states = torch_function.flat(args[1:2])
+    return policy == PRODUCT or (policy == STEPS and all(one.dtype is casting.lower["cpu"] for one in states))
+
+
+def _functions_called(name: str) -> list:
+    """Return the functions with one of PyTorch's names."""
+    front = importlib.import_module("backlight")  # stands on no floor
+    space, _, rest = name.partition("_")
+    if space in ("fft", "linalg"):
+        return [getattr(module, rest) for module in (fft, linalg) if module.__name__.endswith(space)]
+    found = [getattr(module, name) for module in (front, functional, Tensor) if hasattr(module, name)]
+    return found + ([TABLE[name].public] if name in TABLE else [])
+
+
+def contracts(args: tuple) -> bool:
+    """Tell whether an einsum sums over an index of two operands: then it is a matrix product."""
+    if args and isinstance(args[0], str):
+        inputs, arrow, output = args[0].replace(" ", "").partition("->")
+        terms = inputs.split(",")
+    else:  # operands, each followed by a list of its indices; the output's may come last
+        terms, arrow, output = args[1::2], len(args) % 2, args[-1] if args else ()
+        if not all(isinstance(one, (list, tuple)) for one in terms):
+            return False  # einsum raises
+    indices = [one for term in terms for one in term if one not in (".", Ellipsis)]
+    kept = output if arrow else [one for one in indices if indices.count(one) == 1]
+    return len(terms) > 1 and any(one not in kept for one in indices)
+
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -52,18 +134,17 @@ def is_autocast_available(device_type: str) -> bool:
 
 def _cast_for(public: Callable, args: tuple, kwargs: dict):
     """Call a function with its arguments cast; UNHANDLED if it is in no list."""
-    public = torch_function.shown.get(public, public)
-    policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
-    if policy == "einsum":
-        policy = LOWER if args and contracts(args[0]) else None
+    public = torch_function.installed.shown.get(public, public)
+    policy = policy_of(public, args, kwargs)
     if policy is None:
         return UNHANDLED
     torch_function.local.casts = None
     try:
-        if policy != AS_IT_IS:
+        lowered = _result_is_lower(policy, args)
+        if policy not in (AS_IT_IS, PRODUCT):
             to = _wanted(policy, (*args, *kwargs.values()))
             args, kwargs = cast(args, to), cast(kwargs, to)
-        return public(*args, **kwargs)
+        return cast(public(*args, **kwargs), casting.lower["cpu"]) if lowered else public(*args, **kwargs)
     finally:
         torch_function.local.casts = _cast_for
 
@@ -71,7 +152,7 @@ def _cast_for(public: Callable, args: tuple, kwargs: dict):
 def _wanted(policy: str, values: tuple) -> dtypes.dtype:
     """Return the dtype that a policy casts to."""
     if policy != PROMOTE:
-        return float32 if policy == FLOAT32 else casting.lower["cpu"]
+        return casting.lower["cpu"] if policy == LOWER else float32
     lower = casting.lower["cpu"]
     found = {
         one.dtype for one in torch_function.flat(values) if isinstance(one, TensorState) and one.is_floating_point()

@@ -84,17 +84,13 @@ def exit_dual_level(*, level: int | None = None) -> None:
     Raises:
         RuntimeError: it is not the current level of this thread.
     """
-    if level is not None and level != _current_level():
+    if level is not None and level != (-1 if _entered.level is None else 0):
         raise GraphError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     if _entered.level is None:
         raise GraphError("Dual level must be a positive number. No level was entered: enter_dual_level() comes first")
     _leave(_entered.level)
-
-
-def _current_level() -> int:
-    return -1 if _entered.level is None else 0
 
 
 class dual_level(Mode, Block):  # noqa: N801 - PyTorch's name

@@ -81,14 +81,6 @@ def _recorded(out: TensorState, edge: Edge | None, is_input: bool, is_dirty: boo
     return out
 
 
-def _lead_past_views(node: Node | None, view: TensorState):
-    """Connect the node of a write to a view directly to its base, as other writes do, and return that edge."""
-    straight = edge_of_values(view)
-    straight.sequence, node.sequence = node.sequence, straight.sequence  # backward order: the later one first
-    node.edges = tuple(straight if one is view._edge else one for one in node.edges)
-    return straight
-
-
 def _rewritten(out: TensorState, edge: Edge | None):
     """Give an input that forward changed in place its new history; its gradient was that of the old value."""
     if out._view is None and out.requires_grad and out.is_leaf:
@@ -99,7 +91,10 @@ def _rewritten(out: TensorState, edge: Edge | None):
     check_view(out)
     before = None
     if out._view is not None and out._edge is not None:
-        before = _lead_past_views(node_and_number(edge)[0], out)
+        node = node_and_number(edge)[0]
+        before = edge_of_values(out)
+        before.sequence, node.sequence = node.sequence, before.sequence  # backward order: the later one first
+        node.edges = tuple(before if one is out._edge else one for one in node.edges)
     out._grad = None
     with enable_grad():
         rewrite_history(out, wrap(out._data, edge), before)

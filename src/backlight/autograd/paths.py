@@ -36,9 +36,9 @@ CURES = {
     DETACHED: "use the tensor itself there",
     NO_GRAD_VIEW: "make the view outside of no_grad()",
     TOO_LATE: "call requires_grad_() before the computation",
-    OVERWRITTEN: "ask of the tensor before the write, or write to a clone",
+    OVERWRITTEN: "take the path to the tensor before the write, or write to a clone",
     UNRELATED: "compute y from x itself; inside lens.watch(), lens.path() names the .item(), argmax or no_grad() that "
-    "led out of the graph",
+    "left the graph",
     NOT_KNOWN: "call checkpoint with use_reentrant=False, which records all that the function reads",
 }
 
@@ -68,9 +68,9 @@ class Cut:
     Args:
         kind: "requires_grad is False", "integer dtype", "no graph", "is a leaf", "detached", "no_grad", "required too
             late", "overwritten in place", "unrelated"; "not known" where one may arrive.
-        what: what happened, in a sentence.
-        place: the line where it shows, if one is known.
-        cure: what to do.
+        what: the reason, as a sentence.
+        place: the line that caused it, if it is known.
+        cure: what to change.
     """
 
     kind: str
@@ -120,7 +120,7 @@ class Path:
             return f"it is not known whether a gradient arrives: {self.cut}"
         if self.cut is not None:
             return f"no gradient arrives: {self.cut}"
-        more = "" if self.ways == 1 else f"; the shortest of {self.ways} ways"
+        more = "" if self.ways == 1 else f"; the shortest of {self.ways} paths"
         return f"a gradient arrives, through {len(self.steps)} node{'s' if len(self.steps) != 1 else ''}{more}"
 
     def __str__(self) -> str:
@@ -164,9 +164,9 @@ def path(y: Tensor, x: Tensor) -> Path:
     if cut is not None:
         return Path((), 0, cut)
     target = first_node(x)
-    way = _shortest(first_node(y), target, _is_flat) or _shortest(first_node(y), target)
-    if way:
-        steps = tuple(Step(node, place_of(node)) for node in way)
+    found = _shortest(first_node(y), target, _is_flat) or _shortest(first_node(y), target)
+    if found:
+        steps = tuple(Step(node, place_of(node)) for node in found)
         return Path(steps, _count(y, target), None, tuple(_notes(y, x, steps)))
     reruns = [node for node in nodes(y) if function_run_again(node) is not None]
     results = [outputs_run_again(node) for node in reruns]
@@ -196,14 +196,14 @@ def _without_graph(y: TensorState, x: TensorState) -> Cut | None:
             return _cut(NO_GRAPH, f"y is {kind}: what made it has no derivative, or y was converted")
         return _made_without_recording(y) or _cut(NO_GRAPH, f"y does not require grad{_shared(y, x)}")
     if y.is_leaf and y is not x:
-        return _cut(IS_LEAF, f"y is a leaf: it was made of numbers, and nothing is behind it{_shared(y, x)}")
+        return _cut(IS_LEAF, f"y is a leaf: it was made from numbers, not computed from other tensors{_shared(y, x)}")
     return None
 
 
 def _made_without_recording(tensor: TensorState) -> Cut | None:
     if tensor._view is None or tensor._view[1] is not NO_GRAD:
         return None
-    return _cut(NO_GRAD_VIEW, "it is a view that was made while recording was off")
+    return _cut(NO_GRAD_VIEW, "it is a view that was made while gradients were not recorded")
 
 
 def _shared(y: TensorState, x: TensorState) -> str:
@@ -260,19 +260,19 @@ def _notes(y: TensorState, x: TensorState, steps: tuple[Step, ...]):
     """Yield other reasons why a gradient is not visible, though there is a path."""
     flat = next((step for step in steps if _is_flat(step.node)), None)
     if flat is not None:
-        yield f"the gradient that arrives is 0: each way leads through a node that hands on zeros only, like {flat}"
+        yield f"the gradient that arrives is 0: each path goes through a node whose gradient is always 0, like {flat}"
     if not x.is_leaf and not x.retains_grad:
-        yield "x is no leaf: its gradient passes and is not kept in x.grad; call x.retain_grad() before backward()"
+        yield "x is no leaf: its gradient is not kept in x.grad; call x.retain_grad() before backward()"
     if any(node.freed_slots and _is_freed(node) for node in nodes(y)):
-        yield "a backward has freed what nodes on the way saved: it cannot run again (see retain_graph)"
+        yield "a backward has freed what nodes on the path saved: it cannot run again (see retain_graph)"
 
 
 def _suspects(y: TensorState):
-    """Yield nodes that read a tensor without a graph, which may have been computed from anything."""
+    """Yield nodes that read a tensor without a graph: what that was computed from is unknown."""
     found = [node for node in nodes(y) if None in node.edges and _reads_more_than_numbers(node)]
     for node in found[:MOST_SUSPECTS]:
         where = f"{node.name()} ({short(place_of(node))})"
-        yield f"{where} read a tensor without a graph: if that was computed from x, the way was cut before it"
+        yield f"{where} read a tensor without a graph: if that was computed from x, the path was cut before it"
 
 
 def _reads_more_than_numbers(node: Node) -> bool:
@@ -292,7 +292,7 @@ def _is_freed(node: Node) -> bool:
 def _through(y: TensorState, node: Node, inner: Path) -> Path:
     """Return a path through a node that runs a function again in backward, and through the graph that this records."""
     outer = tuple(Step(one, place_of(one)) for one in _shortest(first_node(y), node))
-    note = f"{outer[-1].name} runs {name_of_function(node)} again in backward, which reads x: the way goes on in there"
+    note = f"{outer[-1].name} runs {name_of_function(node)} again in backward, which reads x: the path continues there"
     return Path((*outer, *inner.steps), _count(y, node) * inner.ways, None, (note, *inner.notes))
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import CodeType
 
 from backlight.codegen.declaration import Op
 from backlight.dispatch.dispatcher import Observe, interpreting
@@ -67,7 +67,12 @@ class _Timer(Interpreter):
         if self.record_shapes:
             event.input_shapes = [_shape(one) for one in args]
         if self.with_stack:
-            event.stack = _stack(sys._getframe(1))
+            frame = sys._getframe(1)
+            frame, lines = user_frame(frame), []
+            while frame is not None:
+                lines.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}")
+                frame = frame.f_back
+            event.stack = lines
         if self.open:
             event.cpu_parent = self.open[-1]
             event.cpu_parent.cpu_children.append(event)
@@ -90,15 +95,6 @@ def _shape(value: object) -> list:
         return list(value._data.shape)
     several = isinstance(value, (list, tuple)) and value and all(isinstance(one, TensorState) for one in value)
     return [list(one._data.shape) for one in value] if several else []
-
-
-def _stack(frame: FrameType) -> list[str]:
-    """Return the program's lines, the innermost first."""
-    frame, lines = user_frame(frame), []
-    while frame is not None:
-        lines.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}")
-        frame = frame.f_back
-    return lines
 
 
 class _Nodes(Watcher):
@@ -185,14 +181,11 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         if self.enabled:
             _profiling.timers[:] = [one for one in _profiling.timers if one is not self._timer]
             blocks.leave()
-            self._end_all()
-
-    def _end_all(self) -> None:
-        end = self._timer.now()
-        for event in self._timer.open:
-            event.end = end
-        self._timer.open.clear()
-        self.function_events = EventList(sorted(self._timer.events, key=lambda event: (event.start, -event.end)))
+            end = self._timer.now()
+            for event in self._timer.open:
+                event.end = end
+            self._timer.open.clear()
+            self.function_events = EventList(sorted(self._timer.events, key=lambda event: (event.start, -event.end)))
 
     def _found(self) -> EventList:
         if self.function_events is None:

@@ -85,7 +85,7 @@ def _rule_lines(schema: OpSchema, graph: bool) -> list[str]:
             else ("(" + "".join(f"e_{name} is not None, " for name in rule.inputs) + ")")
         )
         values = {"ops": ops, "needs": needs}
-        arguments = {name: values.get(name, name) for name in rule.wants}
+        arguments = {name: values.get(name, name) for name in rule.parameters}
         call = f"rule_{number}({', '.join(arguments.values())})"
         if not listed:
             call = schema.inlined(rule.function, arguments, f"rule_{number}") or call

@@ -127,18 +127,15 @@ class _Translator:
                     continue
                 if isinstance(statement, ast.Return):
                     return self.value(statement.value)
-                self._assign(statement)
+                if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                    raise Untranslatable(type(statement).__name__)
+                target, value = statement.targets[0], statement.value
+                targets, values = ([target], [value]) if isinstance(target, ast.Name) else (target.elts, value.elts)
+                found = [self.value(one) for one in values]
+                self.known.update({name.id: one for name, one in zip(targets, found)})
         finally:
             self.known, self.globals = outer
         raise Untranslatable(f"{definition.name} is no expression")
-
-    def _assign(self, statement) -> None:
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-            raise Untranslatable(type(statement).__name__)
-        target, value = statement.targets[0], statement.value
-        targets, values = ([target], [value]) if isinstance(target, ast.Name) else (target.elts, value.elts)
-        found = [self.value(one) for one in values]
-        self.known.update({name.id: one for name, one in zip(targets, found)})
 
     def program(self, result: Value) -> Program:
         """Return what was emitted; its last instruction gives the result."""
@@ -146,14 +143,6 @@ class _Translator:
             raise Untranslatable("a number, or truth values")
         if not self.steps or self.steps[-1][1] != result:
             self.emit("COPY", result)
-        self._leave_out_unread()
-        if len(self.sources) > MOST_SOURCES or len(self.constants) > MOST_CONSTANTS or len(self.steps) > MOST_STEPS:
-            raise Untranslatable("too long")
-        names = tuple(step[0] for step in self.steps)
-        return Program(tuple(self.sources), self._packed(), tuple(self.constants), names)
-
-    def _leave_out_unread(self) -> None:
-        """Drop the sources that no instruction reads."""
         read = {value.register for step in self.steps for value in step[2] if value.number is None}
         kept = [number for number in range(len(self.sources)) if number in read]
         moved = {Value(old): Value(new) for new, old in enumerate(kept)}
@@ -161,6 +150,10 @@ class _Translator:
         self.steps = [
             (name, result, [moved.get(value, value) for value in values]) for name, result, values in self.steps
         ]
+        if len(self.sources) > MOST_SOURCES or len(self.constants) > MOST_CONSTANTS or len(self.steps) > MOST_STEPS:
+            raise Untranslatable("too long")
+        names = tuple(step[0] for step in self.steps)
+        return Program(tuple(self.sources), self._packed(), tuple(self.constants), names)
 
     def _packed(self) -> bytes:
         """Number the registers: sources, constants, scratch; a scratch register is free after its last use."""

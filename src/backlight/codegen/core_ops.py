@@ -9,7 +9,7 @@ from backlight.codegen.declaration import ARRAY, OPTION, Op
 from backlight.codegen.generate import node_class_of
 from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.runtime_support import NOT_SAVED
-from backlight.dispatch.anomaly_checks import odd_node
+from backlight.dispatch.anomaly_checks import nonfinite_node
 from backlight.dispatch.forward_traceback import say_where
 from backlight.engine.accumulate_grad import add_to_grad
 from backlight.engine.grad_mode import modes, recording
@@ -43,14 +43,14 @@ def start(tensor_class: type) -> None:
                 "add_to_grad": add_to_grad,
                 "say_where": say_where,
                 "prepare": prepare,
-                "odd_node": odd_node,
+                "nonfinite_node": nonfinite_node,
             }
         )
 
 
 def prepare(op: Op) -> tuple | None:
     """Return what the core must know of an op, or None if it cannot run it."""
-    if op.view or op.outputs != 1 or op.keeps or any(param.kind not in (ARRAY, OPTION) for param in op.params):
+    if op.view or op.outputs != 1 or op.residuals or any(param.kind not in (ARRAY, OPTION) for param in op.params):
         return None
     schema = OpSchema(op)
     if len(schema.arrays) > MOST_INPUTS or schema.kept or schema.shapes or schema.dtypes or op.decomposed is not None:
@@ -93,9 +93,9 @@ def _in_order(program: Program, names: list[str]) -> tuple:
 def _derivative(op: Op, name: str, names: list[str], defaults: dict):
     """Return the derivative for one input: (numbers of its sources, program), or None if it is the identity."""
     rule = next(rule for rule in op.rules if name in rule.inputs)
-    if len(rule.inputs) > 1 or "xp" in rule.wants:
+    if len(rule.inputs) > 1 or "xp" in rule.parameters:
         raise Untranslatable("a rule for several inputs")
-    arguments = {want: defaults.get(want, want) for want in rule.wants}
+    arguments = {name: defaults.get(name, name) for name in rule.parameters}
     program = program_of(rule.function, arguments, core.INSTRUCTIONS)
     if program.instructions == ("COPY",) and program.sources == ("grad",):
         return None

@@ -10,7 +10,7 @@ NOTE [Declaring an op]
 * `xp` is the array module. A parameter annotated `Array` (or not at all) is an array, one annotated `Array | None` an
   array that may be missing, `Arrays` a list of arrays; any other annotation marks an option.
 * A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
-  input x), a value in `keeps`. It may also have `ops` (the op table, for the kind of value that the rule runs
+  input x), a value in `residuals`. It may also have `ops` (the op table, for the kind of value that the rule runs
   on) and `needs` (which of the inputs named in its decorator need a gradient, if it names several).
 * A rule that is more than one expression is a function under `@tanh.derivative(…)`.
 * A rule is plain expressions: it runs on arrays in an ordinary backward and on tensors under create_graph. A rule that
@@ -79,18 +79,20 @@ class Param:
 class Rule:
     """The derivative for one input, or for several at once."""
 
-    __slots__ = ("inputs", "function", "formula", "wants")
+    __slots__ = ("inputs", "function", "formula", "parameters")
 
     def __init__(self, inputs, function, formula):
         self.inputs = inputs
         self.function = function
         self.formula = formula
         code = function.__code__
-        self.wants = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 class Op:
     """One row of the table of ops."""
+
+    generate: Callable  # (variant, namespace) -> the function of a public one: codegen/generate.py puts it here
 
     def __init__(
         self,
@@ -100,12 +102,12 @@ class Op:
         node: str | None = None,
         promote: str | None = None,
         view: bool = False,
-        keeps: tuple[str, ...] = (),
+        residuals: tuple[str, ...] = (),
         outputs: int | str = 1,
         differentiable: tuple[int, ...] | None = None,
         returns=None,
         symbol: str | None = None,
-        refuse=None,
+        dtype_error=None,
         explain=None,
         tangent: str | None = None,
         tangent_with: dict | None = None,
@@ -116,13 +118,13 @@ class Op:
         self.node_name = node or camel(self.name) + "Backward0"
         self.promote = promote
         self.view = view
-        self.keeps = keeps
+        self.residuals = residuals
         self.outputs = outputs
         self.differentiable = differentiable
         self.returns = returns
         self.symbol = symbol
-        self.refuse = refuse
-        self.taken = []  # dtypes that `refuse` has accepted; hashing one would cost more than comparing
+        self.dtype_error = dtype_error
+        self.accepted_dtypes = []  # dtypes that `dtype_error` has accepted; hashing one would cost more than comparing
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
@@ -170,7 +172,7 @@ class Op:
         self.decomposed = function
         return function
 
-    def elsewhere(self, dims: int):
+    def unless_dims(self, dims: int):
         """Declare the decorated function, of the same inputs, to be called unless each of them has so many dims."""
 
         def declare(function):
@@ -212,13 +214,13 @@ def op(forward=None, **options):
         node: the name of its node, PyTorch's for the same op; `SumBackward0` for an op called sum by default.
         promote: "same" converts the inputs to their common dtype, "float" also integers to floats; and broadcasts.
         view: the output shares memory with the first input.
-        keeps: names of the values that the forward returns after its output, for the derivatives.
+        residuals: names of the values that the forward returns after its output, for the derivatives.
         outputs: how many outputs; "many" for a list whose length depends on the call.
         differentiable: which of several outputs have a gradient; all by default.
         returns: a class to wrap several outputs in.
         symbol: the Python operator, for the error message of a wrong operand.
-        refuse: a function of the inputs' dtypes that returns PyTorch's error, or the text of a RuntimeError, where it
-            does not take them, else None.
+        dtype_error: a function of the inputs' dtypes that returns PyTorch's error, or the text of a RuntimeError, if
+            the op does not take them, else None.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
         zero_derivative: inputs, or the output, that gradients depend on with a derivative of 0: all gradients or, in a
@@ -235,21 +237,21 @@ def op(forward=None, **options):
     return declared.public
 
 
-def lazy_function(declared: Op, flavour: str) -> Callable:
+def lazy_function(declared: Op, variant: str) -> Callable:
     """Return the public function of an op, which generates its code when it is first called."""
-    namespace = {"__name__": "backlight.ops.generated", "op": declared, "flavour": flavour}
+    namespace = {"__name__": "backlight.ops.generated", "op": declared, "variant": variant}
 
     make = _function_of_core if core is not None else _function_without_core
-    public = make(declared, lambda: _generators[0](declared, flavour, namespace))
+    public = make(declared, lambda: declared.generate(variant, namespace))
     public.__name__ = public.__qualname__ = declared.name
     public.__doc__ = declared.forward.__doc__
     public.__module__ = declared.forward.__module__
-    if flavour == "function":
+    if variant == "function":
         public.op = declared
         public.derivative = declared.derivative
         public.tangent = declared.tangent
         public.decomposition = declared.decomposition
-        public.elsewhere = declared.elsewhere
+        public.unless_dims = declared.unless_dims
     return public
 
 
@@ -291,12 +293,3 @@ def operator_of(public: Callable) -> Callable:
 
 
 _building = fork_safe_lock()
-
-
-_generators: list = []
-
-
-def generator(function):
-    """Declare the function that turns an Op into code (codegen/generate.py does this once)."""
-    _generators[:] = [function]
-    return function

@@ -32,7 +32,7 @@ def gradients_of_decomposition(op: Op, node: Node, grad: Gradients, edges: Edges
                 arguments[param.name] = _aliased(value, aliases)
         kept = {
             name: runtime_support.constant(getattr(node, name))
-            for name in op.keeps
+            for name in op.residuals
             if name in parameter_names(op.decomposed)
         }
         out = op.decomposed(**arguments, **kept)
@@ -43,7 +43,7 @@ def gradients_of_decomposition(op: Op, node: Node, grad: Gradients, edges: Edges
         run_backward.run(
             [edge for edge, _ in roots],
             [g for _, g in roots],
-            keep_graph=True,
+            retain_graph=True,
             create_graph=recorded,
             inputs=[edge_of(alias) for alias in wanted],
         )

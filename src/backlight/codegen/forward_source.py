@@ -51,7 +51,7 @@ def _operand_lines(schema: OpSchema) -> list[str]:
         unpack = names + ("," if len(singles) == 1 else "")
         lines += _number_lines(op, singles)
         lines += ["try:", *("    " + read for read in reads), "except AttributeError:"]
-        lines += [f"    found = operands.coerce(op, flavour, ({unpack}))"]
+        lines += [f"    found = operands.coerce(op, variant, ({unpack}))"]
         lines += ["    if found is NotImplemented:", "        return NotImplemented", f"    {unpack} = found"]
         lines += ["    " + read for read in reads]
         if op.dims is not None:
@@ -68,7 +68,7 @@ def _operand_lines(schema: OpSchema) -> list[str]:
     if op.view:
         first = schema.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
-    if op.refuse is not None:
+    if op.dtype_error is not None:
         listed = "".join(f"d_{p.name}, " for p in (singles if op.promote else singles[:1]))
         first = next(p.name for p in singles if p.promoted)
         lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
@@ -115,7 +115,7 @@ def _forward_lines(schema: OpSchema, called: bool = False) -> list[str]:
     op = schema.op
     values = [p.name if p.kind == OPTION else f"d_{p.name}" for p in op.params]
     arguments = ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in zip(op.params, values))
-    results = "data" + "".join(f", {name}" for name in op.keeps)
+    results = "data" + "".join(f", {name}" for name in op.residuals)
     names = dict(zip((param.name for param in op.params), values), xp="xp")
     call = (None if called else schema.inlined(op.forward, names, "forward")) or f"forward(xp, {arguments})"
     lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
@@ -128,7 +128,7 @@ def _forward_lines(schema: OpSchema, called: bool = False) -> list[str]:
         better = f"operands.explained(op.explain, ({arrays}), problem)"
     lines += ["except ValueError as problem:", f"    raise {better} from None"]
     lines += ["except MemoryError as problem:", "    raise operands.as_storage_error(problem) from None"]
-    if op.refuse is not None:
+    if op.dtype_error is not None:
         lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({arrays})) from None"]
     return lines
 

@@ -6,8 +6,7 @@ names. Where the source cannot be read, or the body is longer, the caller calls 
 
 import ast
 import linecache
-
-_modules: dict[str, dict[tuple, ast.FunctionDef]] = {}  # by file; then by first line, name and parameters
+from functools import cache
 
 
 def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str, dict] | None:
@@ -33,14 +32,17 @@ def definition_of(function) -> ast.FunctionDef | None:
     code = function.__code__
     if function.__closure__:
         return None
-    definitions = _modules.get(code.co_filename)
-    if definitions is None:
-        lines = linecache.getlines(code.co_filename, function.__globals__)
-        tree = ast.parse("".join(lines))
-        found = [_as_function(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
-        definitions = _modules[code.co_filename] = {_key(node): node for node in found}
+    linecache.lazycache(code.co_filename, function.__globals__)  # for modules whose loader reads their source
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return definitions.get((code.co_firstlineno, code.co_name, *names))
+    return _definitions_in(code.co_filename).get((code.co_firstlineno, code.co_name, *names))
+
+
+@cache
+def _definitions_in(file: str) -> dict[tuple, ast.FunctionDef]:
+    """Return the functions of a file by first line, name and parameters."""
+    tree = ast.parse("".join(linecache.getlines(file)))
+    found = [_as_function(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    return {_key(node): node for node in found}
 
 
 def _as_function(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef:

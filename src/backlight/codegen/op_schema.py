@@ -10,7 +10,7 @@ SPECIAL = ("grad", "out", "ops", "needs", "xp")
 NAMES = {
     "input": "self",
     "out": "result",
-}  # PyTorch's names of saved values, except for those in codegen/saved_attributes.py
+}  # PyTorch's names of saved values, except for those in codegen/generate.py
 
 
 class OpSchema:
@@ -22,16 +22,16 @@ class OpSchema:
         self.arrays = op.arrays
         self.kinds = {param.name: param.kind for param in op.params}
         self.differentiable = [p for p in self.arrays if any(p.name in rule.inputs for rule in op.rules)]
-        wanted = {name for rule in op.rules for name in rule.wants}
+        wanted = {name for rule in op.rules for name in rule.parameters}
         if op.decomposed is not None:
             wanted |= {param.name for param in op.params} | set(parameter_names(op.decomposed))
         self.out = "out" in wanted
         self.inputs = [p for p in self.arrays if p.name in wanted]
         self.options = [p.name for p in op.params if p.kind == OPTION and p.name in wanted]
-        self.kept = [name for name in op.keeps if name in wanted]
+        self.kept = [name for name in op.residuals if name in wanted]
         self.shapes = [p for p in self.arrays if f"{p.name}_shape" in wanted]
         self.dtypes = [p for p in self.arrays if f"{p.name}_dtype" in wanted]
-        known = {p.name for p in op.params} | set(op.keeps) | set(SPECIAL)
+        known = {p.name for p in op.params} | set(op.residuals) | set(SPECIAL)
         known |= {f"{p.name}_{what}" for p in self.arrays for what in ("shape", "dtype")}
         if wanted - known:
             raise BacklightError(
@@ -50,7 +50,7 @@ class OpSchema:
         """
         if self.op.decomposed is not None or any(p.kind == ARRAYS for p in self.differentiable):
             return None
-        users = {name for rule in self.op.rules if param.name in rule.wants for name in rule.inputs}
+        users = {name for rule in self.op.rules if param.name in rule.parameters for name in rule.inputs}
         found = [p.name for p in self.differentiable if p.name in users]
         return None if len(found) == len(self.differentiable) else found
 

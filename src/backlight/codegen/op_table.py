@@ -16,7 +16,7 @@ class _ArrayOps:
     def __getattr__(self, name: str):
         op = _lookup(name)
         forward = op.forward
-        if op.keeps:
+        if op.residuals:
 
             def raw(*args, **kwargs):
                 return forward(np, *args, **kwargs)[0]

@@ -212,7 +212,7 @@ def _symmetric_share(call: Call, name: str, tangent: TensorState | None, out: Te
     alike = {f"{p.name}_shape": tuple(out.shape) for p in call.op.arrays}
     alike |= {f"{p.name}_dtype": out._data.dtype for p in call.op.arrays}
     needs = tuple(one == name for one in rule.inputs)
-    found = rule.function(**call.arguments(rule.wants, grad=tangent, needs=needs, **alike))
+    found = rule.function(**call.arguments(rule.parameters, grad=tangent, needs=needs, **alike))
     return found if len(rule.inputs) == 1 else found[rule.inputs.index(name)]
 
 
@@ -221,7 +221,7 @@ _FORMS = {LINEAR: _linear, MULTILINEAR: _multilinear, SYMMETRIC: _symmetric}
 
 def _by_decomposition(call: Call, tangents: dict) -> tuple:
     """Run the decomposition inside the level, so that its ops get tangents."""
-    kept = [name for name in call.op.keeps if name in parameter_names(call.op.decomposed)]
+    kept = [name for name in call.op.residuals if name in parameter_names(call.op.decomposed)]
     kept = _kept_values(call, kept) if kept else {}
     before = local.interpreters[:]
     try:
@@ -256,7 +256,7 @@ def _by_transposing(call: Call, tangents: dict) -> tuple:
     found = run_backward.run(
         roots,
         starts if run_backward.runs_on_tensors(recorded) else [t._data for t in starts],
-        keep_graph=False,
+        retain_graph=False,
         create_graph=recorded,
         inputs=[weights[number] for number in places],
         since=since,

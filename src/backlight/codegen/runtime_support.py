@@ -43,7 +43,7 @@ def is_operand(value) -> bool:
     return isinstance(value, TensorState) or is_number(value)
 
 
-def coerce(op, flavour, values):
+def coerce(op, variant, values):
     """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
 
     Returns NotImplemented for an operator with a foreign operand.
@@ -57,16 +57,16 @@ def coerce(op, flavour, values):
         if isinstance(value, TensorState):
             continue
         if op.promote and tensors and is_number(value):
-            if isinstance(value, bool) and op.refuse is not None:
+            if isinstance(value, bool) and op.dtype_error is not None:
                 _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
-        elif flavour == "operator" and op.rules and isinstance(value, ndarray):
+        elif variant == "operator" and op.rules and isinstance(value, ndarray):
             return (
                 NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the result's dtype right
             )
         elif op.promote and tensors and isinstance(value, ndarray):
             made[place] = wrap(value)
-        elif flavour == "operator":
+        elif variant == "operator":
             return NotImplemented
         else:
             raise wrong_argument(op, place, value)
@@ -75,7 +75,7 @@ def coerce(op, flavour, values):
 
 def _check_bool(op, tensors) -> None:
     """Raise PyTorch's error if an op does not take True or False with tensors."""
-    problem = op.refuse(*[tensor._data.dtype for tensor in tensors], BOOL)
+    problem = op.dtype_error(*[tensor._data.dtype for tensor in tensors], BOOL)
     if problem is not None:
         raise ShapeError(problem) if isinstance(problem, str) else problem
 
@@ -146,7 +146,7 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
 
 def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
-    found = op.refuse(*[array.dtype for array in arrays])
+    found = op.dtype_error(*[array.dtype for array in arrays])
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
 
 
@@ -156,13 +156,13 @@ def check_dtypes(op, arrays) -> None:
     if problem is not None:
         raise problem
     if len({array.dtype for array in arrays}) == 1:
-        op.taken.append(arrays[0].dtype)
+        op.accepted_dtypes.append(arrays[0].dtype)
 
 
 def unify(op, arrays):
     """Return the arrays in their common dtype (a float one if the op requires it), None for missing ones."""
     present = [array for array in arrays if array is not None]
-    if op.refuse is not None and (problem := refused(op, None, present)) is not None:
+    if op.dtype_error is not None and (problem := refused(op, None, present)) is not None:
         raise problem
     kind = common_dtype(present)
     if op.promote == "float":
@@ -320,7 +320,7 @@ def constant(value):
 
 def still_attached(tensor, edge):
     """Return a saved input attached to the graph as it was: it may have been detached in place since."""
-    if tensor._edge is not None or edge is None or edge.is_end:
+    if tensor._edge is not None or edge is None or edge.is_leaf_edge:
         return tensor
     alias = wrap(tensor._data, edge, tensor._storage)
     alias._tangents = tensor._tangents

@@ -272,23 +272,18 @@ def _array_in(content: BinaryIO, room: int, path: Path) -> np.ndarray:
     if size > room:
         raise ValueProblem(f"{stated}, and is too short for that: fetch the file again")
     array = np.empty(size, np.uint8)
-    found = _fill(content, memoryview(array))
+    memory = memoryview(array)
+    found = 0
+    while found < len(memory):
+        count = content.readinto(memory[found:])
+        if not count:
+            break
+        found += count
     if found < size:
         raise ValueProblem(f"{stated}, got {found}: fetch the file again")
     if content.read(1):
         raise ValueProblem(f"{stated}, and holds more: fetch the file again")
     return array.reshape(shape)
-
-
-def _fill(content: BinaryIO, memory: memoryview) -> int:
-    """Read into memory until it is full or the file ends; return how many bytes were read."""
-    done = 0
-    while done < len(memory):
-        count = content.readinto(memory[done:])
-        if not count:
-            break
-        done += count
-    return done
 
 
 def _shape(head: bytes) -> tuple[int, ...] | None:

@@ -99,17 +99,6 @@ def _set_up_process(job: Job) -> None:
     """Seed all generators as PyTorch does, and use one thread: parallelism comes from the number of workers."""
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the main process, which then sends STOP
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _use_one_thread()
-    seed = job.base_seed + job.number
-    random.seed(seed)
-    manual_seed(seed)
-    # another seed for NumPy: it has the same generator as `random` and would draw the same numbers
-    entropy = [job.number, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
-    become_worker(WorkerInfo(job.number, job.count, seed, job.plan.dataset))
-
-
-def _use_one_thread() -> None:
     if compiled is not None:
         compiled.set_threads(1)
     matrices = getattr(np.linalg, "_umath_linalg", None)  # linked to the BLAS that NumPy uses
@@ -118,6 +107,13 @@ def _use_one_thread() -> None:
         for name in SET_BLAS_THREADS:
             if hasattr(library, name):
                 getattr(library, name)(1)
+    seed = job.base_seed + job.number
+    random.seed(seed)
+    manual_seed(seed)
+    # another seed for NumPy: it has the same generator as `random` and would draw the same numbers
+    entropy = [job.number, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+    become_worker(WorkerInfo(job.number, job.count, seed, job.plan.dataset))
 
 
 def _attempt(job: Job, call: Callable):

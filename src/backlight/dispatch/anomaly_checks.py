@@ -7,12 +7,12 @@ from backlight.dispatch.forward_traceback import note_parents
 from backlight.engine.hook_calls import call_posthooks
 from backlight.engine.node import Node, next_sequence
 from backlight.engine.tensor_state import plain
-from backlight.kernels.reduction.summaries import oddities
+from backlight.kernels.reduction.summaries import nonfinite_kinds
 from backlight.system.lazy_import import function_later
 
 # They raise the error: imported only when there is something to report.
-odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
-odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
+nonfinite_node = function_later("backlight.dispatch.anomaly_report", "nonfinite_node")
+nonfinite_op = function_later("backlight.dispatch.anomaly_report", "nonfinite_op")
 
 
 def checked_gradients(backward_pass, node: Node, grad, edges):
@@ -32,7 +32,7 @@ def checked_gradients(backward_pass, node: Node, grad, edges):
         grads = call_posthooks(node, grads, grad, backward_pass.graph, backward_pass.observed)
     found = _nonfinite_in(grads)
     if found & anomaly.wanted:
-        odd_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)
+        nonfinite_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)
     if (
         found
         and backward_pass.first_infinite is None
@@ -50,5 +50,5 @@ def _nonfinite_in(grads: Sequence) -> int:
     found = 0
     for one in grads:
         if one is not None:
-            found |= oddities(plain(one))
+            found |= nonfinite_kinds(plain(one))
     return found

@@ -4,7 +4,8 @@ NOTE [Anomalies]
 While the mode is on, in all threads as in PyTorch, each node's gradients are checked when it has run, and its saved
 tensors are dropped only after that: the compiled pass does so itself. With `forward=True` what ops return is checked,
 too: NOTE [Dispatch] in dispatch/dispatcher.py. While it is off all this costs nothing. A check is one pass over the
-numbers (`oddities`); dispatch/anomaly_report.py explains what it finds. Views are not checked: their numbers were.
+numbers (`nonfinite_kinds`); dispatch/anomaly_report.py explains what it finds. Views are not checked, since their
+numbers were.
 """
 
 import warnings
@@ -18,7 +19,16 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 
 class _Anomaly:
-    """What is checked, in all threads, as in PyTorch."""
+    """What is checked, in all threads, as in PyTorch.
+
+    Attributes:
+        listener: is called with `wanted_of_ops` when that changes; dispatch/dispatcher.py puts it here.
+        backward: the code of the function that runs a backward (engine/run_backward.py): inside it gradients are
+            checked, not the results of ops.
+    """
+
+    listener: Callable[[int], None]
+    backward: CodeType
 
     enabled = False
     check_nan = True
@@ -40,7 +50,7 @@ class _Anomaly:
         wanted = self.wanted_of_ops
         if self.applied != wanted:
             self.applied = None
-            _listeners[0](wanted)
+            self.listener(wanted)
             self.applied = wanted
 
     @property
@@ -50,22 +60,6 @@ class _Anomaly:
 
 
 anomaly = _Anomaly()
-_listeners: list[Callable[[int], None]] = []
-
-
-def listener(function):
-    """Declare the function called with `wanted_of_ops` when that changes (dispatch/dispatcher.py does this once)."""
-    _listeners[:] = [function]
-    return function
-
-
-runs: list[CodeType] = []  # the code of the engine's backward, to recognise ops inside it
-
-
-def running(function):
-    """Declare the function that runs a backward: inside it gradients are checked, not the results of ops."""
-    runs.append(function.__code__)
-    return function
 
 
 class set_detect_anomaly(Block):  # noqa: N801 - PyTorch's name

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.dispatch.anomaly_mode import anomaly, runs
+from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Line, line_at
 from backlight.engine.node import Node, node_and_number
 from backlight.engine.provenance import user_frame
 from backlight.engine.tensor_state import TensorState, plain
 from backlight.errors import AnomalyError
-from backlight.kernels.reduction.summaries import INFINITE, NAN, numbers_in_short, oddities
+from backlight.kernels.reduction.summaries import INFINITE, NAN, nonfinite_kinds, numbers_in_short
 
 SHOWN_OF_A_WAY = 12
 # They only move numbers, or place given ones: NaN in their results was there before.
@@ -150,13 +150,15 @@ def first_nonfinite_node(node: Node) -> Node:
 
 def _nonfinite_inputs(node: Node) -> Iterator[Node]:
     for _, data, tensor in saved_by(node):
-        if tensor is not None and oddities(data) and tensor._edge is not None:
+        if tensor is not None and nonfinite_kinds(data) and tensor._edge is not None:
             before = node_and_number(tensor._edge)[0]
             if isinstance(before, Node) and before is not node:
                 yield before
     for edge in node.edges:
         before = None if edge is None else node_and_number(edge)[0]
-        if isinstance(before, Node) and any(name == "result" and oddities(data) for name, data, _ in saved_by(before)):
+        if isinstance(before, Node) and any(
+            name == "result" and nonfinite_kinds(data) for name, data, _ in saved_by(before)
+        ):
             yield before
 
 
@@ -167,7 +169,7 @@ def path_to(node: Node, roots: Sequence) -> tuple[Node, ...]:
     waiting = deque(starts)
     while waiting and node not in came:
         here = waiting.popleft()
-        for edge in () if here.is_end else here.edges:
+        for edge in () if here.is_leaf_edge else here.edges:
             following = None if edge is None else node_and_number(edge)[0]
             if following is not None and following not in came:
                 came[following] = here
@@ -191,7 +193,7 @@ def path_from(node: Node | None) -> tuple[Node, ...]:
 # --- the error --------------------------------------------------------------------------------------------------------
 
 
-def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite: Node | None) -> None:
+def nonfinite_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite: Node | None) -> None:
     """Raise, since a node returned NaN or infinity.
 
     Args:
@@ -205,7 +207,7 @@ def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite:
     """
     arrived = [None if one is None else plain(one) for one in (grad if isinstance(grad, (list, tuple)) else (grad,))]
     returned = [None if one is None else plain(one) for one in grads]
-    found = [0 if one is None else oddities(one) & anomaly.wanted for one in returned]
+    found = [0 if one is None else nonfinite_kinds(one) & anomaly.wanted for one in returned]
     number = next((place for place, odd in enumerate(found) if odd & NAN), None)
     number = next(place for place, odd in enumerate(found) if odd) if number is None else number
     kind = NAMES[NAN if found[number] & NAN else INFINITE]
@@ -220,8 +222,8 @@ def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite:
         if one is not None:
             values[f"grad_input {place}"] = numbers_of(one)
     path = path_to(node, roots)
-    nonfinite_before = any(one is not None and oddities(one) for one in arrived)
-    inside = [f"saved {name}" for name, data, _ in saved if oddities(data)]
+    nonfinite_before = any(one is not None and nonfinite_kinds(one) for one in arrived)
+    inside = [f"saved {name}" for name, data, _ in saved if nonfinite_kinds(data)]
     cause, story = _why(node, arrived, returned[number], nonfinite_before, inside, path, first_infinite)
     facts = {
         "phase": "backward",
@@ -243,14 +245,14 @@ def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite
     if inside:
         first = first_nonfinite_node(node)
         read, out = _inputs_and_result(first)
-        nan = any(oddities(data) & NAN for _, data, _ in saved_by(first))
+        nan = any(nonfinite_kinds(data) & NAN for _, data, _ in saved_by(first))
         return cause_of(op_name(first), read, "nan" if nan else "inf", out=out), (
             f"What the forward kept was already not finite: {' and '.join(inside)}; of the nodes that keep such, "
             f"{node_text(first)} came first. detect_anomaly(forward=True) stops at the op that makes it"
         )
     if nonfinite_before and first_infinite is not None:
         read, out = _inputs_and_result(first_infinite)
-        return cause_of(op_name(first_infinite), read, "slope", out=out), (
+        return cause_of(op_name(first_infinite), read, "derivative", out=out), (
             f"The gradient that arrived was already not finite: {node_text(first_infinite)} was the first to make it so"
         )
     if nonfinite_before:
@@ -260,7 +262,7 @@ def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite
     if chooser is None and hasattr(node, "ctx"):
         return OWN_FORMULA, made_here
     read, out = _inputs_and_result(node)
-    cause = cause_of(op_name(node), read, "slope", chooser is not None, out)
+    cause = cause_of(op_name(node), read, "derivative", chooser is not None, out)
     if chooser is not None:
         cause = cause._replace(seen=f"{node_text(chooser)} chose the value away.")
     return cause, made_here
@@ -294,12 +296,12 @@ def _discarding_node(arrived: list, returned: np.ndarray, path: Sequence[Node]) 
     return next((one for one in reversed(path[:-1]) if op_name(one) in CHOOSING), None)
 
 
-def odd_op(op, args: tuple, kwargs: dict, out) -> None:
+def nonfinite_op(op, args: tuple, kwargs: dict, out) -> None:
     """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers."""
     if op.view or op.name in PLACING or _in_backward():
         return
     parts = [one for one in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(one, TensorState)]
-    found = [oddities(one._data) & anomaly.wanted_of_ops for one in parts]
+    found = [nonfinite_kinds(one._data) & anomaly.wanted_of_ops for one in parts]
     number = next((place for place, odd in enumerate(found) if odd & NAN), None)
     number = next((place for place, odd in enumerate(found) if odd), None) if number is None else number
     if number is None:
@@ -309,7 +311,7 @@ def odd_op(op, args: tuple, kwargs: dict, out) -> None:
     if any(isinstance(one, float) and not np.isfinite(one) for one in inputs.values()):
         return
     given = {name: one for name, one in inputs.items() if isinstance(one, TensorState)}
-    odd = [name for name, one in given.items() if oddities(one._data)]
+    odd = [name for name, one in given.items() if nonfinite_kinds(one._data)]
     if kind == INFINITE and odd:
         return
     _raise_of_op(op, inputs, given, odd, parts, number, NAMES[kind])
@@ -327,7 +329,7 @@ def _raise_of_op(op, inputs: dict, given: dict, odd: list[str], parts: list, num
     path = path_from(next((node_and_number(one._edge)[0] for one in sources if one._edge is not None), None))
     story = f"It was made here: {' and '.join(given) or 'nothing'} {'is' if len(given) == 1 else 'are'} finite"
     if odd:
-        nan = any(oddities(given[name]._data) & NAN for name in odd)
+        nan = any(nonfinite_kinds(given[name]._data) & NAN for name in odd)
         story = f"{' and '.join(odd)} held {'nan' if nan else 'inf'} already" + (
             ": given to the program, or made where nothing was looked at" if nan else ""
         )
@@ -359,7 +361,7 @@ def _error(head: str, facts: dict, cause: Cause, story: str, way: str) -> Anomal
 def _in_backward() -> bool:
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code in runs:
+        if frame.f_code is anomaly.backward:
             return True
         frame = frame.f_back
     return False

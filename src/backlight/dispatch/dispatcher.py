@@ -9,8 +9,10 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
   3. observers, if the function is one that they get as a single call: `report_calls`
 
-and returns UNHANDLED if it goes on. What an op then returns is passed to `op_returned`, for observers, and to `odd_op`,
-for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they call are.
+and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
+are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. What an op then
+returns is passed to `op_returned`, for observers, and to `nonfinite_op`, for anomaly mode. Functions of backlight that
+are not public are not dispatched, but the ops that they call are.
 """
 
 import functools
@@ -19,28 +21,35 @@ from collections.abc import Callable
 from types import FunctionType
 
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
-from backlight.dispatch.anomaly_checks import odd_op
+from backlight.dispatch.anomaly_checks import nonfinite_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
 from backlight.kernels.native import core
-from backlight.kernels.reduction.summaries import oddities
+from backlight.kernels.reduction.summaries import nonfinite_kinds
 from backlight.kernels.state_blocks import Block
 
 getframe = sys._getframe
 
 
 class _Dispatching:
-    """The flag that public functions test: all without the core, with it those that dispatch themselves."""
+    """What public functions test, and which of them are special.
 
-    __slots__ = ("active",)
+    Attributes:
+        active: whether anything intercepts calls: tested by all functions without the core, with it by those that
+            dispatch themselves.
+        composites: functions that interpreters get as one call.
+        reported: a function -> what calls it and reports that to observers.
+    """
+
+    __slots__ = ("active", "composites", "reported")
 
     def __init__(self):
         self.active = False
+        self.composites: set[Callable] = set()
+        self.reported: dict[Callable, Callable] = {}
 
 
 dispatching = _Dispatching()
-_composites: set[Callable] = set()  # functions that interpreters get as one call
-_reported: dict[Callable, Callable] = {}  # a function -> what calls it and reports that to observers
 
 
 def dispatch(op, function: Callable, args: tuple, kwargs: dict):
@@ -53,21 +62,22 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
     Returns:
         The result of the call, or UNHANDLED: the call goes on.
     """
-    if torch_function.installed.on and (op is not None or function in torch_function.overridable):
-        out = torch_function.asked(function, args, kwargs, torch_function.overridable.get(function, False))
+    if torch_function.installed.on and (op is not None or function in torch_function.installed.overridable):
+        only_modes = torch_function.installed.overridable.get(function, False)
+        out = torch_function.dispatch_torch_function(function, args, kwargs, only_modes)
         if out is not UNHANDLED:
             return out
     if interpreters.local.interpreters:
         out = UNHANDLED
         if op is not None:
             out = interpreters.interpret(op, function, args, kwargs)
-        elif function in _composites:
+        elif function in dispatching.composites:
             out = interpreters.interpret_composite(function, args, kwargs)
         if out is not UNHANDLED:
             return out
     observation = local.observation
-    if op is None and observation is not None and not observation.inside and function in _reported:
-        return _reported[function](observation, function, args, kwargs)
+    if op is None and observation is not None and not observation.inside and function in dispatching.reported:
+        return dispatching.reported[function](observation, function, args, kwargs)
     return UNHANDLED
 
 
@@ -87,13 +97,13 @@ def call_op(op, function: Callable, implementation: Callable, args: tuple, kwarg
         return out
     out = implementation(*args, **kwargs)
     if anomaly_mode.anomaly.wanted_of_ops and any(map(_nonfinite, out if isinstance(out, tuple) else (out,))):
-        odd_op(op, args, kwargs, out)
+        nonfinite_op(op, args, kwargs, out)
     op_returned(op, args, kwargs, out)
     return out
 
 
 def _nonfinite(value) -> bool:
-    return hasattr(value, "_data") and bool(oddities(value._data))
+    return hasattr(value, "_data") and bool(nonfinite_kinds(value._data))
 
 
 # --- public functions that are no ops ---------------------------------------------------------------------------------
@@ -133,7 +143,7 @@ def dispatches_itself(function: FunctionType) -> FunctionType:
 def composite_function(function: Callable) -> Callable:
     """Return what stands for a function composed of ops that interpreters get as one call."""
     public = public_function(function)
-    _composites.add(public)
+    dispatching.composites.add(public)
     return public
 
 
@@ -156,7 +166,7 @@ def report_calls(function: Callable, name: str) -> None:
 
 def report_calls_by(function: Callable, reported: Callable) -> None:
     """Have `reported(observation, function, args, kwargs)` call a public function that is no op, and report that."""
-    _reported[function] = reported
+    dispatching.reported[function] = reported
 
 
 # --- what intercepts calls now ----------------------------------------------------------------------------------------
@@ -173,16 +183,19 @@ def update_dispatch() -> None:
     observers.active = observers.blocks > 0 or wanted != 0
     dispatching.active = of_functions or wanted != 0
     if core is not None:
-        core.core_check(odd_op if wanted else None, wanted)
+        core.core_check(nonfinite_op if wanted else None, wanted)
         core.core_returned(op_returned if observers.blocks else None)
-        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops)
+        only_classes = torch_function.installed.only_classes and not interpreted.blocks and not observers.blocks
+        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes)
 
 
-@anomaly_mode.listener
 def check_ops(wanted: int) -> None:
     """Switch the check of what ops return: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
     with observers.lock:
         update_dispatch()
+
+
+anomaly_mode.anomaly.listener = check_ops
 
 
 class Observe(Block):

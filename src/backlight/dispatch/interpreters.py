@@ -14,7 +14,7 @@ below: this is how transforms nest. Those that open batches (`opens_batches`: vm
 innermost first, and leave these on the stack: a batched tensor stands for one of more dims, and what belongs to a
 tensor (its history, its tangents) belongs to that one, whatever the order of the blocks; vmap commutes with all of it.
 So an interpreter that opens no batches never gets a batched tensor. An op that passes inputs of other numbers of dims
-to other ops (`Op.elsewhere`) is skipped for these; interpreters get the other ops. Only interpreters that set
+to other ops (`Op.unless_dims`) is skipped for these; interpreters get the other ops. Only interpreters that set
 `sees_backward` get the ops of a backward, which then runs on tensors. While no thread has an interpreter, all this
 costs the test of one flag: NOTE [Dispatch] in dispatch/dispatcher.py.
 """

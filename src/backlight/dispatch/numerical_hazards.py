@@ -1,7 +1,7 @@
 """Why ops give NaN and infinity, and what to do, for anomaly mode, the doctor and the answers.
 
 NOTE [Numerical hazards]
-A row of the table is about some ops, and about their values or their gradients (slopes). Its conditions are on the
+A row of the table is about some ops, and about their values or their derivatives. Its conditions are on the
 numbers: `x` and `y` are an op's first two inputs, `out` is its result. Values that were not saved cannot be tested.
 The first row whose condition holds is the answer; else the first whose condition could not be tested.
 """
@@ -15,7 +15,7 @@ from backlight.kernels.state_blocks import silent_floats
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
-VALUE, SLOPE = "value", "slope"
+VALUE, DERIVATIVE = "value", "derivative"
 LARGE = 1e18  # the square of more overflows float32
 
 
@@ -27,7 +27,7 @@ class Condition(NamedTuple):
 
 
 class When(NamedTuple):
-    """What a row is about: ops, their values or slopes or both (""), and conditions on the numbers."""
+    """What a row is about: ops, their values or derivatives or both (""), and conditions on the numbers."""
 
     ops: tuple[str, ...]
     of: str
@@ -64,7 +64,9 @@ HAZARDS = (
         "clamp x from below: torch.sqrt(x.clamp_min(0))",
     ),
     Hazard(
-        when("sqrt", SLOPE, Condition("sqrt of", lambda x: x == 0), Condition("the root is", lambda out: out == 0)),
+        when(
+            "sqrt", DERIVATIVE, Condition("sqrt of", lambda x: x == 0), Condition("the root is", lambda out: out == 0)
+        ),
         "the square root of 0 has an infinite slope, and 0 · inf is NaN",
         AWAY_FROM_0,
     ),
@@ -83,7 +85,7 @@ HAZARDS = (
     Hazard(
         when(
             "log log2 log10",
-            SLOPE,
+            DERIVATIVE,
             Condition("log of", lambda x: x == 0),
             Condition("log of", lambda x: ~np.isfinite(x)),
         ),
@@ -102,8 +104,8 @@ HAZARDS = (
     ),
     Hazard(when("div true_divide", VALUE, Condition("division by", lambda y: y == 0)), "a division by 0", DIVISOR),
     Hazard(
-        when("div true_divide", SLOPE, Condition("division by", lambda y: y == 0)),
-        "a division by 0: the slopes 1/y and -x/y² are infinite there",
+        when("div true_divide", DERIVATIVE, Condition("division by", lambda y: y == 0)),
+        "a division by 0: the derivatives 1/y and -x/y² are infinite there",
         DIVISOR,
     ),
     Hazard(
@@ -132,12 +134,12 @@ HAZARDS = (
         BASE,
     ),
     Hazard(
-        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 1))),
+        when("pow", DERIVATIVE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 1))),
         "a power with an exponent below 1 has an infinite slope at 0, and 0 · inf is NaN",
         BASE,
     ),
     Hazard(
-        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
+        when("pow", DERIVATIVE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
         "a negative number has no real power with such an exponent",
         "clamp the base from below",
     ),
@@ -152,12 +154,14 @@ HAZARDS = (
         f"{BASE}, or the exponent small",
     ),
     Hazard(
-        when("norm linalg_vector_norm vector_norm renorm", SLOPE, Condition("the length is", lambda out: out == 0)),
+        when(
+            "norm linalg_vector_norm vector_norm renorm", DERIVATIVE, Condition("the length is", lambda out: out == 0)
+        ),
         "the length of a zero vector has no slope: it is 0 / 0 there",
         "use torch.sqrt((x ** 2).sum() + 1e-12), or the squared length",
     ),
     Hazard(
-        when("cdist pairwise_distance dist", SLOPE, Condition("the distance is", lambda out: out == 0)),
+        when("cdist pairwise_distance dist", DERIVATIVE, Condition("the distance is", lambda out: out == 0)),
         "the distance of equal points has no slope",
         "add a small number, or use squared distances",
     ),
@@ -178,7 +182,7 @@ HAZARDS = (
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
     ),
     Hazard(
-        when("acos asin arccos arcsin", SLOPE, Condition("arccos or arcsin of", lambda x: np.abs(x) >= 1)),
+        when("acos asin arccos arcsin", DERIVATIVE, Condition("arccos or arcsin of", lambda x: np.abs(x) >= 1)),
         "arccos and arcsin have an infinite slope at ±1, and are NaN outside",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
     ),
@@ -200,7 +204,7 @@ HAZARDS = (
     Hazard(
         when(
             "atan2 hypot",
-            SLOPE,
+            DERIVATIVE,
             Condition("both arguments are", lambda x, y: (x == 0) & (y == 0)),
             Condition("the result is", lambda out: out == 0),
         ),
@@ -208,7 +212,7 @@ HAZARDS = (
         "keep the two arguments from being 0 at once",
     ),
     Hazard(
-        when("std", SLOPE, Condition("the standard deviation is", lambda out: out == 0)),
+        when("std", DERIVATIVE, Condition("the standard deviation is", lambda out: out == 0)),
         "the standard deviation of equal numbers has an infinite slope",
         "use sqrt(var + 1e-12)",
     ),
@@ -229,7 +233,7 @@ HAZARDS = (
         "a score is infinite: inf - inf",
         "look at the scores: a division by 0, or an overflow",
     ),
-    Hazard(when(SOFTMAXES, SLOPE, Condition("its result is", lambda out: ~np.isfinite(out))), MASKED, UNMASKED),
+    Hazard(when(SOFTMAXES, DERIVATIVE, Condition("its result is", lambda out: ~np.isfinite(out))), MASKED, UNMASKED),
     Hazard(when(SOFTMAXES, ""), MASKED, UNMASKED),
     Hazard(
         when("binary_cross_entropy", "", Condition("a probability is", lambda x: (x <= 0) | (x >= 1))),
@@ -244,7 +248,7 @@ HAZARDS = (
     Hazard(
         when(
             "mul matmul mm bmm linear addmm",
-            SLOPE,
+            DERIVATIVE,
             Condition("a factor is", lambda x: ~np.isfinite(x)),
             Condition("a factor is", lambda y: ~np.isfinite(y)),
         ),
@@ -257,10 +261,10 @@ HAZARDS = (
         "scale them down before, or use bfloat16, whose range is float32's",
     ),
     Hazard(
-        when("linalg_eigh linalg_svd svd", SLOPE),
-        "two eigenvalues or singular values are equal, or a singular value is 0: the slopes of their vectors divide by "
-        "such differences",
-        "use the values alone (eigvalsh, svdvals), whose slopes are finite, or move the matrix a little",
+        when("linalg_eigh linalg_svd svd", DERIVATIVE),
+        "two eigenvalues or singular values are equal, or a singular value is 0: the derivatives of their vectors "
+        "divide by such differences",
+        "use the values alone (eigvalsh, svdvals), whose derivatives are finite, or move the matrix a little",
     ),
 )
 
@@ -303,16 +307,16 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
     Args:
         name: the forward op's.
         values: the inputs: arrays, numbers, None for unknown ones.
-        kind: "nan" or "inf" (in any case) for values, "slope" for a gradient.
+        kind: "nan" or "inf" (in any case) for values, "derivative" for a gradient.
         chosen_away: of a gradient: the incoming one was 0 there, since a later op discarded the value.
         out: the op's result, if known.
     """
-    if kind == SLOPE and chosen_away:
+    if kind == DERIVATIVE and chosen_away:
         return WHERE
     known = {"x": _array(values, 0), "y": _array(values, 1), "out": None if out is None else np.asarray(out)}
     possible = None
     for row in HAZARDS:
-        if name not in row.when.ops or row.when.of not in ("", SLOPE if kind == SLOPE else VALUE):
+        if name not in row.when.ops or row.when.of not in ("", DERIVATIVE if kind == DERIVATIVE else VALUE):
             continue
         if not row.when.conditions:
             return Cause(row.cause, row.cure)
@@ -325,9 +329,9 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
     return possible or _in_general([one for one in values if _array([one], 0) is not None], kind)
 
 
-def hazard_of(name: str, slope: bool) -> Cause:
+def hazard_of(name: str, derivative: bool) -> Cause:
     """Return the likeliest cause for an op of which no numbers are known."""
-    return cause_of(name, (), SLOPE if slope else "nan")
+    return cause_of(name, (), DERIVATIVE if derivative else "nan")
 
 
 def _array(values: Sequence, place: int) -> np.ndarray | None:
@@ -362,7 +366,7 @@ def _seen(condition: Condition, known: dict) -> str | None:
 
 def _in_general(values: list, kind: str) -> Cause:
     """Return what may be said of any op."""
-    if kind == SLOPE or not values:
+    if kind == DERIVATIVE or not values:
         return OTHERWISE
     if any(np.isnan(one).any() for one in values):
         return NAN_WENT_IN

@@ -36,13 +36,17 @@ class _Observers:
 
 
 class SharedSwitch:
-    """A switch that is on while any thread holds a token for it; an interrupted call may be repeated."""
+    """A switch that is on while any thread holds a token for it; an interrupted call may be repeated.
+
+    Attributes:
+        applied: the state that was applied last, a bool or a number; None while it is being switched.
+    """
 
     __slots__ = ("applied", "tokens")
 
     def __init__(self):
         self.tokens: set[object] = set()
-        self.applied: bool | None = False  # None while it is being switched
+        self.applied: int | None = False
 
     def hold(self, token: object) -> None:
         """Add a token."""
@@ -52,7 +56,7 @@ class SharedSwitch:
         """Remove a token, if it is there."""
         self.tokens.discard(token)
 
-    def apply(self, wanted: bool, switch) -> None:
+    def apply(self, wanted: int, switch) -> None:
         """Call `switch()` if the wanted state is not the one applied last, or applying it was interrupted."""
         if self.applied is not wanted:
             self.applied = None

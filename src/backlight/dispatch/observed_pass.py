@@ -12,7 +12,7 @@ from backlight.kernels.state_blocks import Block
 OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
 
 
-def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad) -> "ObservedRun | None":
+def observed_run(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad) -> "ObservedRun | None":
     """Return what reports a run that begins now in this thread, or None if no watcher here wants its events."""
     observation = local.observation
     if observation is None or observation.silent:
@@ -25,8 +25,8 @@ def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
         roots=[public_edge(edge) for edge in roots],
         root_gradients=_tensors(root_grads),
         inputs=None if inputs is None else [public_edge(edge) for edge in inputs],
-        into_grad=into_grad or inputs is None,
-        keep_graph=bool(keep_graph),
+        accumulate_grad=accumulate_grad or inputs is None,
+        retain_graph=bool(retain_graph),
         create_graph=bool(create_graph),
         **dict(zip(("code", "lasti"), user_place(3))),
     )

@@ -32,7 +32,7 @@ def line_at(code: CodeType | None, lasti: int) -> Line | None:
     return Line(code.co_filename, number, code.co_name, linecache.getline(code.co_filename, number).strip())
 
 
-class Kept(NamedTuple):
+class SavedValue(NamedTuple):
     """A tensor that a node saved; `tensor` is None if it was freed or modified, and `problem` says which."""
 
     name: str
@@ -68,8 +68,8 @@ class Run:
         roots: (node, output number) that it starts from; a leaf's node is its AccumulateGrad.
         root_gradients: the gradient that each starts with.
         inputs: the (node, output number) whose gradients are wanted, or None for all leaves.
-        into_grad: whether they are added to the leaves' `.grad`: `backward()`, not `grad()`.
-        keep_graph: whether saved tensors stay.
+        accumulate_grad: whether they are added to the leaves' `.grad`: `backward()`, not `grad()`.
+        retain_graph: whether saved tensors stay.
         create_graph: whether the run is itself recorded.
         code: the code object of the user's line that started it.
         lasti: the instruction within it.
@@ -80,8 +80,8 @@ class Run:
         "code",
         "create_graph",
         "inputs",
-        "into_grad",
-        "keep_graph",
+        "accumulate_grad",
+        "retain_graph",
         "lasti",
         "number",
         "problem",
@@ -96,8 +96,8 @@ class Run:
         roots: list[tuple[Any, int]],
         root_gradients: list,
         inputs: list[tuple[Any, int]] | None,
-        into_grad: bool,
-        keep_graph: bool,
+        accumulate_grad: bool,
+        retain_graph: bool,
         create_graph: bool,
         code: CodeType,
         lasti: int,
@@ -106,8 +106,8 @@ class Run:
         self.roots = roots
         self.root_gradients = root_gradients
         self.inputs = inputs
-        self.into_grad = into_grad
-        self.keep_graph = keep_graph
+        self.accumulate_grad = accumulate_grad
+        self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.code = code
         self.lasti = lasti

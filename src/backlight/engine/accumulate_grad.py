@@ -81,7 +81,7 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
             present._data = present._data + grad
 
 
-def renew_grad(tensor: TensorState, grad: Gradient, graph: bool) -> None:
+def accumulate_retained_grad(tensor: TensorState, grad: Gradient, graph: bool) -> None:
     """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since the old one may be referenced."""
     with _accumulating:
         present = tensor._grad

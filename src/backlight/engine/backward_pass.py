@@ -1,8 +1,8 @@
 """The backward pass in Python: the reference, which runs with hooks, create_graph and interpreters, too.
 
     collect      every node that the roots reach, the last made first
-    restrict     where inputs are given, to what leads to them
-    run          each node between its hooks; its gradients are delivered along its edges, where they add up
+    limit_to_inputs     where inputs are given, to what leads to them
+    run          each node between its hooks; its gradients are propagated along its edges, where they add up
     finish_leaf  as soon as a leaf's last gradient has arrived, it is added to `.grad`
 
 csrc/core/backward_pass.c does the same where there are no hooks; tests/engine/test_compiled_pass.py holds it to this.
@@ -49,7 +49,7 @@ class BackwardPass:
         graph: gradients are tensors, and each node runs its rules on tensors; else they are arrays.
         observed: reports the pass to observers, if there are any.
         inputs: edges whose gradients are wanted. Then only what leads to them runs.
-        into_grad: leaves among the inputs get their gradients in `.grad`; else the gradients of inputs are captured.
+        accumulate_grad: leaves among the inputs get their gradients in `.grad`; else the gradients are captured.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class BackwardPass:
         "first_infinite",
         "graph",
         "inputs",
-        "into_grad",
+        "accumulate_grad",
         "keep",
         "lone_root",
         "masks",
@@ -74,13 +74,13 @@ class BackwardPass:
         graph: bool,
         observed: ObservedRun | None = None,
         inputs: list[Edge] | None = None,
-        into_grad: bool = False,
+        accumulate_grad: bool = False,
     ):
         self.keep = keep
         self.graph = graph
         self.observed = observed
         self.inputs = inputs
-        self.into_grad = into_grad
+        self.accumulate_grad = accumulate_grad
         self.roots = []
         self.buffers = {}  # node or leaf -> gradient that has arrived (a list of them if it has several outputs)
         self.masks = None  # node -> its edges, with None for those that lead to no input, when inputs are given
@@ -99,13 +99,13 @@ class BackwardPass:
         self.roots = roots
         order = self.collect(roots, since)
         if self.inputs is not None:
-            self.restrict(order)
+            self.limit_to_inputs(order)
         complete = self.leaves_by_last_node(order)
-        self.deliver(roots, root_grads)
+        self.propagate(roots, root_grads)
         for leaf in complete.get(None, ()):
             self.finish_leaf(leaf)
         for node in order:
-            self.deliver(*self.run_node(node))
+            self.propagate(*self.run_node(node))
             for leaf in complete.get(node, ()):
                 self.finish_leaf(leaf)
         return self.captured
@@ -114,7 +114,7 @@ class BackwardPass:
         """Return all nodes that the roots reach, last made first; make a buffer for each of them and each leaf."""
         buffers, order = self.buffers, []
         buffers.update(dict.fromkeys(node_and_number(edge)[0] for edge in roots))
-        stack = [node for node in buffers if not node.is_end]
+        stack = [node for node in buffers if not node.is_leaf_edge]
         while stack:
             node = stack.pop()
             order.append(node)
@@ -126,12 +126,12 @@ class BackwardPass:
                     if edge in buffers:
                         continue
                 buffers[edge] = None
-                if not edge.is_end and edge.sequence >= since:
+                if not edge.is_leaf_edge and edge.sequence >= since:
                     stack.append(edge)
         order.sort(key=_by_sequence, reverse=True)
         return order
 
-    def restrict(self, order: list[Node]) -> None:
+    def limit_to_inputs(self, order: list[Node]) -> None:
         """Keep only the edges that lead to an input, and note which gradients to capture."""
         targets = self.targets = set()
         self.lone_root = node_and_number(self.roots[0])[0] if len(self.roots) == 1 else None
@@ -139,10 +139,10 @@ class BackwardPass:
         for place, edge in enumerate(self.inputs):
             node, number = node_and_number(edge)
             targets.add(node)
-            if not self.into_grad:
+            if not self.accumulate_grad:
                 self.captured.append(None)
                 self.captures.setdefault(node, []).append((number, place))
-            elif not node.is_end:  # as in PyTorch it runs, though its gradients are not wanted
+            elif not node.is_leaf_edge:  # as in PyTorch it runs, though its gradients are not wanted
                 masks[node] = [None] * len(node.edges)
         leads = set(targets)
         for node in reversed(order):  # an edge leads to what was made before
@@ -167,12 +167,12 @@ class BackwardPass:
         for node in (*reversed(order), None):
             edges = self.roots if node is None else node.edges if masks is None else masks.get(node, ())
             for edge in edges:
-                if edge is not None and edge.is_end and edge not in seen:
+                if edge is not None and edge.is_leaf_edge and edge not in seen:
                     seen.add(edge)
                     complete.setdefault(node, []).append(edge)
         return complete
 
-    def deliver(self, edges: Edges, grads: Iterable) -> None:
+    def propagate(self, edges: Edges, grads: Iterable) -> None:
         """Add gradients to what has arrived at the ends of edges."""
         buffers = self.buffers
         for edge, grad in zip(edges, grads):
@@ -195,7 +195,7 @@ class BackwardPass:
         """Run one node between its hooks, and capture its gradient if that is wanted.
 
         Returns:
-            The edges to deliver along, and their gradients.
+            The edges to propagate along, and their gradients.
         """
         grad, self.buffers[node] = self.buffers[node], None
         edges = node.edges if self.masks is None else self.masks.get(node)

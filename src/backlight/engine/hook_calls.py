@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 
 from backlight.dispatch.observed_pass import ObservedRun
-from backlight.engine.accumulate_grad import renew_grad
+from backlight.engine.accumulate_grad import accumulate_retained_grad
 from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.engine.node import Edge, Gradients, Node, extra_of, node_and_number
 from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
@@ -20,7 +20,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError
 def register_tensor_hook(tensor: TensorState, hook: Callable) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of `tensor`, which requires grad, is known."""
     node, number = node_and_number(edge_of(tensor))
-    if node.is_end:
+    if node.is_leaf_edge:
         if tensor._hooks is None:
             tensor._hooks = HookDict()
         return RemovableHandle(tensor._hooks, hook)
@@ -58,7 +58,7 @@ def call_output_hooks(node: Node, grad: Gradients, graph: bool, observed: Observ
         arrived = grad if node.outputs == 1 or grad is None else grad[number]
         if tensor is not None and arrived is not None:
             present = None if observed is None else observed.grad_of(tensor)
-            renew_grad(tensor, arrived, graph)
+            accumulate_retained_grad(tensor, arrived, graph)
             if observed is not None:
                 observed.accumulated(tensor, arrived, present)
     return grad

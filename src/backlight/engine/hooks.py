@@ -17,7 +17,7 @@ class RemovableHandle(Block):
     def __init__(self, hooks: dict, hook: Callable):
         self.id = _next_id()
         hooks[self.id] = hook
-        self._hooks = _weak_or_strong(hooks)
+        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookDict) else lambda: hooks
 
     def remove(self) -> None:
         """Remove the hook; calling it twice does no harm."""
@@ -39,7 +39,3 @@ class HookDict(dict):
     """A dict that can be referred to weakly, so that a handle does not keep hooks alive."""
 
     __slots__ = ("__weakref__",)
-
-
-def _weak_or_strong(hooks: dict):
-    return weakref.ref(hooks) if isinstance(hooks, HookDict) else lambda: hooks

@@ -51,7 +51,7 @@ class Node:
 
     __slots__ = ("__weakref__", "code", "edges", "extra", "lasti", "sequence")
 
-    is_end = False
+    is_leaf_edge = False
     outputs = 1
     wants_undefined = False  # whether it runs even if no gradient arrives
     freed_slots = ()  # the slots that `free` empties
@@ -127,7 +127,7 @@ class Output:
 
     __slots__ = ("node", "number")
 
-    is_end = False
+    is_leaf_edge = False
 
     def __init__(self, node: Node, number: int):
         self.node = node
@@ -178,7 +178,7 @@ def accumulator(leaf: TensorState) -> AccumulateGrad:
     return node
 
 
-class LastingAccumulator:
+class AccumulatorReference:
     """A leaf's reference to its AccumulateGrad once that has hooks or metadata: it keeps those alive.
 
     It does not keep the node, which holds the leaf: a leaf whose accumulator has hooks dies by reference count too.
@@ -209,7 +209,7 @@ def public_edge(edge: Edge | None) -> tuple:
     """Return an edge as PyTorch shows it: (node, number of its output)."""
     if edge is None:
         return (None, 0)
-    if edge.is_end:
+    if edge.is_leaf_edge:
         return (accumulator(edge), 0)
     return node_and_number(edge)
 
@@ -237,7 +237,7 @@ def extra_of(node: Node) -> NodeExtra:
     if node.extra is None:
         node.extra = NodeExtra()
         if node.__class__ is AccumulateGrad:
-            node.variable._accumulator = LastingAccumulator(node)
+            node.variable._accumulator = AccumulatorReference(node)
     return node.extra
 
 

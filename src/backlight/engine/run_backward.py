@@ -14,11 +14,11 @@ from contextlib import nullcontext
 import numpy as np
 
 from backlight.dispatch import torch_function
-from backlight.dispatch.anomaly_mode import anomaly, running
+from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.interpreters import backward_is_seen
 from backlight.dispatch.observation import observers
 from backlight.dispatch.observed_pass import ObservedRun, observed_run
-from backlight.dispatch.torch_function import AskNothing
+from backlight.dispatch.torch_function import DisableTorchFunctionAndAutocast
 from backlight.engine import graph_task
 from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.backward_pass import BackwardPass
@@ -47,17 +47,17 @@ def backward_from(
     wanted = None if inputs is None else [inputs] if isinstance(inputs, TensorState) else list(inputs)
     if wanted is not None and not wanted:
         raise GraphError("`inputs` argument to `backward()` cannot be empty. Leave it out to reach all leaves")
-    roots, root_grads = starting_points(tensors, gradients, create_graph)
+    roots, root_grads = root_edges(tensors, gradients, create_graph)
     if create_graph:
         _warn_of_cycle()
     if wanted is None:
-        run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
+        run(roots, root_grads, retain_graph=keep, create_graph=create_graph)
         return
-    edges = [wanted_edge(tensor) for tensor in wanted]
+    edges = [input_edge(tensor) for tensor in wanted]
     for tensor in wanted:
         if isinstance(tensor, TensorState) and not tensor.is_leaf:
             keep_gradient(tensor)
-    run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
+    run(roots, root_grads, retain_graph=keep, create_graph=create_graph, inputs=edges, accumulate_grad=True)
 
 
 def gradients_of(
@@ -73,9 +73,9 @@ def gradients_of(
     keep = create_graph if retain_graph is None else retain_graph
     if not inputs:
         raise GraphError("`inputs` argument to `grad()` cannot be empty. Name what to differentiate for")
-    roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
-    edges = [wanted_edge(tensor) for tensor in inputs]
-    found = run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
+    roots, root_grads = root_edges(outputs, grad_outputs, create_graph)
+    edges = [input_edge(tensor) for tensor in inputs]
+    found = run(roots, root_grads, retain_graph=keep, create_graph=create_graph, inputs=edges)
     on_tensors = runs_on_tensors(create_graph)
     results, used = [], {id(grad) for grad in root_grads}
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
@@ -101,10 +101,10 @@ def run(
     roots: list[Edge],
     root_grads: list[Gradient],
     *,
-    keep_graph: bool,
+    retain_graph: bool,
     create_graph: bool,
     inputs: list[Edge] | None = None,
-    into_grad: bool = False,
+    accumulate_grad: bool = False,
     since: int = -1,
 ) -> list:
     """Run the graph backward from `roots`, and notify this thread's observers.
@@ -112,42 +112,41 @@ def run(
     Args and Returns: see `_run`.
     """
     if torch_function.installed.on:
-        with AskNothing():
-            return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
-    return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
+        with DisableTorchFunctionAndAutocast():
+            return _run_observed(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, since)
+    return _run_observed(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, since)
 
 
 def _run_observed(
     roots: list[Edge],
     root_grads: list[Gradient],
-    keep_graph: bool,
+    retain_graph: bool,
     create_graph: bool,
     inputs: list[Edge] | None,
-    into_grad: bool,
+    accumulate_grad: bool,
     since: int,
 ) -> list:
     if not observers.active and not counting.tasks:
-        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
+        return _run(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, None, since)
     observed = None
     if observers.active:
-        observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
+        observed = observed_run(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad)
     with Setting(graph_task.local, "task", GraphTask(partial=inputs is not None)), observed or nullcontext():
         try:
-            return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
+            return _run(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, observed, since)
         except BaseException as problem:
             if observed is not None:
                 observed.run.problem = problem
             raise
 
 
-@running
 def _run(
     roots: list[Edge],
     root_grads: list[Gradient],
-    keep_graph: bool,
+    retain_graph: bool,
     create_graph: bool,
     inputs: list[Edge] | None,
-    into_grad: bool,
+    accumulate_grad: bool,
     observed: ObservedRun | None,
     since: int,
 ) -> list:
@@ -156,10 +155,10 @@ def _run(
     Args:
         roots: edges to start from.
         root_grads: the gradient of each root: arrays, or tensors with create_graph.
-        keep_graph: leave what nodes saved in place, for another backward.
+        retain_graph: leave what nodes saved in place, for another backward.
         create_graph: record the pass.
         inputs: edges whose gradients are wanted. Then only what leads to them runs.
-        into_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
+        accumulate_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
         observed: notifies the observers of the run, if there are any.
         since: the sequence number of the oldest node that can lead to an input; older nodes are skipped.
 
@@ -170,7 +169,7 @@ def _run(
     if nested:
         here = depth.here
         if here == MOST_BACKWARDS:
-            args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
+            args = roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, observed, since
             return in_another_thread(_run, *args)
     previous = modes.requested
     try:  # NOTE [Interrupts]: all counting happens inside `try`, and only the last line of `finally` calls anything
@@ -185,11 +184,11 @@ def _run(
             since = since if inputs is None else max(since, _oldest(inputs))
             if core is not None and not on_tensors:
                 found = core.core_backward_pass(
-                    roots, root_grads, keep_graph, observed, anomaly.wanted, inputs, into_grad, since
+                    roots, root_grads, retain_graph, observed, anomaly.wanted, inputs, accumulate_grad, since
                 )
                 if found is not None:
                     return found
-            backward_pass = BackwardPass(keep_graph, on_tensors, observed, inputs, into_grad)
+            backward_pass = BackwardPass(retain_graph, on_tensors, observed, inputs, accumulate_grad)
             if counting.tasks:
                 note_pass(backward_pass)
             return backward_pass.run(roots, root_grads, since)
@@ -198,6 +197,9 @@ def _run(
         if nested:
             depth.here = here
         set_recording(previous)
+
+
+anomaly.backward = _run.__code__
 
 
 def runs_on_tensors(create_graph: bool) -> bool:
@@ -210,10 +212,10 @@ def _oldest(inputs: list[Edge]) -> int:
 
     It is -1 if one of them is a leaf, which any node may lead to.
     """
-    return min((-1 if edge.is_end else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
+    return min((-1 if edge.is_leaf_edge else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
 
 
-def wanted_edge(tensor: TensorState | GradientEdge):
+def input_edge(tensor: TensorState | GradientEdge):
     """Return the edge whose gradient is wanted.
 
     Raises:
@@ -231,7 +233,7 @@ def wanted_edge(tensor: TensorState | GradientEdge):
     return edge_of(tensor)
 
 
-def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph: bool) -> tuple[list, list]:
+def root_edges(tensors: Sequence, gradients: Sequence | None, create_graph: bool) -> tuple[list, list]:
     """Return the edges to start from and their gradients (arrays, or tensors under create_graph).
 
     Raises:
@@ -245,19 +247,15 @@ def starting_points(tensors: Sequence, gradients: Sequence | None, create_graph:
         )
     roots, root_grads = [], []
     for number, (tensor, gradient) in enumerate(zip(tensors, gradients)):
-        _check_gradient(gradient)
+        if gradient is not None and not isinstance(gradient, TensorState):
+            raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
         if isinstance(tensor, GradientEdge):
             edge, gradient = edge_from_public(tensor), _gradient_of_edge(gradient)
         else:
-            edge, gradient = _edge_to_start_from(tensor, gradient, number)
+            edge, gradient = _root_edge(tensor, gradient, number)
         roots.append(edge)
         root_grads.append(gradient if runs_on_tensors(create_graph) else gradient._data)
     return roots, root_grads
-
-
-def _check_gradient(gradient: object) -> None:
-    if gradient is not None and not isinstance(gradient, TensorState):
-        raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
 
 
 def _gradient_of_edge(gradient: TensorState | None):
@@ -268,7 +266,7 @@ def _gradient_of_edge(gradient: TensorState | None):
     return gradient
 
 
-def _edge_to_start_from(tensor: TensorState, gradient: TensorState | None, number: int):
+def _root_edge(tensor: TensorState, gradient: TensorState | None, number: int):
     """Return a tensor's edge and its gradient in its own dtype."""
     if not isinstance(tensor, TensorState):
         raise ArgumentError(f"Expected output to be a torch.Tensor, got {type(tensor).__name__}")

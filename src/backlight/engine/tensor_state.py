@@ -8,7 +8,7 @@ NOTE [Edges]
     Output    one of several outputs of a node
     a leaf    the tensor stands for that leaf, which gets its gradient (a saved leaf that was unpacked)
 So `requires_grad` is `_edge is not None`, and an op reads one slot of each input to know what to record. In
-`node.edges` a leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. A leaf's AccumulateGrad, as in
+`node.edges` a leaf stands for itself: `edge.is_leaf_edge` tells leaf tensors from nodes. A leaf's AccumulateGrad, as in
 PyTorch, is made when it is first requested (`next_functions`).
 
 NOTE [Storages are made late]
@@ -34,7 +34,7 @@ class _Leaf:
 
     __slots__ = ()
 
-    is_end = True
+    is_leaf_edge = True
 
     def __repr__(self) -> str:
         return "LEAF"
@@ -60,7 +60,7 @@ class TensorState:
 
     __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_storage", "_view")
 
-    is_end = True  # as an edge: the backward pass ends here
+    is_leaf_edge = True  # as an edge: the backward pass ends here
     outputs = 1
     _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once it was requested
     _grad = None  # the gradient, a tensor
@@ -72,23 +72,24 @@ class TensorState:
 
 
 Gradient = np.ndarray | np.generic | TensorState  # what a backward pass carries: tensors under create_graph
-_classes: list[type] = []
+_tensor_class: type  # the class that ops return
 
 
 def tensor_class(cls: type) -> type:
     """Declare `cls` to be the class that ops return (tensor/tensor.py does this once)."""
-    _classes[:] = [cls]
+    global _tensor_class
+    _tensor_class = cls
     return cls
 
 
 def the_tensor_class() -> type:
     """Return the class that ops return."""
-    return _classes[0]
+    return _tensor_class
 
 
 def wrap(data: np.ndarray | np.generic, edge: object | None = None, storage: Storage | None = None):
     """Return a tensor over `data`, which is not copied."""
-    made = new(_classes[0])
+    made = new(_tensor_class)
     made._data = data
     made._edge = edge
     made._storage = new_storage() if transforms.open and storage is None and modes.marks else storage

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
+from typing import ClassVar
 
 from backlight.kernels.state_blocks import Block
 from backlight.system.lazy_import import function_later
@@ -23,13 +24,12 @@ MOST_BACKWARDS = 20  # nested in one thread: leaves each about 50 calls
 class ThreadState(threading.local):
     """Thread-local state, which follows a backward that continues in another thread."""
 
+    instances: ClassVar[list["ThreadState"]] = []
+
     def __new__(cls):
         state = super().__new__(cls)
-        _states.append(state)
+        cls.instances.append(state)
         return state
-
-
-_states: list[ThreadState] = []
 
 
 class _Anywhere:
@@ -64,7 +64,7 @@ def in_another_thread(function: Callable, *args):
             f"maximum recursion depth exceeded: {waiting} backwards run one inside the other; a hook or a Function "
             "that starts a backward should not meet itself in it, else sys.setrecursionlimit() allows more"
         )
-    carried = [(state, vars(state)) for state in _states]
+    carried = [(state, vars(state)) for state in ThreadState.instances]
 
     def call():
         depth.waiting = waiting

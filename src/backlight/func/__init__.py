@@ -1,6 +1,7 @@
 """Functions of functions: gradients, Jacobians, batches. PyTorch's `torch.func`."""
 
-from backlight.dispatch.arguments.checked import with_checks
+from backlight.dispatch.arguments.checked import public_functions as _public_functions
+from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.func.forward import jvp, linearize
 from backlight.func.functionalizing import debug_unwrap, functionalize, replace_all_batch_norm_modules_
 from backlight.func.jacobians import hessian, jacfwd, jacrev
@@ -9,23 +10,6 @@ from backlight.func.reverse import grad, grad_and_value, value_and_grad, vjp
 from backlight.func.stateless import functional_call, stack_module_state
 from backlight.transforms.vmap.api import vmap
 
-__all__ = [
-    "debug_unwrap",
-    "functional_call",
-    "functionalize",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "rearrange",
-    "replace_all_batch_norm_modules_",
-    "stack_module_state",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-]
+__all__ = _public_functions(globals())
 
-globals().update(with_checks(globals(), __all__, __name__))
+globals().update(_with_checks(globals(), __all__, __name__))

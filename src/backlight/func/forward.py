@@ -114,6 +114,6 @@ def linearize(func: Callable, *primals) -> tuple:
                         f"tangent:{place} with {what} {found} in flattened pytree doesn't match the {what} {wanted} of "
                         "the corresponding primal."
                     )
-        return tree_unflatten(recorded.gradients(gradients, directions, keep_graph=True), out_spec)
+        return tree_unflatten(recorded.gradients(gradients, directions, retain_graph=True), out_spec)
 
     return output, linear_part

@@ -93,7 +93,7 @@ def _grad_and_value(func: Callable, argnums: Argnums, has_aux: bool, args: tuple
         )
     value = recorded.released(output)
     aux = tree_map(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
-    found = recorded.gradients([output], keep_graph=has_aux)
+    found = recorded.gradients([output], retain_graph=has_aux)
     recorded.close()
     return tree_unflatten(found, spec), (value, aux) if has_aux else value
 
@@ -147,7 +147,7 @@ def recorded_vjp(func: Callable, args: tuple, argnums: Argnums | None, has_aux: 
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {given_spec}, primal output: {out_spec}"
             )
-        found = recorded.gradients(outputs, weights, keep_graph=retain_graph, create_graph=create_graph)
+        found = recorded.gradients(outputs, weights, retain_graph=retain_graph, create_graph=create_graph)
         return tree_unflatten(found, spec)
 
     released = tree_unflatten([recorded.released(one) for one in outputs], out_spec)

@@ -66,7 +66,16 @@ class _replaced(Block):  # noqa: N801 - used as a function
         self.wanted = _with_tied(module, given) if tie_weights else given
         self.slots = _slots(module)
         if strict:
-            _check_names(module, self.wanted, self.slots)
+            problems = []
+            unexpected = [name for name in self.wanted if name not in self.slots]
+            missing = [name for name in self.slots if name not in self.wanted]
+            if unexpected:
+                problems.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
+            if missing:
+                problems.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
+            if problems:
+                said = "\n\t".join(problems)
+                raise GraphError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t{said}")
 
     def _block_state(self) -> dict:
         return {}
@@ -123,19 +132,6 @@ def _slots(module: Module) -> dict:
                 if tensor is not None:
                     found[f"{prefix}.{key}" if prefix else key] = (registry, key)
     return found
-
-
-def _check_names(module: Module, wanted: dict, slots: dict) -> None:
-    problems = []
-    unexpected = [name for name in wanted if name not in slots]
-    missing = [name for name in slots if name not in wanted]
-    if unexpected:
-        problems.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
-    if missing:
-        problems.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
-    if problems:
-        said = "\n\t".join(problems)
-        raise GraphError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t{said}")
 
 
 def _with_tied(module: Module, given: dict) -> dict:

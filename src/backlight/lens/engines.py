@@ -17,7 +17,7 @@ import numpy as np
 
 from backlight.adapters.torch_engine import torch_engine
 from backlight.dispatch.observation import EVENTS, wants
-from backlight.dispatch.observers import Kept, Line, Watcher
+from backlight.dispatch.observers import Line, SavedValue, Watcher
 from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError
@@ -64,7 +64,7 @@ class Engine(Protocol):
     def version_of(self, tensor: AnyTensor) -> int:
         """Return how often the tensor's memory has been written to."""
 
-    def saved_by(self, node: AnyNode) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[SavedValue]:
         """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
 
     def formulas_of(self, node: AnyNode) -> dict[str, str]:

@@ -14,7 +14,7 @@ from backlight.codegen.declaration import TABLE
 from backlight.dispatch.arguments.checked import wrapper_of
 from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
 from backlight.dispatch.observation import Observation, local, notify_call
-from backlight.dispatch.observers import Kept, Line, Watcher, line_at
+from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
 from backlight.dispatch.profile_names import public_name
 from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
 from backlight.engine.storage import InferenceStorage
@@ -34,13 +34,11 @@ METHODS = (
     *("__setitem__", "register_hook", "retain_grad"),
 )
 REPORT_THEMSELVES = ("writes", "reshapes")  # what functions of ops/inplace.py have
-_noted: list[bool] = []
 
 
+@cache  # what fails or is interrupted is not cached: it is noted again
 def note_functions() -> None:
     """Note all of them once, when the first watcher is added."""
-    if _noted:
-        return
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
     package = importlib.import_module("backlight")  # the top package is on no floor
@@ -56,7 +54,6 @@ def note_functions() -> None:
     report_calls_by(applied, apply_function)
     for declared in TABLE.values():
         declared.display_name = public_name(declared.name)
-    _noted.append(True)  # last: an interrupt before means that all is noted again
 
 
 def apply_function(observation: Observation, function: Callable, args: tuple, kwargs: dict):
@@ -154,10 +151,18 @@ class NativeEngine:
         storage = tensor._storage
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
-    def saved_by(self, node: AnyNode) -> list[Kept]:
+    def saved_by(self, node: AnyNode) -> list[SavedValue]:
         if hasattr(node, "ctx"):
-            return _saved_by_function(node)
-        found: list[Kept] = []
+            try:
+                if is_packed(node.ctx._raw_saved_tensors):
+                    return [SavedValue("tensors", None, PACKED)]
+                saved = node.ctx.saved_tensors
+            except GraphError as problem:
+                return [SavedValue("saved_tensors", None, str(problem))]
+            return [
+                SavedValue(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None
+            ]
+        found: list[SavedValue] = []
         for attribute, name in saved_names(type(node)):
             _keep(node, attribute, name, found)
         return found
@@ -178,7 +183,7 @@ class NativeEngine:
         if tensor._edge is None:
             return [name_of(hook) for hook in hooks]
         end, number = node_and_number(edge_of(tensor))
-        node = end if not end.is_end else None if end._accumulator is None else end._accumulator()
+        node = end if not end.is_leaf_edge else None if end._accumulator is None else end._accumulator()
         extra = None if node is None else node.extra
         if extra is not None:
             hooks += [hook for of, hook in extra.tensor_hooks.values() if of == number]
@@ -215,31 +220,21 @@ def is_packed(raw: object) -> bool:
     return any(one.unpack_hook is not None for one in several)
 
 
-def _keep(node: AnyNode, attribute: str, name: str, found: list[Kept]) -> None:
+def _keep(node: AnyNode, attribute: str, name: str, found: list[SavedValue]) -> None:
     """Add what a node saved under a name: several tensors get numbers, options are left out."""
     if is_packed(getattr(node, f"_raw{attribute}", None)):
-        found.append(Kept(name, None, PACKED))
+        found.append(SavedValue(name, None, PACKED))
         return
     try:
         value = getattr(node, attribute)
     except GraphError as problem:
-        found.append(Kept(name, None, str(problem)))
+        found.append(SavedValue(name, None, str(problem)))
         return
     if isinstance(value, TensorState):
-        found.append(Kept(name, value, None))
+        found.append(SavedValue(name, value, None))
     elif isinstance(value, (tuple, list)):
         several = (pair for pair in enumerate(value) if isinstance(pair[1], TensorState))
-        found += [Kept(f"{name}[{number}]", one, None) for number, one in several]
-
-
-def _saved_by_function(node: AnyNode) -> list[Kept]:
-    try:
-        if is_packed(node.ctx._raw_saved_tensors):
-            return [Kept("tensors", None, PACKED)]
-        saved = node.ctx.saved_tensors
-    except GraphError as problem:
-        return [Kept("saved_tensors", None, str(problem))]
-    return [Kept(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
+        found += [SavedValue(f"{name}[{number}]", one, None) for number, one in several]
 
 
 NATIVE = NativeEngine()

@@ -7,13 +7,6 @@ from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.ops.nn.fractional_pooling import pool_fractionally
 from backlight.tensor.random_factories import rand
 
-__all__ = [
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
-]
-
 _INTS = {2: "a single Int or tuple of Ints", 3: "a single Int or tuple of three Ints"}
 
 

@@ -1,18 +1,20 @@
 """PyTorch's `torch.nn.functional`: layers as functions."""
 
+# ruff: noqa: F401 - what is imported without an underscore is exported
+
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from backlight.dispatch.arguments.checked import with_checks
+from backlight.dispatch.arguments.checked import public_functions as _public_functions
+from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.dtypes import dtype
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import wrap as _wrap
 from backlight.errors import ShapeError
 from backlight.kernels.random import distributions
-from backlight.kernels.random.generator import default_twister
+from backlight.kernels.random.generator import default_twister as _default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
-from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
 from backlight.nn.fractional_pooling import (
     fractional_max_pool2d,
@@ -78,9 +80,10 @@ from backlight.ops.nn.adaptive_pooling import (
     max_unpool3d,
 )
 from backlight.ops.nn.attention import scaled_dot_product_attention
-from backlight.ops.nn.channel_norms import batch_norm as normalise_batch
-from backlight.ops.nn.channel_norms import check_several, group_norm
-from backlight.ops.nn.channel_norms import instance_norm as normalise_instances
+from backlight.ops.nn.channel_norms import batch_norm as _normalise_batch
+from backlight.ops.nn.channel_norms import check_several as _check_several
+from backlight.ops.nn.channel_norms import group_norm
+from backlight.ops.nn.channel_norms import instance_norm as _normalise_instances
 from backlight.ops.nn.convolution import (
     conv1d,
     conv2d,
@@ -114,124 +117,11 @@ from backlight.ops.nn.pooling import (
     max_pool3d,
     max_pool3d_with_indices,
 )
-from backlight.ops.out_variants import with_out
+from backlight.ops.out_variants import with_out as _with_out
 from backlight.ops.random import dropout as dropouts
 from backlight.ops.random.dropout import dropout1d, dropout2d, dropout3d
 from backlight.ops.shape.padding import pad
 from backlight.tensor.tensor import Tensor
-
-__all__ = [
-    *_activations,
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool1d_with_indices",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_with_indices",
-    "affine_grid",
-    "alpha_dropout",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "batch_norm",
-    "bilinear",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "channel_shuffle",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cross_entropy",
-    "ctc_loss",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "embedding",
-    "embedding_bag",
-    "feature_alpha_dropout",
-    "fold",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
-    "gaussian_nll_loss",
-    "gelu",
-    "glu",
-    "grid_sample",
-    "group_norm",
-    "gumbel_softmax",
-    "hardshrink",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "instance_norm",
-    "interpolate",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "linear",
-    "linear_cross_entropy",
-    "local_response_norm",
-    "log_softmax",
-    "logsigmoid",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "margin_ranking_loss",
-    "max_pool1d",
-    "max_pool1d_with_indices",
-    "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool3d",
-    "max_pool3d_with_indices",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
-    "mse_loss",
-    "multi_head_attention_forward",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "native_channel_shuffle",
-    "nll_loss",
-    "normalize",
-    "one_hot",
-    "pad",
-    "pairwise_distance",
-    "pdist",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "poisson_nll_loss",
-    "prelu",
-    "rms_norm",
-    "scaled_dot_product_attention",
-    "sigmoid",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-    "unfold",
-    "upsample",
-    "upsample_bilinear",
-    "upsample_nearest",
-]
-
 
 Sizes = int | Sequence[int | None]
 
@@ -276,14 +166,14 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {logits.dtype.old_name}; convert the logits with .float()"
         )
-    waits = distributions.exponential(default_twister, data.size).reshape(data.shape).astype(data.dtype)
-    smooth = softmaxes.softmax((logits + wrap(-np.log(waits))) / tau, dim)
+    waits = distributions.exponential(_default_twister, data.size).reshape(data.shape).astype(data.dtype)
+    smooth = softmaxes.softmax((logits + _wrap(-np.log(waits))) / tau, dim)
     if not hard:
         return smooth
     places = np.expand_dims(smooth._data.argmax(dim), dim)
-    one_hot = np.zeros_like(data)
-    np.put_along_axis(one_hot, places, 1, dim)
-    return wrap(one_hot) - smooth.detach() + smooth
+    chosen = np.zeros_like(data)
+    np.put_along_axis(chosen, places, 1, dim)
+    return _wrap(chosen) - smooth.detach() + smooth
 
 
 # --- dropout ----------------------------------------------------------------------------------------------------------
@@ -362,8 +252,8 @@ def batch_norm(
     Shapes: input (batch, channels, …), all others (channels,) -> as input
     """
     if training:
-        check_several(input._data.shape, "value per channel")
-    return normalise_batch(input, running_mean, running_var, weight, bias, training, momentum, eps)
+        _check_several(input._data.shape, "value per channel")
+    return _normalise_batch(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(
@@ -382,8 +272,8 @@ def instance_norm(
     """
     shape = input._data.shape
     if use_input_stats:
-        check_several((1, 1, *shape[2:]), "spatial element", shape)
-    return normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+        _check_several((1, 1, *shape[2:]), "spatial element", shape)
+    return _normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 # --- pooling ----------------------------------------------------------------------------------------------------------
@@ -424,5 +314,6 @@ _TAKING_OUT = (
     "softplus",
     "softshrink",
 )
-globals().update(with_out(globals(), _TAKING_OUT, __name__))
-globals().update(with_checks(globals(), __all__, __name__))
+__all__ = _public_functions(globals())
+globals().update(_with_out(globals(), _TAKING_OUT, __name__))
+globals().update(_with_checks(globals(), __all__, __name__))

@@ -11,8 +11,6 @@ from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.ops.nn.interpolation import upsample_to
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
-
 Sizes = int | Sequence[int]
 Factors = float | Sequence[float]
 

@@ -11,8 +11,6 @@ from backlight.sizes import Size
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["is_meta", "materialised", "meta_like"]
-
 META = device("meta")
 
 

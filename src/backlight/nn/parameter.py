@@ -12,7 +12,7 @@ import numpy as np
 
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
-from backlight.dispatch.torch_function import overloads
+from backlight.dispatch.torch_function import implements_torch_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
 from backlight.engine.tensor_state import LEAF, TensorState, new, storage_for_alias, wrap, writable
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
@@ -58,7 +58,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
                 f"Parameter data has to be a tensor, but got {type(data).__name__}: wrap it with torch.tensor(…) first"
             )
         check_is_bool(requires_grad)
-        if overloads(type(data)):
+        if implements_torch_function(type(data)):
             return _of_own_class(data, requires_grad)
         made = new(cls)
         made._data = writable(data)

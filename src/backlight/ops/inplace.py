@@ -288,16 +288,6 @@ def _class_of_inplace_form(cls: type) -> type:
     return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
-def alias_before_reshape(target: TensorState, name: str, args: tuple):
-    """Return an alias of a tensor, with its memory and history, before the tensor is reshaped in place."""
-    if transforms.open:
-        refuse_captured(target, name, args)
-    source = wrap(writable(target), target._edge)
-    if interpreted.blocks:
-        copy_tangents(target, source, cloned=False)
-    return source
-
-
 def inplace_view(public: Callable, name: str):
     """Return the in-place form of an op that makes a view: the tensor takes the view's shape and history."""
 
@@ -308,7 +298,12 @@ def inplace_view(public: Callable, name: str):
         if recording and has_history(self):
             check_may_write(self)
         _prepare_storage(self)
-        out = public(alias_before_reshape(self, name, args), *args, **kwargs)
+        if transforms.open:
+            refuse_captured(self, name, args)
+        source = wrap(writable(self), self._edge)
+        if interpreted.blocks:
+            copy_tangents(self, source, cloned=False)
+        out = public(source, *args, **kwargs)
         edge = _inplace_form(out._edge) if recording else self._edge
         observation.begin_write(self, name, user_place(2))
         self._data, self._edge, self._tangents = out._data, edge, out._tangents

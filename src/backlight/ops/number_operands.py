@@ -42,7 +42,7 @@ def no_kernel(kernel: str, kind: np.dtype, remedy: str) -> UnsupportedError:
 
 
 def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> Callable:
-    """Return a value for an op's `refuse`: PyTorch's error, in the name of its kernel, for the common dtype."""
+    """Return a value for an op's `dtype_error`: PyTorch's error, in the name of its kernel, for the common dtype."""
 
     def refuse(*kinds) -> UnsupportedError | None:
         kind = functools.reduce(promote_types, kinds)
@@ -52,27 +52,27 @@ def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> C
 
 
 def no_integers(kernel: str) -> Callable:
-    """Return a value for an op's `refuse`, for integers and bools."""
+    """Return a value for an op's `dtype_error`, for integers and bools."""
     return _refusal(kernel, lambda kind: category(kind) < 2, "convert the input with .float()")
 
 
 def no_floats(kernel: str) -> Callable:
-    """Return a value for an op's `refuse`, for floats."""
+    """Return a value for an op's `dtype_error`, for floats."""
     return _refusal(kernel, lambda kind: category(kind) == 2, "compare, or convert with .long()")
 
 
 def only_integers(kernel: str) -> Callable:
-    """Return a value for an op's `refuse`, for floats and bools."""
+    """Return a value for an op's `dtype_error`, for floats and bools."""
     return _refusal(kernel, lambda kind: category(kind) != 1, "convert it with .long()")
 
 
 def no_bools(kernel: str) -> Callable:
-    """Return a value for an op's `refuse`, for bools."""
+    """Return a value for an op's `dtype_error`, for bools."""
     return _refusal(kernel, lambda kind: kind.kind == "b", "convert it with .long()")
 
 
 def floats_of_four_bytes(kernel: str) -> Callable:
-    """Return a value for an op's `refuse`, for float16 and bfloat16."""
+    """Return a value for an op's `dtype_error`, for float16 and bfloat16."""
     return _refusal(kernel, lambda kind: category(kind) == 2 and kind.itemsize == 2, "convert it with .float()")
 
 

@@ -173,7 +173,7 @@ def copy_slices(
         before: the edge by which its node leads to what was there.
         ends: how many edges a node would have that was not recorded.
     """
-    alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
+    alone = edge is not None and edge.__class__ is not Output and not edge.is_leaf_edge and edge.outputs == 1
     inner = edge if alone and edge.edges and edge.edges[0] is before else PassThrough(edge, ends)
     edges = (edge_of(base), *inner.edges[1:])
     node = new_node(CopySlices, edges, inner=inner, positions=positions, shape=base._data.shape)

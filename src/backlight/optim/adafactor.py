@@ -60,7 +60,12 @@ class Adafactor(Optimizer):
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
-                _begin(state, param)
+                if param.ndim > 1:
+                    shape, kind = param.shape, writable(param).dtype
+                    rows = wrap(np.zeros((*shape[:-1], 1), kind))
+                    init_state(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
+                else:
+                    init_state(state, param, "variance")
             step = count_step(state)
             least = np.finfo(values.dtype).eps if eps1 is None else eps1
             grad = -grad if group["maximize"] else grad
@@ -73,16 +78,6 @@ class Adafactor(Optimizer):
             values -= change * values.dtype.type(size / too_large)
 
         return update
-
-
-def _begin(state: dict, param: Tensor) -> None:
-    """Initialise a parameter's state."""
-    if param.ndim > 1:
-        shape, kind = param.shape, writable(param).dtype
-        rows = wrap(np.zeros((*shape[:-1], 1), kind))
-        init_state(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
-    else:
-        init_state(state, param, "variance")
 
 
 def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:

@@ -152,7 +152,15 @@ class Optimizer:
             What `closure` returned.
         """
         if self._before_step or self._after_step:
-            return self._step_between_hooks(closure)
+            args, kwargs = (self, closure), {}
+            for hook in list(self._before_step.values()):
+                answer = hook(self, args, kwargs)
+                if answer is not None:
+                    args, kwargs = answer
+            result = self._step(*args[1:], **kwargs)
+            for hook in list(self._after_step.values()):
+                hook(self, args, kwargs)
+            return result
         return self._step(closure)
 
     def _step(self, closure: Callable | None) -> Tensor | float | None:
@@ -174,17 +182,6 @@ class Optimizer:
                         update(param, writable(param), grad._data)
                         end_write(param)
         return loss
-
-    def _step_between_hooks(self, closure: Callable | None) -> Tensor | float | None:
-        args, kwargs = (self, closure), {}
-        for hook in list(self._before_step.values()):
-            answer = hook(self, args, kwargs)
-            if answer is not None:
-                args, kwargs = answer
-        result = self._step(*args[1:], **kwargs)
-        for hook in list(self._after_step.values()):
-            hook(self, args, kwargs)
-        return result
 
     def updater(self, group: dict) -> Update:
         """Return the function that updates one parameter of a group, by the group's options.

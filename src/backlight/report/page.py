@@ -2,9 +2,17 @@
 
 Pages that must work without Jinja are a `string.Template` of a few parts (`filled`); the others are Jinja's, which
 escapes what a person or a model wrote (`jinja_template`).
+
+NOTE [A page's policy]
+`default-src 'none'` forbids all; the page's own script and style are named by their SHA-256. A text that a person, a
+model or a file brought in, were it to get past the escaping, still runs nothing, loads nothing and sends nothing.
+Attributes `style="…"`, where a page is drawn without a script, cannot be named and are allowed there: with nothing to
+load, they only look. `frame-ancestors` has no effect in a page's own policy.
 """
 
+import base64
 import datetime
+import hashlib
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -12,7 +20,6 @@ from pathlib import Path
 from string import Template
 
 from backlight.errors import InputError
-from backlight.report.content_policy import policy_element
 
 HERE = Path(__file__).parent
 TOKENS = HERE / "tokens.css"  # the colours and fonts of all pages
@@ -78,3 +85,29 @@ def date_text(when: datetime.datetime | None) -> str:
 def some_of(names: Sequence[str], most: int = 5) -> str:
     """Return the first few of some names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+NOTHING = ("default-src 'none'", "base-uri 'none'", "form-action 'none'")
+
+
+def policy_element(*, scripts: Sequence[str] = (), styles: Sequence[str] = (), style_attributes: bool = False) -> str:
+    """Return the `<meta>` element with a page's policy (see NOTE [A page's policy]).
+
+    Args:
+        scripts: the text of each script element, to the character.
+        styles: the text of each style element.
+        style_attributes: whether elements of the page have a `style` attribute in its HTML.
+    """
+    rules = [*NOTHING]
+    if scripts:
+        rules.append(f"script-src {' '.join(map(_hash_of, scripts))}")
+    if styles:
+        rules.append(f"style-src {' '.join(map(_hash_of, styles))}")
+    if style_attributes:
+        rules.append("style-src-attr 'unsafe-inline'")
+    return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
+
+
+def _hash_of(text: str) -> str:
+    found = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{found}'"

@@ -15,8 +15,6 @@ from typing import BinaryIO
 
 from backlight.errors import BacklightError
 
-__all__ = ["LoadError", "read_pickle"]
-
 
 class LoadError(BacklightError, UnpicklingError):
     """A file cannot be loaded: it is damaged, of another format, or needs something that is not allowed."""
@@ -101,13 +99,10 @@ class Machine:
         elif name in GETS:
             self.stack.append(self.memo[argument])
         elif name not in ("PROTO", "FRAME", "STOP"):
-            self._special(name, argument)
-
-    def _special(self, name: str, argument: object) -> None:
-        method = getattr(self, f"do_{name.lower()}", None)
-        if method is None:
-            raise LoadError(f"Weights only load failed. Unsupported operand {name}: it could run code")
-        method(argument)
+            method = getattr(self, f"do_{name.lower()}", None)
+            if method is None:
+                raise LoadError(f"Weights only load failed. Unsupported operand {name}: it could run code")
+            method(argument)
 
     def _popped(self, count: int) -> list:
         taken = self.stack[-count:]

@@ -22,8 +22,6 @@ from backlight.sizes import Size
 from backlight.tensor.tensor import Tensor
 from backlight.types import FileLike
 
-__all__ = ["load"]
-
 
 def load(
     f: FileLike,

@@ -28,8 +28,6 @@ from backlight.sizes import Size
 from backlight.tensor.pickling import base_array, layout_in
 from backlight.types import FileLike
 
-__all__ = ["save"]
-
 
 def save(
     obj: object,

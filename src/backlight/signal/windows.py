@@ -5,7 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
-from backlight.dispatch.arguments.checked import with_checks
+from backlight.dispatch.arguments.checked import public_functions, with_checks
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels.special import modified_bessel
@@ -15,20 +15,6 @@ from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import made
 from backlight.tensor.factories import float_dtype
 from backlight.tensor.tensor import Tensor
-
-__all__ = [
-    "bartlett",
-    "blackman",
-    "cosine",
-    "exponential",
-    "gaussian",
-    "general_cosine",
-    "general_hamming",
-    "hamming",
-    "hann",
-    "kaiser",
-    "nuttall",
-]
 
 
 @storage_errors
@@ -144,4 +130,5 @@ def nuttall(M: int, *, sym: bool = True, **options) -> Tensor:  # noqa: N803
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
 
 
+__all__ = public_functions(globals(), own=True)
 globals().update(with_checks(globals(), __all__, __name__))

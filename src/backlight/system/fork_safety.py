@@ -77,7 +77,10 @@ def import_unforked(name: str) -> ModuleType:
     module = sys.modules.get(name)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         return module
-    _come_before_logging()
+    # take our locks before logging's, which modules need while they are imported: who registers last comes first
+    if "logging" in sys.modules and not _handled["logging"]:
+        _handled["logging"] = True
+        os.register_at_fork(before=_take_locks, after_in_parent=_give_back)
     with no_fork_elsewhere():
         return import_module(name)
 
@@ -149,13 +152,6 @@ def _free_locks() -> None:
 
 
 _handled = {"logging": "logging" in sys.modules}
-
-
-def _come_before_logging() -> None:
-    """Take our locks before logging's, which modules need while they are imported: who registers last comes first."""
-    if "logging" in sys.modules and not _handled["logging"]:
-        _handled["logging"] = True
-        os.register_at_fork(before=_take_locks, after_in_parent=_give_back)
 
 
 os.register_at_fork(before=_take_locks, after_in_parent=_give_back, after_in_child=_free_locks)

@@ -15,14 +15,10 @@ _always = False
 def warn_outside(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the nearest line on the stack that is not backlight's own, however deep the caller is."""
     frame, level = sys._getframe(1), 2
-    while frame is not None and _is_own(frame.f_code.co_filename):
+    # code is backlight's: in its folder, or generated
+    while frame is not None and frame.f_code.co_filename.startswith((_OWN, "<backlight")):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_own(file: str) -> bool:
-    """Tell whether code is backlight's: in its folder, or generated."""
-    return file.startswith((_OWN, "<backlight"))
 
 
 def warn_once(message: str, stacklevel: int = 2) -> None:

@@ -5,12 +5,10 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
-from backlight.kernels.random import binomial as kernel
+from backlight.kernels.random import distributions
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.generators import Generator, twister_of
 from backlight.tensor.tensor import Tensor
-
-__all__ = ["binomial"]
 
 
 def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -34,4 +32,4 @@ def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None)
             ) from None
     else:
         counts, shares = np.asarray(count._data), np.asarray(prob._data)
-    return wrap(kernel.binomial(twister_of(generator), counts, shares).astype(count._data.dtype))
+    return wrap(distributions.binomial(twister_of(generator), counts, shares).astype(count._data.dtype))

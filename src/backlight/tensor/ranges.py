@@ -103,21 +103,17 @@ def _truncated(limit: float) -> float:
     return int(limit) if math.isfinite(limit) else limit
 
 
-def _check_limits(start: float, end: float, step: float) -> None:
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise ShapeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise ShapeError(
-            f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
-        )
-
-
 def _steps(start: float, end: float, step: float) -> float:
     """Return how many steps lead from `start` to `end`."""
     if not (step > 0 or step < 0):
         raise ShapeError("step must be nonzero")
     if not 0 <= (end - start) * step < math.inf:
-        _check_limits(start, end, step)
+        if not (math.isfinite(start) and math.isfinite(end)):
+            raise ShapeError(f"unsupported range: {start} -> {end}")
+        if (end - start) * step < 0:
+            raise ShapeError(
+                f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
+            )
     steps = (end - start) / step
     if steps >= 2**63:
         raise ShapeError(f"invalid size, possible overflow? There are {steps:g} steps of {step} from {start} to {end}")

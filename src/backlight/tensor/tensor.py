@@ -9,7 +9,12 @@ import backlight.codegen.generate  # noqa: F401 - declares how ops become code
 from backlight.codegen import core_ops
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.arguments.checked import check_methods
-from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, disabled, installed, overloads
+from backlight.dispatch.torch_function import (
+    DisableTorchFunctionSubclass,
+    disabled,
+    implements_torch_function,
+    installed,
+)
 from backlight.engine.tensor_state import LEAF, TensorState, tensor_class, the_tensor_class
 from backlight.tensor.methods.autograd import GraphMethods
 from backlight.tensor.methods.conversion import ConversionMethods
@@ -73,7 +78,7 @@ def made_subclass(cls: type) -> None:
     """Let public functions ask a new subclass, if it answers; our own classes answer nothing."""
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
-    elif overloads(cls):
+    elif implements_torch_function(cls):
         installed.install_for(cls)
 
 

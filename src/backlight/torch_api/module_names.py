@@ -221,12 +221,6 @@ def _public(module: str) -> list[str]:
     return _shown(module, () if source is None else vars(source))
 
 
-def _exported(module: str) -> list[str]:
-    """Return the names of `from module import *`: the exports of the module here, without its own imports."""
-    own = getattr(_source(module), "__all__", None)
-    return _public(module) if own is None else _shown(module, own)
-
-
 def _shown(module: str, names: Iterable[str]) -> list[str]:
     found = [name for name in names if _found(module, name) is not MISSING]
     return [name for name in (*found, *spread_names(module)) if name[0] != "_"]
@@ -251,7 +245,9 @@ class Finder(MetaPathFinder, Loader):
         """Make the stand-in."""
         made = StandIn(spec.name)
         vars(made).update(ADDED.get(spec.name, {}))
-        made.__all__ = _exported(spec.name)
+        # the names of `from module import *`: the exports of the module here, without its own imports
+        own = getattr(_source(spec.name), "__all__", None)
+        made.__all__ = _public(spec.name) if own is None else _shown(spec.name, own)
         source = _source(spec.name)
         if source is not None:
             made.__file__ = source.__file__

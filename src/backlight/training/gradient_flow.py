@@ -346,15 +346,12 @@ class FlowMeter:
             grad = _dense(grad)
             self._gradients[id(parameter)] = square_of(grad)
             if self.full:
-                self._note_zeros(parameter, grad)
-
-    def _note_zeros(self, parameter: AnyTensor, grad: AnyTensor) -> None:
-        flat = grad.reshape(-1)
-        sample = flat[:: (flat.numel() // SAMPLE) | 1]
-        self._nonzeros[id(parameter)] = sample.bool().sum(), sample.numel()
-        layer = self._layer_of_bias.get(id(parameter))
-        if layer is not None:
-            self._active[layer] = grad.bool()
+                flat = grad.reshape(-1)
+                sample = flat[:: (flat.numel() // SAMPLE) | 1]
+                self._nonzeros[id(parameter)] = sample.bool().sum(), sample.numel()
+                layer = self._layer_of_bias.get(id(parameter))
+                if layer is not None:
+                    self._active[layer] = grad.bool()
 
     # --- when a step is over ---------------------------------------------------------------------------------------
 

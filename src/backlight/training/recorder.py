@@ -372,7 +372,11 @@ class Recorder(StepRecorder):
 
     def _restore(self, file: Path) -> None:
         state = load_checkpoint(file)
-        _check_state(state, file)
+        for name, kind in STATE.items():
+            if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
+                raise InputError(f"cannot read the checkpoint {file}: it holds no {name}, so it is damaged")
+        if not all(isinstance(one, TensorState) for one in state["generators"]) or not state["generators"]:
+            raise InputError(f"cannot read the checkpoint {file}: it holds no states of generators, so it is damaged")
         try:
             self.model.load_state_dict(state["model"])
             self._scheduled.load_state_dict(state)
@@ -396,14 +400,6 @@ class Recorder(StepRecorder):
             )
         for generator, state in zip(self._generators, states):
             generator.set_state(state)
-
-
-def _check_state(state: dict, file: Path) -> None:
-    for name, kind in STATE.items():
-        if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
-            raise InputError(f"cannot read the checkpoint {file}: it holds no {name}, so it is damaged")
-    if not all(isinstance(one, TensorState) for one in state["generators"]) or not state["generators"]:
-        raise InputError(f"cannot read the checkpoint {file}: it holds no states of generators, so it is damaged")
 
 
 STATE = {"model": dict, "step": int, "epoch": int, "batch": int, "seconds": (int, float), "generators": (list, tuple)}

@@ -10,8 +10,6 @@ from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import BacklightError, ValueProblem
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["get_analytical_jacobian", "get_numerical_jacobian", "get_numerical_jacobian_wrt_specific_input"]
-
 
 class GradcheckError(BacklightError, RuntimeError):
     """A derivative is wrong, or could not be checked."""

@@ -164,20 +164,15 @@ def _parts(tree: object, spec: TreeSpec) -> list:
         raise ValueProblem(f"Node type mismatch; expected {spec.kind}, but got {kind}.")
     children = list(opened[2])
     if isinstance(tree, dict):
-        children = _in_order(tree, spec)
+        keys = spec.context[1] if spec.kind is defaultdict else spec.context
+        missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+        if missing or extra:
+            mismatches = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
+            raise ValueProblem(f"Node keys mismatch; {'; '.join(mismatches)}.")
+        children = [tree[key] for key in keys]
     if len(children) != spec.num_children:
         raise ValueProblem(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
     return [part for child, inner in zip(children, spec.children) for part in _parts(child, inner)]
-
-
-def _in_order(tree: dict, spec: TreeSpec) -> list:
-    """Return the values of a dict in the order of the other's keys."""
-    keys = spec.context[1] if spec.kind is defaultdict else spec.context
-    missing, extra = set(keys) - set(tree), set(tree) - set(keys)
-    if missing or extra:
-        mismatches = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
-        raise ValueProblem(f"Node keys mismatch; {'; '.join(mismatches)}.")
-    return [tree[key] for key in keys]
 
 
 globals().update(with_checks(globals(), __all__, __name__))

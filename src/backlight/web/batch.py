@@ -6,8 +6,7 @@ from pathlib import Path
 
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods.registry import METHODS
-from backlight.report.content_policy import policy_element
-from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island
+from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island, policy_element
 from backlight.report.text import number
 
 HERE = Path(__file__).parent

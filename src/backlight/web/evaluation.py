@@ -8,8 +8,7 @@ from backlight.explain.faithfulness.columns import PANELS, Column, Panel, cells_
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.measure import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
-from backlight.report.content_policy import policy_element
-from backlight.report.page import jinja_template, joined
+from backlight.report.page import jinja_template, joined, policy_element
 from backlight.web.curves import STYLE, curves
 
 HERE = Path(__file__).parent

@@ -11,8 +11,7 @@ from backlight.explain.attribution import Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
-from backlight.report.text import number
-from backlight.report.text_width import FONT, text_element, width_of
+from backlight.report.text import FONT, number, text_element, width_of
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ import datetime
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.report.content_policy import policy_element
-from backlight.report.page import TOKENS, data_script, jinja_template, joined
+from backlight.report.page import TOKENS, data_script, jinja_template, joined, policy_element
 from backlight.web.exposition import Exposition, island
 
 HERE = Path(__file__).parent

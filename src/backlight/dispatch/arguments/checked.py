@@ -29,7 +29,7 @@ UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", 
 UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and check it themselves
 UNCHECKED |= {"squeeze"}  # its ops check its arguments, and a wrapper costs 7 %
 
-# Methods and properties that are public for all their names, and those that classes answer for by other means.
+# Methods and properties that are public for all their names, and those that classes override by other means.
 DISPATCHED = frozenset({"_base", "_version"})
 NOT_DISPATCHED = frozenset(["__init__", "__init_subclass__", "__new__", "__class_getitem__", "__torch_function__"])
 NOT_DISPATCHED |= {"__array_function__", "__array_namespace__", "__array_ufunc__", "__iter__", "__getattr__"}
@@ -179,6 +179,13 @@ def unwrapped(function: Callable):
     return (
         function.__wrapped__ if _wrappers.get((getattr(function, "__wrapped__", None), False)) is function else function
     )
+
+
+def public_functions(namespace: dict[str, object], own: bool = False) -> list[str]:
+    """Return the names of a module's functions that have no underscore in front; with `own` none that are imported."""
+    functions = {name: one for name, one in namespace.items() if callable(one) and not isinstance(one, type)}
+    here = namespace["__name__"]
+    return [name for name, one in functions.items() if name[0] != "_" and not (own and one.__module__ != here)]
 
 
 def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:

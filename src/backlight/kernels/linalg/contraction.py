@@ -62,7 +62,8 @@ def contract_pair(left: np.ndarray, left_term: str, right: np.ndarray, right_ter
     """Contract two operands by one batched matrix product: (shared, left, summed) · (shared, summed, right)."""
     plan = _pair_plan(left_term, left.shape, right_term, right.shape, output)
     if plan is None:
-        return _outer(left, left_term, right, right_term, output)
+        # multiply two operands that share only labels of the output: nothing is summed
+        return _aligned(left, left_term, output) * _aligned(right, right_term, output)
     first = left.transpose(plan.left_order).reshape(plan.left_shape)
     second = right.transpose(plan.right_order).reshape(plan.right_shape)
     return matmul(first, second).reshape(plan.shape).transpose(plan.order)
@@ -112,11 +113,6 @@ def _roles(left: str, right: str, output: str) -> tuple[str, str, str, str]:
         "".join(label for label in left if label not in right),
         "".join(label for label in right if label not in left),
     )
-
-
-def _outer(left: np.ndarray, left_term: str, right: np.ndarray, right_term: str, output: str):
-    """Multiply two operands that share only labels of the output: nothing is summed."""
-    return _aligned(left, left_term, output) * _aligned(right, right_term, output)
 
 
 def _aligned(array: np.ndarray, term: str, output: str):

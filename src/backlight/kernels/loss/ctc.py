@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.kernels.reduction.segment_sums import sums_by_index
+from backlight.kernels.reduction.sorting import sums_by_index
 from backlight.kernels.state_blocks import silent_floats
 
 

@@ -175,7 +175,7 @@ def sampled(planes: np.ndarray, taps: list[DimTaps], sizes: Sequence[int]) -> np
     for numbers, place in corners(taps, sizes):
         weights.append(product_of([one.weights[number] for one, number in zip(taps, numbers)]))
         places.append(place)
-    return taken(planes, np.stack(weights), np.stack(places))
+    return weighted_samples(planes, np.stack(weights), np.stack(places))
 
 
 def gradients(
@@ -191,11 +191,11 @@ def gradients(
     for_planes = for_grid = None
     if needs[0]:
         weights = np.stack([product_of(factors) for factors in chosen])
-        for_planes = added_back(grad, weights, places, planes.shape[2])
+        for_planes = scatter_samples(grad, weights, places, planes.shape[2])
     if needs[1]:
         for_grid = np.zeros((len(grad), grad.shape[2], len(sizes)), grad.dtype)
         moving = taps[0].mode != NEAREST  # the nearest element stays the same
-        for dots, each, weights in zip(dotted(grad, planes, places) if moving else (), numbers, chosen):
+        for dots, each, weights in zip(sample_weight_dots(grad, planes, places) if moving else (), numbers, chosen):
             for dim, (number, one) in enumerate(zip(each, taps)):
                 factors = [*weights[:dim], one.derivatives[number], *weights[dim + 1 :]]
                 for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
@@ -203,7 +203,7 @@ def gradients(
 
 
 @native
-def taken(planes: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
+def weighted_samples(planes: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return Σ over taps of weight · element.
 
     Shapes: planes (batch, channels, positions), weights and places (taps, batch, samples) -> (batch, channels, samples)
@@ -215,8 +215,8 @@ def taken(planes: np.ndarray, weights: np.ndarray, places: np.ndarray) -> np.nda
 
 
 @native
-def added_back(grad: np.ndarray, weights: np.ndarray, places: np.ndarray, positions: int) -> np.ndarray:
-    """Return zeros with weight · grad added at each tap's place: the transpose of `taken`.
+def scatter_samples(grad: np.ndarray, weights: np.ndarray, places: np.ndarray, positions: int) -> np.ndarray:
+    """Return zeros with weight · grad added at each tap's place: the transpose of `weighted_samples`.
 
     Shapes: grad (batch, channels, samples) -> (batch, channels, positions)
     """
@@ -229,7 +229,7 @@ def added_back(grad: np.ndarray, weights: np.ndarray, places: np.ndarray, positi
 
 
 @native
-def dotted(grad: np.ndarray, planes: np.ndarray, places: np.ndarray) -> np.ndarray:
+def sample_weight_dots(grad: np.ndarray, planes: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return Σ over channels of grad · element, for each tap.
 
     Shapes: grad (batch, channels, samples), planes (batch, channels, positions) -> (taps, batch, samples)

@@ -72,7 +72,10 @@ def taps_of(resize: Resize, kind: type) -> Taps:
     if resize.mode == "same":
         return Taps(np.arange(resize.old)[:, None], None, resize.old)
     if resize.mode.startswith("nearest"):
-        return Taps(_nearest(resize, kind)[:, None], None, resize.old)
+        numbers = np.arange(resize.new).astype(kind)
+        half = kind(0.5) if resize.mode == "nearest-exact" else kind(0)
+        found = np.floor(((numbers + half) * resize.step(kind)).astype(np.float32)).astype(np.int64)
+        return Taps(np.minimum(found, resize.old - 1)[:, None], None, resize.old)
     return _antialiased(resize, kind) if resize.antialias else _interpolated(resize, kind)
 
 
@@ -125,13 +128,6 @@ def applied(input: np.ndarray, dim: int, matrix: np.ndarray) -> np.ndarray:
                 (counted,) = np.nonzero(weights)
                 out[..., place] = rows[..., counted] @ weights[counted]
     return np.moveaxis(out, -1, dim)
-
-
-def _nearest(resize: Resize, kind: type) -> np.ndarray:
-    numbers = np.arange(resize.new).astype(kind)
-    half = kind(0.5) if resize.mode == "nearest-exact" else kind(0)
-    found = np.floor(((numbers + half) * resize.step(kind)).astype(np.float32)).astype(np.int64)
-    return np.minimum(found, resize.old - 1)
 
 
 def _interpolated(resize: Resize, kind: type) -> Taps:

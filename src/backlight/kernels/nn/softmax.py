@@ -67,7 +67,12 @@ def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray
     if mask is not None and np.broadcast_shapes(scores.shape, mask.shape) != scores.shape:
         scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
     if compiled is not None:
-        return _native_weights(scores, mask)
+        # the fewest passes where softmax is compiled
+        _mask(scores, mask)
+        found = softmax(scores, -1)
+        if mask is not None and found.size and np.isnan(found[..., 0]).any():
+            found[(scores == -np.inf).all(-1)] = 0
+        return found
     if _all_small(scores) and (mask is None or _is_switch(mask)):
         np.exp(scores, out=scores)
         if mask is not None:
@@ -77,15 +82,6 @@ def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray
     total = sums(scores)
     scores *= np.reciprocal(total, out=np.zeros_like(total), where=total != 0)
     return scores
-
-
-def _native_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """The same in the passes that are fewest where softmax is compiled."""
-    _mask(scores, mask)
-    found = softmax(scores, -1)
-    if mask is not None and found.size and np.isnan(found[..., 0]).any():
-        found[(scores == -np.inf).all(-1)] = 0
-    return found
 
 
 @functools.lru_cache(maxsize=16)

@@ -9,15 +9,90 @@ processors PyTorch draws `bernoulli_` with one probability, and so dropout, from
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from backlight.kernels.fused_multiply_add import multiply_add
+from backlight.kernels.native import native
 from backlight.kernels.random.generator import MersenneTwister
-from backlight.kernels.random.integers import random_integers, random_order, random_poisson
-from backlight.kernels.random.mersenne_twister import random_choices, random_noise, random_units
+from backlight.kernels.random.mersenne_twister import (
+    random_choices,
+    random_noise,
+    random_units,
+    random_wide_words,
+    random_words,
+)
 from backlight.kernels.random.normal import by_c_library, in_blocks, random_normals
 from backlight.kernels.state_blocks import silent_floats
+
+_BITS_OF_32 = 2**28  # integers from a range this long are drawn with 64 bits
+FLOAT64 = np.dtype(np.float64)
+
+
+@native
+def random_integers(state: np.ndarray, count: int, low: int, high: int) -> np.ndarray:
+    """Return int64 numbers from [low, high)."""
+    length = high - low
+    bits = (random_words if length < _BITS_OF_32 else random_wide_words)(state, count)
+    return (bits % np.uint64(length)).astype(np.int64) + low
+
+
+@native
+def random_order(state: np.ndarray, last: int) -> np.ndarray:
+    """Return the numbers up to `last` in random order, by swapping each but it with one of those that follow."""
+    order = list(range(last + 1))
+    steps = random_words(state, last) % np.arange(last + 1, 1, -1, dtype=np.uint64)
+    for place, step in enumerate(steps.tolist()):
+        order[place], order[place + step] = order[place + step], order[place]
+    return np.array(order, np.int64)
+
+
+@native
+def random_poisson(state: np.ndarray, count: int, rates: np.ndarray) -> np.ndarray:
+    """Return a number of the Poisson distribution for each of `count` float64 rates, as int64."""
+    return np.fromiter((_poisson(state, rate) for rate in rates.ravel().tolist()), np.int64, count)
+
+
+def _poisson(state: np.ndarray, rate: float) -> int:
+    if rate == 0:
+        return 0
+    return _large_poisson(state, rate) if rate >= 10 else _small_poisson(state, rate)
+
+
+def _small_poisson(state: np.ndarray, rate: float) -> int:
+    """Multiply uniform numbers until their product is below exp(−rate)."""
+    limit, product, count = math.exp(-rate), 1.0, 0
+    while True:
+        product *= random_units(state, 1, FLOAT64).item()
+        if product <= limit:
+            return count
+        count += 1
+
+
+def _large_poisson(state: np.ndarray, rate: float) -> int:
+    """Draw by transformed rejection.
+
+    Source: Hörmann, The transformed rejection method for generating Poisson random variables, 1993.
+    """
+    b = 0.931 + 2.53 * math.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    accepted = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        first, second = random_units(state, 2, FLOAT64).tolist()
+        u = first - 0.5
+        distance = 0.5 - abs(u)
+        count = math.floor((2 * a / distance + b) * u + rate + 0.43) if distance else -1
+        if distance >= 0.07 and second <= accepted:
+            return count
+        if count < 0 or (distance < 0.013 and second > distance):
+            continue
+        bound = -rate + count * math.log(rate) - math.lgamma(count + 1)
+        density = second * inverse_alpha / (a / (distance * distance) + b)
+        if density <= 0 or math.log(density) <= bound:
+            return count
+
 
 float32, float64 = np.float32, np.float64
 
@@ -161,3 +236,98 @@ def poisson(twister: MersenneTwister, rates: np.ndarray) -> np.ndarray:
     """Return a count for each rate of an array, of the Poisson distribution."""
     wide = np.ascontiguousarray(rates, float64)
     return twister.draw(random_poisson, rates.size, wide).reshape(rates.shape)
+
+
+# log k! beyond Stirling's formula, for k = 0 … 9
+_TAILS = (
+    0.0810614667953272,
+    0.0413406959554092,
+    0.0276779256849983,
+    0.02079067210376509,
+    0.0166446911898211,
+    0.0138761288230707,
+    0.0118967099458917,
+    0.0104112652619720,
+    0.00925546218271273,
+    0.00833056343336287,
+)
+
+
+def _tail(k: float) -> float:
+    if k <= 9:
+        return _TAILS[int(k)]
+    square = (k + 1) * (k + 1)
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1)
+
+
+def _by_geometric(count: float, probability: float, draw: Callable[[], float]) -> float:
+    """Count how many geometric numbers fit into `count`."""
+    total, found, log_failure = 0.0, 0, math.log1p(-probability)
+    while True:
+        number = draw()
+        total += math.ceil(math.log(number) / log_failure) if number else math.inf
+        if total > count:
+            return float(found)
+        found += 1
+
+
+def _by_rejection(count: float, probability: float, draw: Callable[[], float]) -> float:
+    """Draw from a wide hat, and keep what lies under the distribution (BTRS; Hörmann's names)."""
+    deviation = math.sqrt(count * probability * (1 - probability))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * probability
+    c = count * probability + 0.5
+    v_r = 0.92 - 4.2 / b
+    r = probability / (1 - probability)
+    alpha = (2.83 + 5.1 / b) * deviation
+    m = math.floor((count + 1) * probability)
+    while True:
+        u = draw() - 0.5
+        v = draw()
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + c) if us else -1
+        if k < 0 or k > count:
+            continue
+        if us >= 0.07 and v <= v_r:
+            return float(k)
+        height = v * alpha / (a / (us * us) + b)
+        bound = (
+            (m + 0.5) * math.log((m + 1) / (r * (count - m + 1)))
+            + (count + 1) * math.log((count - m + 1) / (count - k + 1))
+            + (k + 0.5) * math.log(r * (count - k + 1) / (k + 1))
+            + _tail(m)
+            + _tail(count - m)
+            - _tail(k)
+            - _tail(count - k)
+        )
+        if height <= 0 or math.log(height) <= bound:
+            return float(k)
+
+
+def _one(count: float, probability: float, draw: Callable[[], float]) -> float:
+    if count <= 0 or probability <= 0:
+        return 0.0
+    if probability >= 1:
+        return count
+    if math.isnan(probability) or math.isinf(count):
+        return math.nan if math.isnan(probability) else count
+    rarer = min(probability, 1 - probability) if probability > 0.5 else probability
+    found = (_by_rejection if count * rarer >= 10 else _by_geometric)(count, rarer, draw)
+    return found if probability <= 0.5 else count - found
+
+
+def binomial(twister: MersenneTwister, counts: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return how often something of each probability happens in each count of trials; arrays of one shape.
+
+    Bit for bit PyTorch's numbers, drawn one element after the other.
+
+    Source: Wolfgang Hörmann: The generation of binomial random variates, 1993 (BTRS), where count · probability ≥ 10;
+        below, sums of geometric numbers.
+    """
+    kind = np.dtype(np.float64)
+
+    def draw() -> float:
+        return float(uniform(twister, 1, kind)[0])
+
+    pairs = zip(counts.ravel().astype(float).tolist(), probabilities.ravel().astype(float).tolist())
+    return np.array([_one(*pair, draw) for pair in pairs], kind).reshape(counts.shape)

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.kernels.native import native
 from backlight.kernels.state_blocks import silent_floats
 
-INFINITE, NAN = 1, 2  # what `oddities` finds
+INFINITE, NAN = 1, 2  # what `nonfinite_kinds` finds
 InShort = tuple[float, float, float, float, int, int, int]
 
 
@@ -40,7 +40,7 @@ def whole_memory(x: np.ndarray) -> tuple[int, int]:
 
 
 @native
-def oddities(x: np.ndarray) -> int:
+def nonfinite_kinds(x: np.ndarray) -> int:
     """Return NAN if an array or a NumPy scalar holds one, else INFINITE if it holds an infinity; 0 if all is finite.
 
     The native one looks at each number once, on all threads, and returns NAN + INFINITE if it met one of these first.

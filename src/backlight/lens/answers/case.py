@@ -38,7 +38,12 @@ class GraphPaths:
         self.roots = roots
         self.steps: dict[int, Step] = {} if backward is None else {step.node: step for step in backward.steps}
         self.reached = self._reached()
-        self._users = self._all_users()
+        found: dict[int, list[tuple[Node, int, Edge]]] = {}
+        for user in (self.record.nodes[number] for number in sorted(self.reached)):
+            for place, edge in enumerate(user.edges):
+                if edge is not None:
+                    found.setdefault(edge.to, []).append((user, place, edge))
+        self._users = found
 
     def _reached(self) -> set[int]:
         found, stack = set(self.roots), list(self.roots)
@@ -52,14 +57,6 @@ class GraphPaths:
     def users(self, node: int) -> list[tuple[Node, int, Edge]]:
         """Return what sends gradients to a node: (user, place of the edge among its edges, edge), if it is reached."""
         return self._users.get(node, [])
-
-    def _all_users(self) -> dict[int, list[tuple[Node, int, Edge]]]:
-        found: dict[int, list[tuple[Node, int, Edge]]] = {}
-        for user in (self.record.nodes[number] for number in sorted(self.reached)):
-            for place, edge in enumerate(user.edges):
-                if edge is not None:
-                    found.setdefault(edge.to, []).append((user, place, edge))
-        return found
 
     def outgoing(self, user: Node, place: int) -> Summary | None:
         """Return the gradient that a node sent along one edge; None if it sent none, or none was recorded."""

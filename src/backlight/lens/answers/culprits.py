@@ -115,7 +115,7 @@ def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
 
 def _culprit(node: Node, what: str, read: list, forward: bool = False) -> Culprit:
     kind = op_name_of(node.type)
-    cause, cure = _likeliest(kind, slope=not forward)
+    cause, cure = _likeliest(kind, derivative=not forward)
     if kind in SPREADS and forward:
         cause, cure = _spread(node, kind, read)
     seen = [f"it read values from {one.least:.4g} to {one.most:.4g}" for one in read if one and one.least is not None]
@@ -123,9 +123,9 @@ def _culprit(node: Node, what: str, read: list, forward: bool = False) -> Culpri
     return Culprit(node, what, tuple(dict.fromkeys(seen)), cause, cure, forward)
 
 
-def _likeliest(kind: str, *, slope: bool) -> tuple[str, str]:
+def _likeliest(kind: str, *, derivative: bool) -> tuple[str, str]:
     """Return the likeliest cause of what an op gave, and the cure, as sentences."""
-    cause, cure, _ = hazard_of(kind, slope)
+    cause, cure, _ = hazard_of(kind, derivative)
     return tuple(f"{text[0].upper()}{text[1:]}." for text in (cause, cure))
 
 
@@ -141,10 +141,10 @@ def _spread(node: Node, kind: str, read: list) -> tuple[str, str]:
     """Explain why a standard deviation or a variance of finite numbers is not finite."""
     out = output_of(node)
     if not read or out is None:
-        return _likeliest(kind, slope=False)
+        return _likeliest(kind, derivative=False)
     count, correction = read[0].size // max(out.size, 1), node.options.get("correction", 1)
     if correction < count:
-        return _likeliest(kind, slope=False)
+        return _likeliest(kind, derivative=False)
     cause = f"The {SPREADS[kind]} divides by the number of values less the correction, and the correction is not "
     cure = "Use correction=0 (unbiased=False), or take it over more values."
     return f"{cause}smaller than that number ({correction} and {count}).", cure

@@ -20,7 +20,7 @@ from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
 from backlight.lens.records.summaries import dtype_name, summary_of
-from backlight.lens.records.watching import OPEN, Watch
+from backlight.lens.records.watching import Watch
 from backlight.training.engine_types import AnyNode, AnyTensor
 
 
@@ -107,7 +107,8 @@ def case_of(tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: Fra
 def _gathered(engine: Engine, tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: FrameType) -> Case:
     case = _facts(engine, tensor, name_in(frame, tensor))
     if loss is not None:
-        case.loss = _loss(engine, loss, frame)
+        node = None if loss.is_leaf else engine.node_of(loss)[0]
+        case.loss = Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
     recording = _open_recording(engine, record)
     if recording is not None:
         _from_recording(case, recording, tensor, loss, frame)
@@ -183,11 +184,6 @@ def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Re
     return dataclasses.replace(record, nodes=nodes)
 
 
-def _loss(engine: Engine, loss: AnyTensor | None, frame: FrameType) -> Loss:
-    node = None if loss.is_leaf else engine.node_of(loss)[0]
-    return Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
-
-
 def _is_freed(engine: Engine, root: AnyNode | None) -> bool:
     """Return whether a backward has freed what the nodes nearest to a root saved."""
     stack, seen = [root] if root is not None else [], set()
@@ -205,7 +201,7 @@ def _is_freed(engine: Engine, root: AnyNode | None) -> bool:
 
 def _open_recording(engine: Engine, record: Given) -> Recording | None:
     """Return what is being recorded of an engine: by the watch that was given, or by the innermost one that watches."""
-    watches = [record] if isinstance(record, Watch) else list(reversed(OPEN)) if record is None else []
+    watches = [record] if isinstance(record, Watch) else list(reversed(Watch.open)) if record is None else []
     for watch in watches:
         for one in watch.recordings:
             if one.engine is engine and one.watches:

@@ -141,20 +141,17 @@ class Comparison:
             found.append(Changed(before, after, changes, self._is_cause(one, other, changes, forward, reads)))
             if forward:
                 moved.add(after)
-        return self._with_a_cause(found, bool(moved))
+        # changes of which one is a cause: where only gradients differ, that which arrived first
+        if bool(moved) or self.first_gradient is None or any(one.cause for one in found):
+            return found
+        first = self.first_gradient
+        return [Changed(one.before, one.after, one.changes, one.after == first) for one in found]
 
     def _is_cause(self, one: Node, other: Node, changes: Sequence[Change], forward: bool, reads: bool) -> bool:
         if any(change.what not in FOLLOWING | {"constant"} for change in changes):
             return True
         given = [saved for saved, _ in _differing(one, other, self.tolerance) if not saved.name.startswith(PRODUCED)]
         return (bool(given) and any(change.what == "constant" for change in changes)) or (forward and not reads)
-
-    def _with_a_cause(self, found: list[Changed], forward: bool) -> list[Changed]:
-        """Return changes of which one is a cause: where only gradients differ, that which arrived first."""
-        if forward or self.first_gradient is None or any(one.cause for one in found):
-            return found
-        first = self.first_gradient
-        return [Changed(one.before, one.after, one.changes, one.after == first) for one in found]
 
     def _first_gradient(self, number: int) -> int | None:
         """Return the node whose gradient differs first in the backward."""

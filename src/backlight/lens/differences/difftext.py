@@ -76,7 +76,9 @@ def _first(mark: str, node: Node, details: Sequence[str], found) -> str:
 
 def _listed(found, entries: Sequence[tuple[str, Node, list[str]]], most: int | None) -> Iterator[str]:
     """Yield nodes by module; after so many lines only how many more there are, and in which modules."""
-    renamed = _renamed(found)
+    before, after = found.before.nodes, found.after.nodes
+    names = ((_module_of(before[was]), _module_of(after[now])) for was, now in found.pairs)
+    renamed = {now: was for was, now in names if was != now}
     modular = any(_module_of(node) for _, node, _ in entries)
     heading, written = None, 0
     for number, (mark, node, details) in enumerate(entries):
@@ -214,12 +216,6 @@ def _source_lines(found, most: int | None) -> Iterator[str]:
 def _module_of(node: Node) -> str:
     """Return the path of the module that a node is in; of a parameter, of the one that it belongs to."""
     return node.module or ((node.name or "").rpartition(".")[0] if node.kind == LEAF and node.parameter else "")
-
-
-def _renamed(found) -> dict[str, str]:
-    before, after = found.before.nodes, found.after.nodes
-    names = ((_module_of(before[was]), _module_of(after[now])) for was, now in found.pairs)
-    return {now: was for was, now in names if was != now}
 
 
 def _title(found, node: Node, renamed: dict[str, str]) -> str:

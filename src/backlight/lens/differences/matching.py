@@ -31,17 +31,12 @@ def match(before: Record, after: Record) -> list[Pair]:
     pairs: list[Pair] = []
     engines = before.engine != after.engine
     for left, right in zip(_keys_of(before, engines), _keys_of(after, engines)):
-        pairs = _filled(pairs, left, right)
+        found = list(pairs)
+        for start, end, from_, to in gaps(pairs, 0, len(left), 0, len(right)):
+            found += [(start + a, from_ + b) for a, b in align(left[start:end], right[from_:to])]
+        pairs = sorted(found)
     left, right = _names_of(before, engines), _names_of(after, engines)
     return sorted(pairs + _moved(pairs, left, right))
-
-
-def _filled(pairs: list[Pair], left: Keys, right: Keys) -> list[Pair]:
-    """Return pairs and those that fill the gaps between them."""
-    found = list(pairs)
-    for start, end, from_, to in gaps(pairs, 0, len(left), 0, len(right)):
-        found += [(start + a, from_ + b) for a, b in align(left[start:end], right[from_:to])]
-    return sorted(found)
 
 
 def _keys_of(record: Record, engines: bool) -> list[list[Hashable]]:

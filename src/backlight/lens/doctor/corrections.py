@@ -119,7 +119,10 @@ def out_of_place(spot: Spot) -> str | None:
     """`b.add_(1)` → `b = b.add(1)`, `b += 1` → `b = b + 1`, for a plain name."""
     statement = spot.statement
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        return _spelt_out(spot, statement)
+        name, sign, value = statement.target.id, OPERATORS.get(type(statement.op)), spot.text(statement.value)
+        if not isinstance(statement.value, (*ATOMS, ast.Constant)):
+            value = f"({value})"
+        return spot.edited(replace(statement, f"{name} = {name} {sign} {value}")) if sign else None
     func = method_of(spot, *OUT_OF_PLACE)
     if func is None or not isinstance(func.value, ast.Name) or not isinstance(statement, ast.Expr):
         return None
@@ -127,13 +130,6 @@ def out_of_place(spot: Spot) -> str | None:
         return None
     underscore = (func.end_lineno, func.end_col_offset - 1, func.end_col_offset, "")
     return spot.edited(underscore, insert(statement.lineno, statement.col_offset, f"{func.value.id} = "))
-
-
-def _spelt_out(spot: Spot, statement: ast.AugAssign) -> str | None:
-    name, sign, value = statement.target.id, OPERATORS.get(type(statement.op)), spot.text(statement.value)
-    if not isinstance(statement.value, (*ATOMS, ast.Constant)):
-        value = f"({value})"
-    return spot.edited(replace(statement, f"{name} = {name} {sign} {value}")) if sign else None
 
 
 def requires_grad_last(spot: Spot) -> str | None:

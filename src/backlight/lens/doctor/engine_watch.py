@@ -21,17 +21,15 @@ from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
-from backlight.lens.doctor.detectors.losses import Losses
+from backlight.lens.doctor.detectors.losses import Losses, Trends
 from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
 from backlight.lens.doctor.detectors.module_slips import ModuleSlips
 from backlight.lens.doctor.detectors.non_finite import NonFinite
 from backlight.lens.doctor.detectors.optimizers import Optimisers
-from backlight.lens.doctor.detectors.rebinding import Rebinding
-from backlight.lens.doctor.detectors.rebuilt import Rebuilt
+from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.totals import Totals
-from backlight.lens.doctor.detectors.trends import Trends
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.origins import Origins
@@ -183,7 +181,7 @@ class EngineWatch(Watcher):
         `frame` is the caller's, `out` what the function returned, the others what it was called with.
         """
 
-        def stand_in(original: Callable) -> Callable:
+        def patch(original: Callable) -> Callable:
             @wraps(original)
             def patched(*args, **kwargs):
                 out = original(*args, **kwargs)
@@ -193,7 +191,7 @@ class EngineWatch(Watcher):
 
             return patched
 
-        self.session.patch(owner, name, stand_in)
+        self.session.patch(owner, name, patch)
 
     def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""

@@ -131,7 +131,10 @@ class Flow(Detector):
         if info is None:
             info = self._new(tensor)
             if is_computed(tensor):
-                info.leaves = self._leaves_behind(tensor)
+                found = 0
+                for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
+                    found |= self.of(leaf).leaf.bit
+                info.leaves = found
         if info.leaf is None and is_parameter(tensor):
             self._make_leaf(tensor, info, call)
         return info
@@ -154,13 +157,6 @@ class Flow(Detector):
         if bit:
             self.leaves.append(leaf)
         info.leaf, info.leaves = leaf, info.leaves | bit
-
-    def _leaves_behind(self, tensor: Tensor) -> int:
-        """Return the leaves of a graph that was made unseen."""
-        found = 0
-        for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
-            found |= self.of(leaf).leaf.bit
-        return found
 
     def leaves_of(self, nodes: Iterable[Node]) -> list:
         """Return the leaf tensors that the graph behind some nodes ends in."""

@@ -44,7 +44,8 @@ class Session:
 
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
-        key = _key(finding)
+        place = finding.place
+        key = (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
         present = self._found.get(key)
         if present is not None:
             finding = dataclasses.replace(present, times=present.times + finding.times)
@@ -87,11 +88,6 @@ class Session:
     def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of `owner.name` until the session ends."""
         self._undo.enter(_Patched(owner, name, make))
-
-
-def _key(finding: Finding) -> tuple:
-    place = finding.place
-    return (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
 
 
 class _Patched(Block):

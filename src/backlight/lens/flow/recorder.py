@@ -112,7 +112,11 @@ class Recorder(StepRecorder):
                 "metrics": {name: _number(value, name) for name, value in metrics.items()},
                 **measured,
             }
-            self._take_in(record)
+            self.history.append(record)
+            if self._file is not None:
+                self._file.append(record)
+            for listener in self._listeners:
+                listener(record)
         self._rates = None
         self._expect_step()
         return record
@@ -174,13 +178,6 @@ class Recorder(StepRecorder):
     def _current_rates(self) -> list[float]:
         groups = (group for optimizer in self.optimizers for group in optimizer.param_groups)
         return [_number(group["lr"], "lr") for group in groups if "lr" in group]
-
-    def _take_in(self, record: dict) -> None:
-        self.history.append(record)
-        if self._file is not None:
-            self._file.append(record)
-        for listener in self._listeners:
-            listener(record)
 
     # --- files -----------------------------------------------------------------------------------------------------
 

@@ -107,15 +107,12 @@ class Tables:
         if kind is Place:
             return self.places.setdefault((value.file, value.line, value.function, value.text), len(self.places))
         if kind is Summary:
-            return self._summary(value)
+            fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
+            known = {name: one for name, one in fields.items() if one is not None}
+            number, _ = self.summaries.setdefault(repr(known), (len(self.summaries), known))
+            return number
         fields = [(name, getattr(value, name)) for name in _names_of(kind)]
         return {name: self.plain(one) for name, one in fields if one not in EMPTY} if fields else value
-
-    def _summary(self, value: Summary) -> int:
-        fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
-        known = {name: one for name, one in fields.items() if one is not None}
-        number, _ = self.summaries.setdefault(repr(known), (len(self.summaries), known))
-        return number
 
     def as_dict(self) -> dict:
         """Return the tables as lists."""

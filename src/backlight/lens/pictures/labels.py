@@ -7,7 +7,7 @@ from functools import cache
 from backlight.lens.pictures.boxes import REPEAT, Box, Group
 from backlight.lens.records.nodes import LEAF, Summary
 from backlight.report.numbers import size_text
-from backlight.report.text_width import width_of
+from backlight.report.text import width_of
 
 SIGNS = {"add": "+", "sub": "−", "rsub": "−", "mul": "×", "div": "÷", "neg": "−x", "pow": "xⁿ"}
 SIGNS |= dict.fromkeys(("mm", "bmm", "mv", "matmul"), "@")

@@ -201,7 +201,10 @@ class Lifting:
             while level + 1 < min(len(up), len(down)) and up[level + 1] == down[level + 1]:
                 level += 1
             outer = self._linked(up[level], _item(up, level, wire.start), _item(down, level, wire.end), number)
-            self._outwards(up, level, wire.start, outer, number)
+            link = outer
+            for depth in range(level + 1, len(up)):
+                link.inside_start = link.inside_start or self._port("o")
+                link = self._linked(up[depth], _item(up, depth, wire.start), link.inside_start, number)
             last = self._inwards(down, level, wire.end, outer, number)
             for bead in wire.beads:
                 if bead not in last.beads:
@@ -222,12 +225,6 @@ class Lifting:
             self.groups[group].links.append(found)
         found.wires.append(wire)
         return found
-
-    def _outwards(self, way: list[int], level: int, box: int, link: Link, wire: int) -> None:
-        """Link a wire's start with the lower border of each group that it leaves, outermost first."""
-        for depth in range(level + 1, len(way)):
-            link.inside_start = link.inside_start or self._port("o")
-            link = self._linked(way[depth], _item(way, depth, box), link.inside_start, wire)
 
     def _inwards(self, way: list[int], level: int, box: int, link: Link, wire: int) -> Link:
         """Link the upper border of each group that a wire enters with what comes next; return the innermost link."""

@@ -11,7 +11,6 @@ from backlight.lens.pictures.layout import link
 from backlight.lens.pictures.place import place
 from backlight.lens.records.nodes import LEAF, Node, Recorded, Step, Summary
 
-__all__ = ["Picture", "picture_of"]
 WAYS = ("module", "line", "none")
 TALLEST, WIDEST = 1150.0, 2200.0  # the first view fits a screen, if it is made smaller
 

@@ -8,7 +8,7 @@ from backlight.lens.pictures.boxes import Box, Group, Picture
 from backlight.lens.pictures.labels import EDGE, LABEL_SIZE, LINE_HEIGHT, LINE_SIZE, title_of
 from backlight.lens.pictures.place import Plan, Route, Spot, place
 from backlight.lens.records.nodes import LEAF
-from backlight.report.text_width import FONT, printable, text_element, width_of
+from backlight.report.text import FONT, printable, text_element, width_of
 
 MARGIN, BEAD_RADIUS, CLOSED_TITLE = 16.0, 3.5, 18.0
 LIGHT = """.paper{fill:#fffdf9}text{fill:#1f1b15}.quiet{fill:#6b6355}.wire{stroke:#8a8172}.head{fill:#8a8172}

@@ -17,7 +17,7 @@ from backlight.lens.pictures.boxes import MODULE, Box, Picture
 from backlight.lens.pictures.labels import title_of
 from backlight.lens.records.nodes import LEAF, OP
 from backlight.lens.replays.replay import NOTHING
-from backlight.report.text_width import printable
+from backlight.report.text import printable
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ NOTE [Where names come from]
 """
 
 import dis
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
@@ -101,7 +102,11 @@ class Naming:
 
     def finish(self, record: Record) -> None:
         """Write into the record what variables are called."""
-        stored = self._stored()
+        # the variables that results went into: of several ops that one call is made of, the last one's
+        latest = list(self.made_at.items())
+        following = [*(spot for _, spot in latest[1:]), None]
+        kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
+        stored = {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
         for made in record.nodes:
             if made.name is None:
                 made.name = self.names.get(made.id) or stored.get(made.id)
@@ -122,13 +127,6 @@ class Naming:
         if len(with_parameters) == 1:
             return [("" if tree in with_parameters else self._called(tree[0][1]), tree) for tree in tops]
         return [(self._called(tree[0][1]), tree) for tree in tops]
-
-    def _stored(self) -> dict[int, str]:
-        """Return the variables that results went into: of several ops that one call is made of, the last one's."""
-        latest = list(self.made_at.items())
-        following = [*(spot for _, spot in latest[1:]), None]
-        kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
-        return {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
 
     def _called(self, module: AnyModule) -> str:
         return self.variables.get(id(module)) or type(module).__name__
@@ -165,15 +163,24 @@ def _joined(*parts: str) -> str:
     return ".".join(part for part in parts if part)
 
 
-_known_stores: dict[int, tuple[CodeType, dict[int, str]]] = {}  # by the id of the code: to hash code is slow
+def cached_by_code(function: Callable) -> Callable:
+    """Cache a function of code and numbers by the id of the code, which the cache holds: hashing code is slow."""
+    known = {}
+
+    @functools.wraps(function)
+    def cached(code: CodeType, *numbers: int):
+        found = known.get((id(code), *numbers))
+        if found is None:
+            found = known[id(code), *numbers] = code, function(code, *numbers)
+        return found[1]
+
+    return cached
 
 
+@cached_by_code
 def _stores(code: CodeType) -> dict[int, str]:
     """Return for each instruction that is followed by a store the name of the variable."""
-    known = _known_stores.get(id(code))
-    if known is None:
-        known = _known_stores[id(code)] = code, dict(_pairs(code))
-    return known[1]
+    return dict(_pairs(code))
 
 
 def _pairs(code: CodeType) -> Iterator[tuple[int, str]]:
@@ -212,12 +219,11 @@ def _learn_output(made: Node, summary: Summary) -> None:
             made.outputs[:] = [summary]
 
 
-_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
-
-
 def place_at(spot: Spot) -> Place:
     """Return an instruction's line."""
-    known = _places.get((id(spot[0]), spot[1]))
-    if known is None:
-        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
-    return known[1]
+    return _place_at(*spot)
+
+
+@cached_by_code
+def _place_at(code: CodeType, lasti: int) -> Place:
+    return Place(*line_at(code, lasti))

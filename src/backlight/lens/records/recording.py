@@ -215,18 +215,15 @@ class Recording(Watcher):
             ended = self.modules.pop()
         called_by_user = ended is not None and ended.of_library and not (self.modules and self.modules[-1].of_library)
         if self.options.names and called_by_user:
-            self._name_result(out)
-
-    def _name_result(self, out: object) -> None:
-        """Note where the user's call of a library's module put its result."""
-        reference, known = self.latest
-        if reference is None or reference() is not out:
-            known = None
-        if known is None and self.engine.is_tensor(out) and out.requires_grad:
-            known = self.builder.known_tensor(out)
-        spots = self.builder.spots.get(known)
-        if spots:
-            self.naming.made(known, *spots[0])
+            # note where the user's call of a library's module put its result
+            reference, known = self.latest
+            if reference is None or reference() is not out:
+                known = None
+            if known is None and self.engine.is_tensor(out) and out.requires_grad:
+                known = self.builder.known_tensor(out)
+            spots = self.builder.spots.get(known)
+            if spots:
+                self.naming.made(known, *spots[0])
 
     def started(self, run: Run) -> None:
         """Begin a backward; what it runs through is added if it is not known yet."""
@@ -330,7 +327,7 @@ class Recording(Watcher):
         if begun is not None:
             begun.end(run.problem)
             self.ended_order = begun.order if run.create_graph else 0
-            self.over = self.splits and run.into_grad and not run.keep_graph
+            self.over = self.splits and run.accumulate_grad and not run.retain_graph
 
     def fill(self, frame: FrameType | None = None) -> Record:
         """Write into the record what is worked out late: lines, names, versions."""

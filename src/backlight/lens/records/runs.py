@@ -23,7 +23,7 @@ class RunRecording:
         self.builder = builder
         self.nodes = builder.record.nodes
         self.backward = Backward(
-            roots, into_grad=run.into_grad, keep_graph=run.keep_graph, create_graph=run.create_graph
+            roots, into_grad=run.accumulate_grad, keep_graph=run.retain_graph, create_graph=run.create_graph
         )
         self.order = max((self.nodes[root].order for root in roots), default=1)
         self.lone = set() if builder.shapes_only else self._lone(roots, run)

@@ -36,7 +36,10 @@ def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
     values = plain_values(array) if array.size <= small else None
     kind = array.dtype.kind
     if array.size == 0 or kind not in "biuf":
-        return _uncommon(array, dtype, values)
+        # summarise an empty array, or one of complex numbers, of which only NaN, infinities and zeros are counted
+        nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
+        zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
+        return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
     flat, times = _distinct(array)
     if kind != "f":
         flat = flat.astype(np.float64)
@@ -60,13 +63,6 @@ def _of_huge_numbers(flat: np.ndarray, finite: int, times: int) -> tuple[float, 
     scaled = numbers / largest
     mean = float(scaled.sum()) / finite * largest
     return mean, min(largest * math.sqrt(float((scaled * scaled).sum()) * times), float(np.finfo(np.float64).max))
-
-
-def _uncommon(array: np.ndarray, dtype: str, values: list | float | str | None) -> Summary:
-    """Summarise an empty array, or one of complex numbers, of which only NaN, infinities and zeros are counted."""
-    nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
-    zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
-    return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
 
 
 def _distinct(array: np.ndarray) -> tuple[np.ndarray, int]:

@@ -4,6 +4,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import Block, Several
@@ -13,12 +14,13 @@ from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
 from backlight.training.engine_types import AnyTensor
 
-OPEN: list["Watch"] = []  # those that watch now, in any thread
 VALUES = ("summary", "none", "full")
 
 
 class Watch(Block):
     """Records what the program does inside a `with` block, or in a function that it decorates; see `watch`."""
+
+    open: ClassVar[list["Watch"]] = []  # those that watch now, in any thread
 
     def __init__(self, options: Options, engine: str | None, models: tuple, steps: int | None):
         self.options = options
@@ -58,11 +60,11 @@ class Watch(Block):
         self.recordings = [Recording(one, self.options, self.models, self.steps) for one in engines]
         for one in self.recordings:
             blocks.enter(one.engine.observe(Guarded(one, one.give_up)))
-        OPEN.append(self)
+        Watch.open.append(self)
         return self
 
     def _block_restore(self, blocks: Several) -> None:
-        OPEN[:] = [one for one in OPEN if one is not self]
+        Watch.open[:] = [one for one in Watch.open if one is not self]
         blocks.leave()
         for one in self.recordings:
             one.end(sys._getframe(1))

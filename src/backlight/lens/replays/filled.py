@@ -128,7 +128,10 @@ class _Filling:
         arrays = {name: given.array for name, given in self.names.items() if given.array is not None}
         try:
             if self.result.array is None or not self._used() <= set(arrays) | {"π"}:
-                return self._by_shapes()
+                # fill in shapes only, where they fit
+                shapes = tuple((name, self.names[name].shape) for name in sorted(self._used() & set(self.names)))
+                written = _shapes_only(self.formula, shapes, self.result.shape, self.matrices, self.dim)
+                return Filled("", "=", "", written) if written else None
             value, arithmetic = computed(self.formula, arrays, self.matrices, self.dim)
             shaped = _shaped(value, self.result.array, self.close)
             return None if shaped is None else self._written(value, arithmetic, shaped)
@@ -171,12 +174,6 @@ class _Filling:
             if same(computed, value, close) and same(shown, value, close):
                 return "≈" if any_shortened(value, digits) else relation
         return ""
-
-    def _by_shapes(self) -> Filled | None:
-        """Fill in shapes only, where they fit."""
-        shapes = tuple((name, self.names[name].shape) for name in sorted(self._used() & set(self.names)))
-        written = _shapes_only(self.formula, shapes, self.result.shape, self.matrices, self.dim)
-        return Filled("", "=", "", written) if written else None
 
 
 def computed(

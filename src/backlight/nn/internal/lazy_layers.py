@@ -115,7 +115,13 @@ class _LazyConvolution(LazyModuleMixin):
         """
         if not self.has_uninitialized_params():
             return
-        self.in_channels = self._channels_of(input)
+        single = self.dims + 1
+        if input.ndim not in (single, single + 1):
+            raise ShapeError(
+                f"Expected {single}D (unbatched) or {single + 1}D (batched) input to {type(self).__name__}, but got "
+                f"input of size: {input.shape}"
+            )
+        self.in_channels = input.shape[input.ndim - single]
         if self.in_channels % self.groups:
             raise ValueProblem(
                 f"in_channels must be divisible by groups; the input has {self.in_channels}, groups is {self.groups}"
@@ -127,15 +133,6 @@ class _LazyConvolution(LazyModuleMixin):
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
-
-    def _channels_of(self, input: Tensor) -> int:
-        single = self.dims + 1
-        if input.ndim not in (single, single + 1):
-            raise ShapeError(
-                f"Expected {single}D (unbatched) or {single + 1}D (batched) input to {type(self).__name__}, but got "
-                f"input of size: {input.shape}"
-            )
-        return input.shape[input.ndim - single]
 
 
 class _LazyPlain(_LazyConvolution):

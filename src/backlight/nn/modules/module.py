@@ -89,7 +89,11 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             self._replace_tensors(lambda tensor: meta_like(tensor, dtype))
             return self
         if device is not None:
-            self._require_values()
+            if any(is_meta(tensor) for tensor in (*self.parameters(), *self.buffers())):
+                raise UnsupportedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
         return self if dtype is None else self._cast(dtype)
 
     def to_empty(self, *, device: Device, recurse: bool = True):
@@ -99,14 +103,6 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         require_cpu(device)
         self._replace_tensors(materialised)
         return self
-
-    def _require_values(self) -> None:
-        """Raise if a parameter or buffer has no memory."""
-        if any(is_meta(tensor) for tensor in (*self.parameters(), *self.buffers())):
-            raise UnsupportedError(
-                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
-                "torch.nn.Module.to() when moving module from meta to a different device."
-            )
 
     def _cast(self, kind: dtype):
         return self._apply(lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)

@@ -9,6 +9,7 @@ import numbers
 import warnings
 from collections.abc import Sequence
 
+from backlight.dispatch import torch_function
 from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import init
@@ -121,7 +122,13 @@ class RNNBase(Module):
     def _run(self, input: Tensor | PackedSequence, states: Sequence[Tensor] | None) -> tuple:
         """Return outputs and last states of any kind of input."""
         if isinstance(input, PackedSequence):
-            return self._run_packed(input, states)
+            self._check_input(input.data, 2)
+            if states is not None and input.sorted_indices is not None:
+                states = [index_select(state, 1, input.sorted_indices) for state in states]
+            rows, last = self._run_rows(input.data, tuple(input.batch_sizes.tolist()), states)
+            if input.unsorted_indices is not None:
+                last = [index_select(state, 1, input.unsorted_indices) for state in last]
+            return PackedSequence(rows, *input[1:]), last
         self._check_dims(input, states)
         if input.ndim == 2:
             batch = 0 if self.batch_first else 1
@@ -139,15 +146,6 @@ class RNNBase(Module):
         rows, last = self._run_rows(by_time.reshape((steps * batch, size)), (batch,) * steps, states)
         out = rows.reshape((steps, batch, rows.shape[1]))
         return out.transpose(0, 1) if self.batch_first else out, last
-
-    def _run_packed(self, input: PackedSequence, states: Sequence[Tensor] | None) -> tuple:
-        self._check_input(input.data, 2)
-        if states is not None and input.sorted_indices is not None:
-            states = [index_select(state, 1, input.sorted_indices) for state in states]
-        rows, last = self._run_rows(input.data, tuple(input.batch_sizes.tolist()), states)
-        if input.unsorted_indices is not None:
-            last = [index_select(state, 1, input.unsorted_indices) for state in last]
-        return PackedSequence(rows, *input[1:]), last
 
     def _run_rows(
         self, rows: Tensor, sizes: tuple[int, ...], states: Sequence[Tensor] | None
@@ -180,7 +178,7 @@ class RNNBase(Module):
 
     def _check_input(self, input: Tensor, dims: int) -> None:
         kind = self.weight_ih_l0.dtype
-        if input.dtype != kind:
+        if input.dtype != kind and torch_function.local.casts is None:  # autocast casts both
             raise ValueProblem(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). Convert input: "
                 f"input.to({kind}), or convert model: model.to({input.dtype})"

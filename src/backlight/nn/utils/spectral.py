@@ -9,8 +9,6 @@ from backlight.nn.modules.module import Module
 from backlight.nn.utils.parametrize import register_parametrization
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["spectral_norm"]
-
 
 def require_iterations(count: int) -> None:
     """Raise unless the power iteration has a step."""

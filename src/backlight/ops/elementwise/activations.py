@@ -21,7 +21,7 @@ def _no_bools(message: str):
     return lambda kind: ShapeError(message + "; convert the input with .long()") if kind.kind == "b" else None
 
 
-@op(tangent="symmetric", zero_derivative=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
+@op(tangent="symmetric", zero_derivative=("out",), dtype_error=_no_bools("Boolean inputs not supported for relu"))
 def relu(xp, input: Array):
     """The input where it is positive, else 0."""
     return unary.relu(input)
@@ -64,7 +64,7 @@ sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · re
 )
 
 
-@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", zero_derivative=("input",))
+@op(promote="float", dtype_error=no_integers("leaky_relu_cpu"), tangent="symmetric", zero_derivative=("input",))
 def leaky_relu(xp, input: Array, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return unary.leaky_relu(input, negative_slope)
@@ -90,7 +90,7 @@ leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else ne
     name="prelu",
     promote="float",
     node="PreluKernelBackward0",
-    refuse=no_integers("prelu_cpu"),
+    dtype_error=no_integers("prelu_cpu"),
     tangent="symmetric",
     zero_derivative=("input", "weight"),
 )
@@ -135,7 +135,7 @@ def prelu(input: TensorState, weight: TensorState):
     return prelu_weighted(input, weight)
 
 
-@op(tangent="symmetric", zero_derivative=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
+@op(tangent="symmetric", zero_derivative=("input",), dtype_error=_no_bools("Bool inputs not supported for hardtanh"))
 def hardtanh(xp, input: Array, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return unary.hardtanh(input, min_val, max_val)
@@ -162,7 +162,7 @@ def relu6(input: TensorState):
     return hardtanh(input, 0, 6)
 
 
-@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", zero_derivative=("input",))
+@op(promote="float", dtype_error=no_integers("hardsigmoid_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardsigmoid(xp, input: Array):
     """input / 6 + ½, brought between 0 and 1."""
     return unary.hardsigmoid(input)
@@ -187,7 +187,7 @@ hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input 
 @op(
     name="softshrink",
     promote="float",
-    refuse=no_integers("softshrink_check"),
+    dtype_error=no_integers("softshrink_check"),
     tangent="symmetric",
     zero_derivative=("input",),
 )
@@ -232,7 +232,7 @@ def softshrink(input: TensorState, lambd: float = 0.5):
     return shrunk_softly(input, lambd)
 
 
-@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", zero_derivative=("input",))
+@op(promote="float", dtype_error=no_integers("hardshrink_cpu"), tangent="symmetric", zero_derivative=("input",))
 def hardshrink(xp, input: Array, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return unary.hardshrink(input, lambd)
@@ -243,7 +243,7 @@ hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")(
 )
 
 
-@op(tangent="symmetric", zero_derivative=("input",), refuse=no_bools("threshold_cpu"))
+@op(tangent="symmetric", zero_derivative=("input",), dtype_error=no_bools("threshold_cpu"))
 def threshold(xp, input: Array, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, element_like(input, value), input)
@@ -254,7 +254,7 @@ threshold.derivative("input", formula="grad where input > threshold, else 0")(
 )
 
 
-@op(name="elu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
+@op(name="elu", promote="float", dtype_error=no_integers("elu_cpu"), tangent="symmetric")
 def elu_scaled(xp, input: Array, alpha: float, scale: float, input_scale: float):
     """scale · input where it is positive, else scale · alpha · (exp(input_scale · input) − 1)."""
     return unary.elu(input, alpha, scale, input_scale)
@@ -295,7 +295,7 @@ def selu(input: TensorState):
     return elu_scaled(input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
-@op(name="celu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
+@op(name="celu", promote="float", dtype_error=no_integers("elu_cpu"), tangent="symmetric")
 def celu_of(xp, input: Array, alpha: float):
     """The input where it is positive, else alpha · (exp(input / alpha) − 1)."""
     x = widened(input)
@@ -319,7 +319,7 @@ def celu(input: TensorState, alpha: float = 1.0):
     return celu_of(input, alpha)
 
 
-@op(promote="float", refuse=no_integers("softplus_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("softplus_cpu"), tangent="symmetric")
 def softplus(xp, input: Array, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta · input)) / beta; the input itself where beta · input > threshold."""
     return unary.softplus(input, beta, threshold)
@@ -348,7 +348,7 @@ def softplus_backward_input(grad: Array, arrived: Array, input: Array, beta: flo
     return ops.kept(ops.scale(grad * arrived * (opened * (1 - opened)), beta), ~(scaled > threshold))
 
 
-@op(promote="float", node="LogSigmoidBackward0", refuse=no_integers("log_sigmoid_cpu"), tangent="symmetric")
+@op(promote="float", node="LogSigmoidBackward0", dtype_error=no_integers("log_sigmoid_cpu"), tangent="symmetric")
 def logsigmoid(xp, input: Array):
     """log(sigmoid(input)), without overflow."""
     return unary.logsigmoid(input)

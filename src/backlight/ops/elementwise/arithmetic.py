@@ -29,18 +29,14 @@ def _scaled(array: Array, factor: float):
     if factor is ONE:
         return array
     if factor.__class__ is bool or array.dtype.kind != "f":
-        _check_factor(array, factor)
+        if isinstance(factor, bool) and array.dtype.kind != "b":
+            raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
+        if isinstance(factor, float) and category(array.dtype) < 2:
+            raise ShapeError(
+                "For integral input tensors, argument alpha must not be a floating point number. "
+                "Convert the tensors with .float() first"
+            )
     return array * element_like(array, factor)
-
-
-def _check_factor(array: Array, factor: float) -> None:
-    if isinstance(factor, bool) and array.dtype.kind != "b":
-        raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
-    if isinstance(factor, float) and category(array.dtype) < 2:
-        raise ShapeError(
-            "For integral input tensors, argument alpha must not be a floating point number. "
-            "Convert the tensors with .float() first"
-        )
 
 
 @op(promote="same", symbol="+", tangent="symmetric")
@@ -68,7 +64,7 @@ def _refuse_bools(*kinds) -> str | None:
     return None
 
 
-@op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
+@op(promote="same", symbol="-", dtype_error=_refuse_bools, tangent="symmetric")
 def sub(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
     return minus(input, other if alpha is ONE else _scaled(other, alpha))
@@ -83,7 +79,7 @@ sub.derivative("other", formula="−alpha · grad")(
 subtract = sub
 
 
-@op(name="rsub", promote="same", refuse=_refuse_bools, tangent="symmetric")
+@op(name="rsub", promote="same", dtype_error=_refuse_bools, tangent="symmetric")
 def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)
@@ -132,7 +128,7 @@ mul.derivative("other", formula="grad · input")(lambda grad, input: times(grad,
 multiply = mul
 
 
-@op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
+@op(promote="same", tangent="symmetric", dtype_error=no_bools("addcmul_cpu_out"))
 def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)
@@ -160,7 +156,7 @@ def _refuse_integer_quotient(*kinds) -> str | None:
     return None
 
 
-@op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
+@op(promote="float", dtype_error=_refuse_integer_quotient, tangent="symmetric")
 def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
     quotient = widened(tensor1) / widened(tensor2)
@@ -176,7 +172,13 @@ addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
 )
 
 
-@op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
+@op(
+    name="lerp",
+    promote="float",
+    node="LerpBackward1",
+    dtype_error=no_integers("lerp_kernel_tensor"),
+    tangent="symmetric",
+)
 def lerp_tensor(xp, input: Array, end: Array, weight: Array):
     """input + weight · (end − input), exact at both ends."""
     start, stop, share = widened(input), widened(end), widened(weight)
@@ -190,7 +192,7 @@ lerp_tensor.derivative("end", formula="grad · weight")(lambda grad, weight: gra
 lerp_tensor.derivative("weight", formula="grad · (end − input)")(lambda grad, input, end: grad * (end - input))
 
 
-@op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
+@op(promote="float", node="LerpBackward0", dtype_error=no_integers("lerp_kernel_scalar"), tangent="symmetric")
 def lerp_number(xp, input: Array, end: Array, weight: float):
     """input + weight · (end − input), exact at both ends."""
     start, stop = widened(input), widened(end)

@@ -107,43 +107,43 @@ def logical_not(xp, input: Array):
     return xp.logical_not(input)
 
 
-@op(promote="same", symbol="&", refuse=no_floats("bitwise_and_cpu"))
+@op(promote="same", symbol="&", dtype_error=no_floats("bitwise_and_cpu"))
 def bitwise_and(xp, input: Array, other: Array):
     """Combine bits by and; booleans by logic."""
     return xp.bitwise_and(input, other)
 
 
-@op(promote="same", symbol="|", refuse=no_floats("bitwise_or_cpu"))
+@op(promote="same", symbol="|", dtype_error=no_floats("bitwise_or_cpu"))
 def bitwise_or(xp, input: Array, other: Array):
     """Combine bits by or; booleans by logic."""
     return xp.bitwise_or(input, other)
 
 
-@op(promote="same", symbol="^", refuse=no_floats("bitwise_xor_cpu"))
+@op(promote="same", symbol="^", dtype_error=no_floats("bitwise_xor_cpu"))
 def bitwise_xor(xp, input: Array, other: Array):
     """Combine bits by exclusive or; booleans by logic."""
     return xp.bitwise_xor(input, other)
 
 
 def _integers_only(kernel: str):
-    """Return a value for an op's `refuse`: PyTorch's error for floats and bools, in the name of its kernel."""
+    """Return a value for an op's `dtype_error`: PyTorch's error for floats and bools, in the name of its kernel."""
     floats, bools = no_floats(kernel), no_bools(kernel)
     return lambda *kinds: floats(*kinds) or bools(*kinds)
 
 
-@op(promote="same", symbol="<<", refuse=_integers_only("lshift_cpu"))
+@op(promote="same", symbol="<<", dtype_error=_integers_only("lshift_cpu"))
 def bitwise_left_shift(xp, input: Array, other: Array):
     """Shift bits to the left."""
     return xp.left_shift(input, other)
 
 
-@op(promote="same", symbol=">>", refuse=_integers_only("rshift_cpu"))
+@op(promote="same", symbol=">>", dtype_error=_integers_only("rshift_cpu"))
 def bitwise_right_shift(xp, input: Array, other: Array):
     """Shift bits to the right."""
     return xp.right_shift(input, other)
 
 
-@op(refuse=no_floats("bitwise_not_cpu"))
+@op(dtype_error=no_floats("bitwise_not_cpu"))
 def bitwise_not(xp, input: Array):
     """Flip every bit; for booleans, logical not."""
     return xp.invert(input)
@@ -205,7 +205,7 @@ def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     return None
 
 
-@op(name="isclose", promote="same", refuse=_refuse_different)
+@op(name="isclose", promote="same", dtype_error=_refuse_different)
 def close(xp, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool):
     """Tell where |input − other| ≤ atol + rtol · |other|, or both are the same."""
     found = input == other

@@ -89,7 +89,7 @@ def floor_divide_inputs(grad: Array):
     symbol="%",
     node="RemainderBackward1",
     tangent="symmetric",
-    refuse=no_bools("remainder_cpu"),
+    dtype_error=no_bools("remainder_cpu"),
 )
 def remainder_tensor(xp, input: Array, other: Array):
     """What is left of a division rounded down: it has the sign of `other`."""
@@ -103,7 +103,7 @@ remainder_tensor.derivative("other", formula="−grad · ⌊input / other⌋")(
 )
 
 
-@op(node="RemainderBackward0", tangent="symmetric", refuse=no_bools("remainder_cpu"))
+@op(node="RemainderBackward0", tangent="symmetric", dtype_error=no_bools("remainder_cpu"))
 def remainder_number(xp, input: Array, other: float):
     """What is left of a division by a number."""
     divisor = like(input, other)
@@ -125,7 +125,7 @@ def remainder(input: TensorState | float, other: TensorState | float):
     return remainder_number(promoted_with(input, other), other)
 
 
-@op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric", refuse=no_bools("fmod_cpu"))
+@op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric", dtype_error=no_bools("fmod_cpu"))
 def fmod_tensor(xp, input: Array, other: Array):
     """What is left of a division rounded towards zero: it has the sign of `input`."""
     _refuse_zeros(xp, other)
@@ -138,7 +138,7 @@ fmod_tensor.derivative("other", formula="−grad · trunc(input / other)")(
 )
 
 
-@op(node="FmodBackward0", tangent="symmetric", refuse=no_bools("fmod_cpu"))
+@op(node="FmodBackward0", tangent="symmetric", dtype_error=no_bools("fmod_cpu"))
 def fmod_number(xp, input: Array, other: float):
     """What is left of a division by a number, rounded towards zero."""
     divisor = like(input, other)
@@ -160,13 +160,13 @@ def fmod(input: TensorState, other: TensorState | float):
     return fmod_number(promoted_with(input, other), other)
 
 
-@op(promote="same", refuse=only_integers("gcd_cpu"))
+@op(promote="same", dtype_error=only_integers("gcd_cpu"))
 def gcd(xp, input: Array, other: Array):
     """The greatest common divisor."""
     return xp.gcd(input, other)
 
 
-@op(promote="same", refuse=only_integers("lcm_cpu"))
+@op(promote="same", dtype_error=only_integers("lcm_cpu"))
 def lcm(xp, input: Array, other: Array):
     """The least common multiple."""
     return xp.lcm(input, other)

@@ -10,7 +10,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.number_operands import no_integers
 
 
-@op(name="gelu", promote="float", refuse=no_integers("GeluKernelImpl"), tangent="symmetric")
+@op(name="gelu", promote="float", dtype_error=no_integers("GeluKernelImpl"), tangent="symmetric")
 def gelu_of(xp, input: Array, approximate: str):
     """input · Φ(input), or its approximation by tanh."""
     return gated_activations.gelu(input) if approximate == "none" else gated_activations.gelu_tanh(input)
@@ -65,7 +65,7 @@ def gelu(input: TensorState, approximate: str = "none"):
     return gelu_of(input, approximate)
 
 
-@op(promote="float", refuse=no_integers("silu_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("silu_cpu"), tangent="symmetric")
 def silu(xp, input: Array):
     """input · sigmoid(input)."""
     return gated_activations.silu(input) if input.flags.c_contiguous else over_memory(input, gated_activations.silu)
@@ -93,7 +93,7 @@ def silu_backward_input(grad: Array, arrived: Array, input: Array, ops):
     return grad * arrived * (opened * (1 - opened) * (input * (1 - opened * 2) + 2))
 
 
-@op(promote="float", refuse=no_integers("mish_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("mish_cpu"), tangent="symmetric")
 def mish(xp, input: Array):
     """input · tanh(softplus(input))."""
     x = widened(input)
@@ -106,7 +106,7 @@ def mish_input(grad: Array, input: Array, ops):
     return grad * (t + input * ops.sigmoid(input) * (1 - t * t))
 
 
-@op(promote="float", refuse=no_integers("hardswish_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("hardswish_cpu"), tangent="symmetric")
 def hardswish(xp, input: Array):
     """input · hardsigmoid(input)."""
     return unary.hardswish(input)
@@ -131,7 +131,7 @@ hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 <
 )
 
 
-@op(name="glu", promote="float", refuse=no_integers("glu_cpu"))
+@op(name="glu", promote="float", dtype_error=no_integers("glu_cpu"))
 def gated(xp, input: Array, dim: int):
     """The first half of the input along `dim`, times the sigmoid of the second."""
     first, second = xp.split(widened(input), 2, dim)

@@ -152,7 +152,7 @@ def rsqrt(xp, input: Array):
 rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")(lambda grad, out: grad * (out * out * out) * -0.5)
 
 
-@op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
+@op(promote="float", tangent="symmetric", dtype_error=no_integers("hypot_cpu"))
 def hypot(xp, input: Array, other: Array):
     """√(input² + other²), without overflow."""
     return xp.hypot(input, other)
@@ -172,7 +172,7 @@ ldexp.derivative("input", formula="grad · 2^other")(lambda grad, other, ops: gr
 ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda grad, out: grad * out * LN2)
 
 
-@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
+@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"))
 def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
     return xp.logaddexp(input, other)
@@ -186,7 +186,7 @@ logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")(
 )
 
 
-@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
+@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp2_cpu"))
 def logaddexp2(xp, input: Array, other: Array):
     """log₂(2^input + 2^other), without overflow."""
     return xp.logaddexp2(input, other)

@@ -50,7 +50,7 @@ def _refuse_bool(kind: np.dtype) -> str | None:
     return None
 
 
-@op(refuse=_refuse_bool, tangent="symmetric")
+@op(dtype_error=_refuse_bool, tangent="symmetric")
 def neg(xp, input: Array):
     """Change the sign."""
     return -input
@@ -160,7 +160,7 @@ trunc.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, gra
 fix = trunc
 
 
-@op(promote="float", refuse=no_integers("frac_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("frac_cpu"), tangent="symmetric")
 def frac(xp, input: Array):
     """The fraction of the input, with its sign."""
     return input - xp.trunc(input)
@@ -178,7 +178,7 @@ def round_whole(xp, input: Array):
 round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-@op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"), tangent="symmetric")
+@op(promote="float", node="RoundBackward1", dtype_error=no_integers("round_cpu"), tangent="symmetric")
 def round_decimals(xp, input: Array, decimals: int):
     """The nearest number of so many decimals; a negative count rounds to tens, hundreds …"""
     power = 10.0 ** np.absolute(decimals)
@@ -235,7 +235,7 @@ def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     return None
 
 
-@op(promote="same", node="NotImplemented", refuse=_refuse_different, tangent="symmetric")
+@op(promote="same", node="NotImplemented", dtype_error=_refuse_different, tangent="symmetric")
 def heaviside(xp, input: Array, values: Array):
     """0 below 0 and for NaN, `values` at 0, 1 above."""
     return xp.where(input == 0, values, (input > 0).astype(input.dtype))[()]
@@ -246,7 +246,7 @@ def heaviside_inputs(grad: Array):
     raise GraphError("derivative for aten::heaviside is not implemented; detach its arguments, its slope is 0")
 
 
-@op(promote="float", refuse=no_integers("nextafter_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("nextafter_cpu"), tangent="symmetric")
 def nextafter(xp, input: Array, other: Array):
     """The next number after `input` in the direction of `other`."""
     return xp.nextafter(input, other)
@@ -282,7 +282,7 @@ def nan_to_num(input: TensorState, nan: float | None = 0.0, posinf: float | None
     return finite(input, 0.0 if nan is None else nan, posinf, neginf)
 
 
-@op(outputs=2, differentiable=(0,), keeps=("exponent",), returns=return_types.frexp)
+@op(outputs=2, differentiable=(0,), residuals=("exponent",), returns=return_types.frexp)
 def frexp(xp, input: Array):
     """Mantissa and exponent: input = mantissa · 2^exponent, with ½ ≤ |mantissa| < 1."""
     if input.dtype.kind not in FLOATS:

@@ -173,7 +173,7 @@ def clamp_to_numbers_input(grad: Array, input: Array, min: float | None, max: fl
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
-@op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
+@op(node="ClampMinBackward0", tangent="symmetric", dtype_error=no_bools("clamp_min_scalar_cpu"))
 def clamp_min_number(xp, input: Array, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, like(input, min))
@@ -184,7 +184,7 @@ clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
 )
 
 
-@op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
+@op(node="ClampMaxBackward0", tangent="symmetric", dtype_error=no_bools("clamp_max_scalar_cpu"))
 def clamp_max_number(xp, input: Array, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, like(input, max))

@@ -9,7 +9,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
-from backlight.kernels.reduction.segment_sums import sums_by_index
+from backlight.kernels.reduction.sorting import sums_by_index
 from backlight.ops.indexing.index_selection import owned
 from backlight.sizes import Shape
 

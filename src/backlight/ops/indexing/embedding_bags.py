@@ -12,8 +12,6 @@ from backlight.ops.indexing.index_selection import index_add, owned
 from backlight.ops.linalg.matrix_products import big_name
 from backlight.ops.type_promotion import is_float
 
-__all__ = []
-
 
 @composite_function
 def embedding_bag(

@@ -198,21 +198,17 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     """
     written = value if src is None else src
     if reduce is not None:
-        return _scatter_reduce(input, dim, index, written, reduce)
+        if reduce not in ("add", "multiply"):
+            raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
+        if not isinstance(written, TensorState):
+            number = wrap(np.full((1,) * index._data.ndim, element(written, input._data.dtype)))
+            written = expand(number, index._data.shape)
+        if reduce == "add":
+            return scatter_add(input, dim, index, written)
+        return scatter_reduce(input, dim, index, written, "prod")
     if isinstance(written, TensorState):
         return scatter_tensor(input, dim, index, written)
     return scatter_number(input, dim, index, written)
-
-
-def _scatter_reduce(input: TensorState, dim: int, index: TensorState, written: TensorState | float, reduce: str):
-    if reduce not in ("add", "multiply"):
-        raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
-    if not isinstance(written, TensorState):
-        number = wrap(np.full((1,) * index._data.ndim, element(written, input._data.dtype)))
-        written = expand(number, index._data.shape)
-    if reduce == "add":
-        return scatter_add(input, dim, index, written)
-    return scatter_reduce(input, dim, index, written, "prod")
 
 
 @op

@@ -17,8 +17,6 @@ from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_rec
 from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.sizes import Shape
 
-__all__: list[str] = []
-
 WHOLE = slice(None)
 
 

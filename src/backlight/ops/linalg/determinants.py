@@ -71,12 +71,12 @@ def products_without(xp, values: Array):
 
 
 cofactors.derivative("input", formula="the change of the cofactors along grad: they are their own transposed map")(
-    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+    lambda grad, input, ops: ops.cofactor_derivative(input, grad)
 )
 
 
 @op(node="LinalgDetBackwardBackwardBackward0")
-def cofactor_slopes(xp, input: Array, direction: Array):
+def cofactor_derivative(xp, input: Array, direction: Array):
     """By how much the cofactors of `input` change along `direction`.
 
     With M = Uᵀ · direction · V, and c_ij the product of all s but s_i and s_j, this is det(U) · det(V) · U · K · Vᵀ,
@@ -101,13 +101,13 @@ def pairs_without(xp, values: Array):
     return xp.where(itself, values.dtype.type(0), found)
 
 
-cofactor_slopes.derivative("direction", formula="the change of the cofactors along grad")(
-    lambda grad, input, ops: ops.cofactor_slopes(input, grad)
+cofactor_derivative.derivative("direction", formula="the change of the cofactors along grad")(
+    lambda grad, input, ops: ops.cofactor_derivative(input, grad)
 )
 
 
-@cofactor_slopes.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
-def cofactor_slopes_input(grad: Array, input: Array, direction: Array, ops):
+@cofactor_derivative.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
+def cofactor_derivative_input(grad: Array, input: Array, direction: Array, ops):
     inverse = ops.linalg_inv_ex(input, raising="third derivative of linalg.det")[0].mT
     first, second = direction.mT @ inverse, grad.mT @ inverse  # Gᵀ · B, Hᵀ · B, with B = A⁻ᵀ
     trace_first, trace_second, trace_both = (traces(m, ops) for m in (first, second, first @ second))

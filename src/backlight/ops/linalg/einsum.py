@@ -89,22 +89,17 @@ def _arguments(args: Sequence) -> tuple[str, list]:
             "subscripts list"
         )
     if isinstance(args[0], TensorState):
-        return _from_lists(args)
+        parts = ["".join(map(_letter, labels)) for labels in args[1::2]]
+        equation = ",".join(parts)
+        if len(args) % 2:
+            equation += "->" + "".join(map(_letter, args[-1]))
+        return equation, list(args[: len(args) - len(args) % 2 : 2])
     equation, *operands = args
     if not isinstance(equation, str):
         raise ArgumentError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
     return equation, operands
-
-
-def _from_lists(args: Sequence) -> tuple[str, list]:
-    """Return the equation for operands that are followed by lists of label numbers."""
-    parts = ["".join(map(_letter, labels)) for labels in args[1::2]]
-    equation = ",".join(parts)
-    if len(args) % 2:
-        equation += "->" + "".join(map(_letter, args[-1]))
-    return equation, list(args[: len(args) - len(args) % 2 : 2])
 
 
 def _letter(label: int) -> str:

@@ -8,7 +8,7 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.linalg import factors
-from backlight.kernels.linalg.triangular import solve_triangular
+from backlight.kernels.linalg.factors import solve_triangular
 from backlight.ops.linalg.matrix_checks import (
     check_batches_broadcast,
     check_equation,

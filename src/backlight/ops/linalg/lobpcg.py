@@ -7,8 +7,6 @@ from backlight.ops.linalg.eigen import linalg_eigh
 from backlight.ops.linalg.linear_systems import linalg_solve_triangular
 from backlight.ops.shape.flipping import flip
 
-__all__ = ["lobpcg"]
-
 
 def lobpcg(
     A: TensorState,

@@ -140,7 +140,12 @@ def linalg_cond(input: TensorState, p: float | str | None = None):
         values = linalg_svdvals(input)
         first, last = values[..., :1], values[..., -1:]
         return (last / first if p == -2 else first / last).squeeze(-1)
-    return size_of_both(input, p)
+    # ‖A‖ · ‖A⁻¹‖, infinite for singular matrices
+    inverse, info = inversion(input)
+    inverse = inverse.masked_fill((info > 0)[..., None, None], math.inf)
+    if p == "nuc":
+        return matrix_norm(input, p) * matrix_norm(inverse, p)
+    return (matrix_norm(input, p) * matrix_norm(inverse, p)).nan_to_num(math.inf, math.inf, -math.inf)
 
 
 def _check_condition(input: TensorState, p: float | str) -> None:
@@ -153,12 +158,3 @@ def _check_condition(input: TensorState, p: float | str) -> None:
         )
     if not known:
         raise ShapeError(f"linalg.cond got an invalid norm type: {p}")
-
-
-def size_of_both(matrices: TensorState, p: float | str):
-    """Return ‖A‖ · ‖A⁻¹‖, infinite for singular matrices."""
-    inverse, info = inversion(matrices)
-    inverse = inverse.masked_fill((info > 0)[..., None, None], math.inf)
-    if p == "nuc":
-        return matrix_norm(matrices, p) * matrix_norm(inverse, p)
-    return (matrix_norm(matrices, p) * matrix_norm(inverse, p)).nan_to_num(math.inf, math.inf, -math.inf)

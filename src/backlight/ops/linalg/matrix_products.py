@@ -304,7 +304,7 @@ def matmul(input: TensorState, other: TensorState):
     return matrix_product(input, other)
 
 
-@matrix_product.elsewhere(dims=2)
+@matrix_product.unless_dims(dims=2)
 def product_of_dims(input: TensorState, other):
     """Multiply tensors that are not both matrices, by the op that fits (see NOTE [Folding])."""
     left, right = input._data.ndim, other._data.ndim
@@ -313,7 +313,8 @@ def product_of_dims(input: TensorState, other):
             f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D; use * for numbers"
         )
     if right <= 2 < left:
-        return folded(input, other) if folds(input, other) else stacked(input, other)
+        # a stack times one matrix or vector is to be one product (see NOTE [Folding])
+        return folded(input, other) if other._edge is not None or rows_follow(input._data) else stacked(input, other)
     if left <= 2 < right:
         return folded_from_left(input, other) if folds_from_left(input, other) else stacked(input, other)
     if left > 2:
@@ -321,11 +322,6 @@ def product_of_dims(input: TensorState, other):
     if right == 2:
         return vector_matrix_product(input, other)
     return dot(input, other) if left == 1 else matrix_vector_product(input, other)
-
-
-def folds(stack: TensorState, one: TensorState) -> bool:
-    """Tell whether a stack times one matrix or vector is to be one product (see NOTE [Folding])."""
-    return one._edge is not None or rows_follow(stack._data)
 
 
 def folds_from_left(one: TensorState, stack: TensorState) -> bool:

@@ -5,8 +5,6 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError, ValueProblem
 
-__all__ = []
-
 LONG, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 
 

@@ -29,8 +29,6 @@ from backlight.ops.number_operands import no_integers
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import Shape
 
-__all__ = []
-
 
 @public_function
 def cross_entropy(
@@ -179,8 +177,8 @@ def _cross_entropy(xp, input: Array, target: Array, weight: Array | None, reduct
 
 
 KEPT = ("scales", "factors")
-cross_entropy_of_classes = op(_cross_entropy, name="cross_entropy", node="NllLossBackward0", keeps=KEPT)
-cross_entropy_of_maps = op(_cross_entropy, name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=KEPT)
+cross_entropy_of_classes = op(_cross_entropy, name="cross_entropy", node="NllLossBackward0", residuals=KEPT)
+cross_entropy_of_maps = op(_cross_entropy, name="cross_entropy_2d", node="NllLoss2DBackward0", residuals=KEPT)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
@@ -200,7 +198,7 @@ def cross_entropy_decomposition(
     return nll(logs, target, weight, reduction, ignore_index)
 
 
-@op(node="AddBackward0", keeps=KEPT)
+@op(node="AddBackward0", residuals=KEPT)
 def smoothed_cross_entropy(
     xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
 ):
@@ -252,10 +250,10 @@ def _declare_nll(name: str, node: str, kernel: str):
     @op(
         name=name,
         node=node,
-        keeps=("factors",),
+        residuals=("factors",),
         tangent="linear",
         zero_derivative=("input",),
-        refuse=no_integers(kernel),
+        dtype_error=no_integers(kernel),
     )
     def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
         """−weight · input at the target; the classes are in dim 1 of inputs with more than one."""

@@ -14,12 +14,10 @@ from backlight.ops.loss.regression_losses import reduced, reduction_of
 from backlight.ops.shape.joining import stack
 from backlight.ops.shape.padding import constant_pad_nd
 
-__all__ = []
-
 FAR = -1e30  # stands for log 0 where a gradient is taken: −∞ − (−∞) would be nan
 
 
-@op(name="ctc_loss", keeps=("alphas",))
+@op(name="ctc_loss", residuals=("alphas",))
 def alignment_loss(xp, log_probs: Array, alignment: Alignment, zero_infinity: bool):
     """The negative log-likelihood of each text."""
     return ctc.forward(log_probs, alignment)

@@ -19,8 +19,6 @@ from backlight.ops.special.special_functions import xlogy
 from backlight.ops.type_promotion import category, is_float
 from backlight.sizes import Size
 
-__all__ = []
-
 
 @public_function
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -41,7 +39,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return binary_entropy(input, target, weight, reduction)
 
 
-@op(name="binary_cross_entropy", refuse=no_integers("binary_cross_entropy"))
+@op(name="binary_cross_entropy", dtype_error=no_integers("binary_cross_entropy"))
 def binary_entropy(xp, input: Array, target: Array, weight: Array | None, reduction: str):
     """The cross-entropy of probabilities, reduced."""
     if target.dtype != input.dtype:

@@ -9,8 +9,6 @@ from backlight.ops.loss.distances import pairwise_distance
 from backlight.ops.loss.regression_losses import reduced, reduction_of
 from backlight.ops.number_operands import require_floats
 
-__all__ = []
-
 
 @public_function
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):

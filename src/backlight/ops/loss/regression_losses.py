@@ -21,8 +21,6 @@ from backlight.ops.shape.expanding import broadcast_tensors
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import Size
 
-__all__ = []
-
 
 def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """Return the reduction, also from its two old names.
@@ -163,7 +161,7 @@ def smooth_l1_loss(
     return smooth_absolute_error(input, target, reduction, float(beta))
 
 
-@op(name="smooth_l1_loss", promote="same", refuse=no_integers("smooth_l1_cpu"))
+@op(name="smooth_l1_loss", promote="same", dtype_error=no_integers("smooth_l1_cpu"))
 def smooth_absolute_error(xp, input: Array, target: Array, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))
@@ -197,7 +195,7 @@ def huber_loss(input: TensorState, target: TensorState, reduction: str = "mean",
     return reduced(huber_error(input, target, "none", float(delta)) * weight, reduction)
 
 
-@op(name="huber_loss", promote="same", refuse=no_integers("huber_cpu"))
+@op(name="huber_loss", promote="same", dtype_error=no_integers("huber_cpu"))
 def huber_error(xp, input: Array, target: Array, reduction: str, delta: float):
     """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
     distance = xp.abs(widened(input) - widened(target))

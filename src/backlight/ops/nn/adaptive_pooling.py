@@ -172,7 +172,7 @@ def adaptive_max_pool3d(input: TensorState, output_size: int | Sequence[int | No
 def _declare_unpool(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", keeps=("places",), tangent="linear")
+    @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", residuals=("places",), tangent="linear")
     def max_unpool(xp, input: Array, indices: Array, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)

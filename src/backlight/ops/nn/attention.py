@@ -27,7 +27,6 @@ from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import broadcast
 
-__all__ = []
 _C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
@@ -117,7 +116,11 @@ def _repeated_heads(query: TensorState, tensor: TensorState):
     return tensor.repeat_interleave(wanted // found, -3)
 
 
-@op(name="scaled_dot_product_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", keeps=("probabilities",))
+@op(
+    name="scaled_dot_product_attention",
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    residuals=("probabilities",),
+)
 def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | None, is_causal: bool, scale: float):
     """softmax(query · keyᵀ · scale + mask) · value; `factors` multiply the probabilities (dropout)."""
     check_stacks(query, key.mT)
@@ -192,7 +195,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
     return (found if factors is None else found * factors) @ value
 
 
-@op(keeps=("logs",))
+@op(residuals=("logs",))
 def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 

@@ -34,9 +34,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 @op(
     name="group_norm",
     node="NativeGroupNormBackward0",
-    keeps=("mean", "inverse"),
+    residuals=("mean", "inverse"),
     zero_derivative={"weight": ("weight",)},
-    refuse=no_integers("GroupNormKernelImpl"),
+    dtype_error=no_integers("GroupNormKernelImpl"),
 )
 def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
@@ -120,7 +120,8 @@ def batch_norm(
         RuntimeError: one of the vectors has not one number a channel, or running statistics are missing.
     """
     if not input._data.size:
-        return _nothing(input, weight, bias)
+        out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
+        return out if bias is None else out + bias.narrow(0, 0, 1)
     return batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
@@ -138,12 +139,6 @@ def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, t
     return out, mean, variance
 
 
-def _nothing(input: TensorState, weight: TensorState | None, bias: TensorState | None):
-    """Return an empty input, part of the graph of weight and bias."""
-    out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
-    return out if bias is None else out + bias.narrow(0, 0, 1)
-
-
 def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> None:
     """Write (1 − momentum) · running + momentum · found into a running statistic."""
     data = writable(running)
@@ -155,9 +150,9 @@ def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> No
 @op(
     outputs=3,
     differentiable=(0,),
-    keeps=("mean", "inverse"),
+    residuals=("mean", "inverse"),
     zero_derivative=("input", "weight"),
-    refuse=no_integers("batch_norm"),
+    dtype_error=no_integers("batch_norm"),
 )
 def native_batch_norm(
     xp,

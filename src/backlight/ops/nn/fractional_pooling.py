@@ -14,8 +14,6 @@ from backlight.kernels.nn.pooling import flat_places
 from backlight.ops.nn.pooling import LARGEST
 from backlight.sizes import Shape
 
-__all__ = []
-
 _NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 

@@ -22,7 +22,7 @@ def _refuse_whole_numbers(kind: np.dtype):
     return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
 
 
-@op(node="Im2ColBackward0", tangent="linear", refuse=_refuse_whole_numbers)
+@op(node="Im2ColBackward0", tangent="linear", dtype_error=_refuse_whole_numbers)
 def im2col(xp, input: Array, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input

@@ -13,8 +13,6 @@ from backlight.kernels.nn.resampling import Resize
 from backlight.ops.type_promotion import LONG
 from backlight.sizes import check_storage
 
-__all__ = []
-
 
 class Resizes(tuple):
     """Annotates the option that says how each of the last dims is resized."""

@@ -49,21 +49,16 @@ def linear(input: TensorState, weight: TensorState, bias: TensorState | None = N
     except AttributeError:
         raise not_a_tensor("linear", input=input, weight=weight, **({} if bias is None else {"bias": bias})) from None
     if not simple:
-        return _linear_in_parts(input, weight, bias)
+        sizes = weight._data.shape
+        if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
+            return view_of_rows(linear_with_bias(input, weight, bias), sizes[:1])
+        product = matmul(input, weight.T if len(sizes) == 2 else weight)
+        return product if bias is None else product + _expandable(bias, product)
     if bias is None:
         rows = linear_without_bias(input, weight)
         return rows if len(shape) == 2 else unsafe_view(rows, shape[:-1] + sizes[:1])
     rows = linear_with_bias(input, weight, bias)
     return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
-
-
-def _linear_in_parts(input: TensorState, weight: TensorState, bias: TensorState | None):
-    """Apply a weight to a vector, a vector as weight, or a bias that broadcasts."""
-    sizes = weight._data.shape
-    if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
-        return view_of_rows(linear_with_bias(input, weight, bias), sizes[:1])
-    product = matmul(input, weight.T if len(sizes) == 2 else weight)
-    return product if bias is None else product + _expandable(bias, product)
 
 
 def _expandable(bias: TensorState, product: TensorState):

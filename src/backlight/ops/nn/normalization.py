@@ -36,7 +36,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 @op(
     name="layer_norm",
     node="NativeLayerNormBackward0",
-    keeps=("mean", "inverse"),
+    residuals=("mean", "inverse"),
     zero_derivative=("input", "weight", "bias"),
 )
 def native_layer_norm(
@@ -176,7 +176,7 @@ def rms_norm(
     return native_rms_norm(input, weight, tuple(shape), float(eps))
 
 
-@op(name="rms_norm", node="MulBackward0", keeps=("inverse",), refuse=no_integers("rms_norm"))
+@op(name="rms_norm", node="MulBackward0", residuals=("inverse",), dtype_error=no_integers("rms_norm"))
 def native_rms_norm(xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float):
     """x / √(mean(x²) + eps) · weight over the last dims."""
     x = ascontiguousarray(widened(input))

@@ -25,7 +25,7 @@ __all__ = ["avg_pool1d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", 
 LARGEST = {
     "outputs": 2,
     "differentiable": (0,),
-    "keeps": ("places",),
+    "residuals": ("places",),
     "zero_derivative": ("input",),
 }  # options of the ops
 

@@ -15,8 +15,6 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.nn import recurrence
 from backlight.ops.shape.joining import cat
 
-__all__ = []
-
 
 def _filled(grad: Array, like: Array):
     """Return a gradient in wide floats, zeros where there is none."""
@@ -38,7 +36,7 @@ def _in_time(parts: dict):
     return cat([parts[start] for start in sorted(parts)])
 
 
-@op(outputs=2, keeps=("before", "states"))
+@op(outputs=2, residuals=("before", "states"))
 def rnn_steps(xp, rows: Array, hidden: Array, weight: Array, sizes: tuple, reverse: bool, rectified: bool):
     """h = tanh(rows + weight · h) step by step, or max(…, 0): all h, and the last."""
     out, last, before = recurrence.plain(widened(rows), widened(hidden), widened(weight), sizes, reverse, rectified)
@@ -72,7 +70,7 @@ def rnn_steps_decomposition(
     return _in_time(outs), hidden
 
 
-@op(outputs=3, keeps=("gates", "h_before", "c_before", "bent"))
+@op(outputs=3, residuals=("gates", "h_before", "c_before", "bent"))
 def lstm_steps(
     xp, rows: Array, hidden: Array, cells: Array, weight: Array, projection: Array | None, sizes: tuple, reverse: bool
 ):
@@ -117,7 +115,7 @@ def lstm_steps_decomposition(rows, hidden, cells, weight, projection, sizes, rev
     return _in_time(outs), hidden, cells
 
 
-@op(outputs=2, keeps=("gates", "before", "inner"))
+@op(outputs=2, residuals=("gates", "before", "inner"))
 def gru_steps(xp, rows: Array, hidden: Array, weight: Array, bias: Array | None, sizes: tuple, reverse: bool):
     """r, z, n = gates of rows and of weight · h + bias; h = n + z · (h − n): all h, and the last."""
     out, h, *kept = recurrence.gru(widened(rows), widened(hidden), widened(weight), widened(bias), sizes, reverse)

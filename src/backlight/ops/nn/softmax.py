@@ -36,7 +36,7 @@ softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 )
 
 
-@op(refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
+@op(dtype_error=no_integers("softmax_backward_lastdim_kernel_impl"))
 def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = softmax_kernels.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))

@@ -15,7 +15,7 @@ from backlight.sizes import Shape
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
-SELECTED = {"outputs": 2, "differentiable": (0,), "keeps": ("indices",)}  # of ops that return (values, indices)
+SELECTED = {"outputs": 2, "differentiable": (0,), "residuals": ("indices",)}  # of ops that return (values, indices)
 
 
 def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:

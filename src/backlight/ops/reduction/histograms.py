@@ -11,8 +11,6 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.sizes import require_memory, storage_errors
 
-__all__ = ["histogram", "histogramdd"]
-
 
 @storage_errors
 def histogram(input: TensorState, bins, *, range=None, weight: TensorState | None = None, density=False):

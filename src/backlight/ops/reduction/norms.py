@@ -148,7 +148,7 @@ def _refuse_distances(*kinds):
     return None
 
 
-@op(promote="same", refuse=_refuse_distances)
+@op(promote="same", dtype_error=_refuse_distances)
 def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)

@@ -149,7 +149,7 @@ def _check_scanned(name: str, dtype: dtype | None) -> None:
         raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
 
 
-@op(name="logcumsumexp", promote="float", refuse=no_integers("logcumsumexp_out_cpu"))
+@op(name="logcumsumexp", promote="float", dtype_error=no_integers("logcumsumexp_out_cpu"))
 def running_logsumexp(xp, input: Array, dim: int):
     """Running log Σ exp along `dim`."""
     return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)

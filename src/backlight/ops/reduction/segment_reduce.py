@@ -43,7 +43,11 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     Shapes: data (…, n, …), lengths (…, segments), offsets (…, segments + 1) -> (…, segments, …)
     """
     lengths = _lengths(data, reduce, lengths, indices, offsets, axis, unsafe)
-    places, segments = _places(lengths, data.shape[axis]), lengths.shape[-1]
+    # which segment each element belongs to; those after the last one make an extra segment
+    size = data.shape[axis]
+    ends = np.cumsum(lengths, -1).reshape(-1, lengths.shape[-1])
+    rows = [np.searchsorted(row, np.arange(size), side="right") for row in ends]
+    places, segments = np.array(rows, np.int64).reshape(*lengths.shape[:-1], size), lengths.shape[-1]
     shape = (*data.shape[:axis], segments + 1, *data.shape[axis + 1 :])
     inner = (1,) * (data.ndim - axis - 1)
     start, kind = _KINDS[reduce]
@@ -109,10 +113,3 @@ def _check_sums(data: TensorState, lengths: np.ndarray, axis: int) -> None:
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             f"!unsafe.\n  Got {lengths.tolist()} for {data.shape[axis]} elements"
         )
-
-
-def _places(lengths: np.ndarray, size: int) -> np.ndarray:
-    """Return which segment each element belongs to; those after the last one make an extra segment."""
-    ends = np.cumsum(lengths, -1).reshape(-1, lengths.shape[-1])
-    rows = [np.searchsorted(row, np.arange(size), side="right") for row in ends]
-    return np.array(rows, np.int64).reshape(*lengths.shape[:-1], size)

@@ -122,7 +122,7 @@ def topk(input: TensorState, k: int, dim: int = -1, largest: bool = True, sorted
     return topk_dim(input, k, dim, largest, sorted)
 
 
-@op(name="kthvalue", **SELECTED, returns=return_types.kthvalue, refuse=no_bools("kthvalue_cpu"))
+@op(name="kthvalue", **SELECTED, returns=return_types.kthvalue, dtype_error=no_bools("kthvalue_cpu"))
 def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)

@@ -101,7 +101,7 @@ def _declare(name: str, node: str):
         node=node,
         tangent="linear",
         zero_derivative=() if circular else ("input",),
-        refuse=None if circular else no_bools(name),
+        dtype_error=None if circular else no_bools(name),
     )
     def repeating_pad(xp, input: Array, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""

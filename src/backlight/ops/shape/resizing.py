@@ -28,16 +28,11 @@ def resize_(self, *sizes, memory_format=None):
     refuse_writing(self, "resize_")
     begin_write(self, "resize_")
     if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
-        self._data = _rows_in_memory(self, shape)
+        self._data = strided_memory(self, shape, [math.prod(shape[dim + 1 :]) for dim in range(len(shape))], None)
     else:
         replace_memory(self, *_larger(self, shape))
     end_write(self)
     return self
-
-
-def _rows_in_memory(tensor: TensorState, shape: tuple) -> np.ndarray:
-    """Return the memory from a tensor's first element on, row by row in a shape."""
-    return strided_memory(tensor, shape, [math.prod(shape[dim + 1 :]) for dim in range(len(shape))], None)
 
 
 def _larger(tensor: TensorState, shape: tuple) -> tuple[np.ndarray, np.ndarray]:

@@ -140,7 +140,7 @@ def diagflat(input: TensorState, offset: int = 0):
     return diag_embed(flatten(input), offset)
 
 
-@op(tangent="linear", refuse=no_bools("trace"))
+@op(tangent="linear", dtype_error=no_bools("trace"))
 def trace(xp, input: Array):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

@@ -69,7 +69,7 @@ def _share(name: str, kernel: Callable, sign: int, meaning: str):
         return kernel(input, other)
 
     forward.__doc__ = meaning
-    made = op(forward, name=name, promote="same", refuse=refuse, tangent="symmetric")
+    made = op(forward, name=name, promote="same", dtype_error=refuse, tangent="symmetric")
     _by_other_only(made, f"{name}: input")
 
     @made.derivative("other", formula="± grad times the density of the gamma distribution of shape input at other")

@@ -60,7 +60,7 @@ erfc.derivative("input", formula="−grad · 2/√π · exp(−input²)")(
 )
 
 
-@op(promote="float", name="special_erfcx", tangent="symmetric", refuse=floats_of_four_bytes("erfcx_cpu"))
+@op(promote="float", name="special_erfcx", tangent="symmetric", dtype_error=floats_of_four_bytes("erfcx_cpu"))
 def erfcx(xp, input: Array):
     """exp(input²) · erfc(input)."""
     return erf_kernels.erfcx(input)
@@ -93,7 +93,7 @@ ndtr.derivative("input", formula="grad · exp(−input²/2) / √(2π)")(
 )
 
 
-@op(promote="float", name="special_log_ndtr", tangent="symmetric", refuse=floats_of_four_bytes("log_ndtr_cpu"))
+@op(promote="float", name="special_log_ndtr", tangent="symmetric", dtype_error=floats_of_four_bytes("log_ndtr_cpu"))
 def log_ndtr(xp, input: Array):
     """The logarithm of `ndtr`, exact far below zero."""
     return erf_kernels.log_ndtr(input)
@@ -104,7 +104,7 @@ log_ndtr.derivative("input", formula="grad · √(2/π) / erfcx(−input / √2)
 )
 
 
-@op(promote="float", name="special_ndtri", tangent="symmetric", refuse=floats_of_four_bytes("ndtri_cpu"))
+@op(promote="float", name="special_ndtri", tangent="symmetric", dtype_error=floats_of_four_bytes("ndtri_cpu"))
 def ndtri(xp, input: Array):
     """The number below which a standard normal variable stays with probability `input`."""
     return erf_kernels.ndtri(input)
@@ -163,7 +163,7 @@ def _refuse_bools(kind: np.dtype):
     return "The input tensor may not be a boolean tensor.; convert it with .float()" if kind.kind == "b" else None
 
 
-@op(name="mvlgamma", refuse=_refuse_bools, promote="float", tangent="symmetric")
+@op(name="mvlgamma", dtype_error=_refuse_bools, promote="float", tangent="symmetric")
 def mvlgamma_of(xp, input: Array, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)

@@ -8,8 +8,6 @@ from backlight.optim.optimizer import Optimizer
 from backlight.optim.schedules.plateau import ReduceLROnPlateau
 from backlight.optim.schedules.scheduler import LRScheduler, set_rate
 
-__all__ = ["ChainedScheduler", "SequentialLR"]
-
 
 class _Several(LRScheduler):
     """A schedule composed of others, for one optimizer."""

@@ -7,8 +7,6 @@ from backlight.errors import ValueProblem
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.schedules.scheduler import LRScheduler, Rate, for_each_group
 
-__all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "PolynomialLR", "SWALR"]
-
 
 class PolynomialLR(LRScheduler):
     """The rate times (1 − step / total_iters)^power, 0 at the end."""

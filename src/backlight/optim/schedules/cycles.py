@@ -13,8 +13,6 @@ from backlight.optim.schedules.scheduler import (
     state_of_function,
 )
 
-__all__ = ["CyclicLR", "OneCycleLR"]
-
 
 class _Cycled(LRScheduler):
     """A schedule that sets the momentum too: the option "momentum", or the first of "betas"."""

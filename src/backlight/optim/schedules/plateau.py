@@ -8,8 +8,6 @@ from backlight.optim.optimizer import Optimizer
 from backlight.optim.schedules.scheduler import EPOCH, LRScheduler, check_optimizer, set_rate
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["ReduceLROnPlateau"]
-
 
 class ReduceLROnPlateau(LRScheduler):
     """Multiply the rate by `factor` when a metric has not improved for `patience` steps.

@@ -17,8 +17,6 @@ from backlight.kernels.state_blocks import block
 from backlight.optim.optimizer import Optimizer
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["LRScheduler"]
-
 EPOCH = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "

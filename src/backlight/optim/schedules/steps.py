@@ -8,8 +8,6 @@ from backlight.errors import ArgumentError, ValueProblem
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.schedules.scheduler import LRScheduler, state_of_function
 
-__all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "StepLR"]
-
 
 class _FunctionLR(LRScheduler):
     """A schedule by functions of the step, one for all groups or one for each group."""

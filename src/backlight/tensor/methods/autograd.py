@@ -98,13 +98,13 @@ class GraphMethods:
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
         edge = self._edge
-        return edge is None or edge.is_end
+        return edge is None or edge.is_leaf_edge
 
     @property
     def grad_fn(self):
         """The node that made this tensor, or None for a leaf."""
         edge = self._edge
-        return None if edge is None or edge.is_end else node_and_number(edge)[0]
+        return None if edge is None or edge.is_leaf_edge else node_and_number(edge)[0]
 
     @property
     def output_nr(self) -> int:

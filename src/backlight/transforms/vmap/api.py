@@ -13,8 +13,6 @@ from backlight.transforms.pytrees import Spec, broadcast_to, tree_flatten, tree_
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
 
-__all__ = ["vmap"]
-
 Dims = int | tuple | None  # of the batch: one for all, or nested like the inputs or outputs
 
 
@@ -69,7 +67,11 @@ def vmap(
         if chunk_size is None or chunk_size >= batch.size > 0:
             return run(batch)
         parts = [run(batch.part(start, chunk_size)) for start in range(0, batch.size, chunk_size)]
-        return _joined(func, parts, out_dims)
+        flat = [tree_leaves(part) for part in parts]
+        _, out_spec = tree_flatten(parts[0])
+        where = _flat_out_dims(func, parts[0], out_dims, out_spec)
+        joined = [chunks[0] if dim is None else cat(list(chunks), dim) for chunks, dim in zip(zip(*flat), where)]
+        return tree_unflatten(joined, out_spec)
 
     return of_batches
 
@@ -95,15 +97,6 @@ class _Batch(NamedTuple):
 
 def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
     return tensor if source == target else tensor.movedim(source, target)
-
-
-def _joined(func: Callable, parts: list, out_dims: Dims) -> object:
-    """Concatenate the results for the chunks of a batch."""
-    flat = [tree_leaves(part) for part in parts]
-    _, out_spec = tree_flatten(parts[0])
-    where = _flat_out_dims(func, parts[0], out_dims, out_spec)
-    joined = [chunks[0] if dim is None else cat(list(chunks), dim) for chunks, dim in zip(zip(*flat), where)]
-    return tree_unflatten(joined, out_spec)
 
 
 # --- inputs ----------------------------------------------------------------------------------------------------------

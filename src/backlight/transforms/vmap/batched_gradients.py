@@ -55,14 +55,19 @@ class RecordedInputs:
         self.given = [to_batched(one, self.levels) for one in self.inputs]
 
     def gradients(
-        self, outputs: Tensors, cotangents: Tensors | None = None, *, keep_graph: bool, create_graph: bool | None = None
+        self,
+        outputs: Tensors,
+        cotangents: Tensors | None = None,
+        *,
+        retain_graph: bool,
+        create_graph: bool | None = None,
     ) -> list:
         """Return the gradients of outputs, weighted by cotangents, for the inputs: zeros where nothing depends.
 
         Args:
             outputs: what the function returned.
             cotangents: one for each output; ones by default.
-            keep_graph: whether there may be another call.
+            retain_graph: whether there may be another call.
             create_graph: record the gradients; by default if an outer transform or graph may differentiate them.
         """
         roots = [to_physical(out, self.levels) for out in outputs]
@@ -74,7 +79,7 @@ class RecordedInputs:
         roots, weights = [list(part) for part in zip(*pairs)]
         if create_graph is None:
             create_graph = self.is_linked(roots) or any(v._edge is not None for v in weights)
-        found = gradients_for_weights(roots, self.inputs, weights, keep_graph or create_graph, create_graph)
+        found = gradients_for_weights(roots, self.inputs, weights, retain_graph or create_graph, create_graph)
         return [
             to_batched(wrap(np.zeros_like(writable(one))) if grad is None else grad, self.levels)
             for one, grad in zip(self.inputs, found)
@@ -95,7 +100,7 @@ class RecordedInputs:
             if node in own:
                 if own[node]:
                     return True
-            elif node.is_end:
+            elif node.is_leaf_edge:
                 scope = getattr(node, "_opened_by", None)
                 if scope is None or scope.active:
                     return True
@@ -168,11 +173,11 @@ def backward_on_tensors(wanted: bool):
 
 
 def gradients_for_weights(
-    outputs: Tensors, inputs: Tensors, weights: Weights, keep_graph: bool, create_graph: bool
+    outputs: Tensors, inputs: Tensors, weights: Weights, retain_graph: bool, create_graph: bool
 ) -> tuple:
     """Return the gradients of outputs for inputs, None where there is none; weights may be batched."""
     with backward_on_tensors(any(weight.__class__ is BatchedTensor for weight in weights)):
-        return gradients_of(outputs, inputs, weights, keep_graph, create_graph, True, False)
+        return gradients_of(outputs, inputs, weights, retain_graph, create_graph, True, False)
 
 
 def gradients_of_batch(outputs: Tensors, inputs: Tensors, weights: Weights, *flags: bool) -> tuple:

@@ -1,18 +1,23 @@
-"""The interpreter of one vmap: it handles each op that gets one of its batched tensors, by the op's batching rule."""
+"""The interpreter of one vmap: it handles each op that gets one of its batched tensors, by the op's batching
+rule: from the table, derived from its declaration, or the loop."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from operator import attrgetter
 
 from backlight.codegen.declaration import Op
+from backlight.codegen.decompositions import parameter_names
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, local
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
+from backlight.system.fork_safety import import_unforked
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import rule_of_function
-from backlight.transforms.vmap.op_call import Call
-from backlight.transforms.vmap.rule_lookup import rule_of
+from backlight.transforms.vmap.loop_fallback import loop_over_op
+from backlight.transforms.vmap.op_call import RULES, Call
 from backlight.transforms.vmap.rules import memory, random  # noqa: F401 - they declare rules of functions
+from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
 
 class VmapLevel(Interpreter):
@@ -143,3 +148,39 @@ def levels_of(tensors: Iterable[Tensor]) -> list[VmapLevel]:
     """Return the open vmaps that batch one of the tensors, the outermost first."""
     found = {one for tensor in tensors for one in _unwrap(tensor)[1]}
     return [one for one in open_levels() if one in found]
+
+
+_NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
+
+# They fill the table; imported when an op first gets a batched tensor.
+_RULES = ("dims", "indexing", "layers", "losses", "linalg", "shapes")
+
+
+def rule_of(op: Op):
+    """Return the batching rule of an op."""
+    _fill_table()
+    rule = RULES.get(op.name)
+    if rule is None:
+        rule = RULES[op.name] = _derived(op)
+    return rule
+
+
+@cache
+def _fill_table() -> None:
+    for family in _RULES:
+        import_unforked(f"backlight.transforms.vmap.rules.{family}")
+
+
+def _derived(op: Op):
+    options = {param.name for param in op.params}
+    if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
+        return elementwise
+    if op.decomposed is not None and not set(op.residuals) & set(parameter_names(op.decomposed)):
+        return by_decomposition
+    return loop_over_op
+
+
+def by_decomposition(call: Call):
+    """Run the op's decomposition."""
+    with call.inside():
+        return call.op.decomposed(**call.given)

@@ -134,7 +134,7 @@ def rule_for(*names: str):
     A rule takes a Call and returns the op's result as batched tensors. The ops that it calls run below its vmap: on
     tensors with the batch in front. Inside `call.inside()` a rule may instead decompose the op into others, each of
     which this vmap handles by its own rule. Ops without a rule in the table get one from their declaration
-    (rule_lookup.py): elementwise ops, and those that have a composite; for all others each element of the batch is
+    (interpreter.py): elementwise ops, and those that have a composite; for all others each element of the batch is
     computed by itself (`loop_over_batch`), which is correct for any op.
     """
 

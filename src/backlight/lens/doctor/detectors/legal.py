@@ -26,7 +26,7 @@ class Legal(Detector):
 
     def started(self, run: Run) -> None:
         """Note a backward that is to end at tensors that are no leaves."""
-        if run.inputs is None or not run.into_grad:
+        if run.inputs is None or not run.accumulate_grad:
             return
         computed = [node.name() for node, _ in run.inputs if not self.engine.is_leaf_node(node)]
         if computed:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from backlight.dispatch.observers import Call, Kept, Run
+from backlight.dispatch.observers import Call, Run, SavedValue
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, replaced
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
@@ -142,7 +142,7 @@ class MemoryWrites(Detector):
             self.prints[key_of(new)] = [one for one in prints if one is not None]
         keep_newest(self.prints, MOST_PRINTS)
 
-    def _print(self, kept: Kept) -> Print | None:
+    def _print(self, kept: SavedValue) -> Print | None:
         if kept.tensor is None or kept.name in UPDATED_UNSEEN:
             return None
         values = self.values(kept.tensor)
@@ -174,22 +174,19 @@ class MemoryWrites(Detector):
                 continue
             known = before.get(kept.name)
             if prints is None:
-                self._look_for_write(node, kept)
+                write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
+                if write is not None and sequence_of(node) < write.after:
+                    self._report(node, kept, None)
             elif known is not None and self._has_changed(known, kept):
                 self._report(node, kept, known)
 
-    def _has_changed(self, known: Print, kept: Kept) -> bool:
+    def _has_changed(self, known: Print, kept: SavedValue) -> bool:
         if self.engine.version_of(kept.tensor) != known.version:
             return False  # the engine's own check tells
         values = self.values(kept.tensor)
         return values is not None and _checksum(values) != known.checksum
 
-    def _look_for_write(self, node: Node, kept: Kept) -> None:
-        write = self.writes.get(self.engine.memory_of(kept.tensor)[0])
-        if write is not None and sequence_of(node) < write.after:
-            self._report(node, kept, None)
-
-    def _report(self, node: Node, kept: Kept, known: Print | None) -> None:
+    def _report(self, node: Node, kept: SavedValue, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
         if memory in self.reported:
             return

@@ -145,7 +145,7 @@ class NonFinite(Detector):
             return
         values = [self.values(one) if self.engine.is_tensor(one) else one for one in call.args]
         result = self.values(out)
-        seen = cause_of(name, values, "slope", out=result).seen
+        seen = cause_of(name, values, "derivative", out=result).seen
         if seen:
             self.risks[self.engine.key_of(out.grad_fn)] = seen
             keep_newest(self.risks, MOST_RISKS)
@@ -203,7 +203,7 @@ class NonFinite(Detector):
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
         chosen_away = _zero_where_bad(arrived, outgoing)
-        cause = cause_of(op_name_of(node.name()), (), "slope", chosen_away)
+        cause = cause_of(op_name_of(node.name()), (), "derivative", chosen_away)
         where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:

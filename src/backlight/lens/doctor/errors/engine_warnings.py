@@ -30,7 +30,13 @@ COPIES = ("tensor", "as_tensor")
 
 def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     """`.grad` of a non-leaf was read: BL102 or BL409 if the line that made it lost a leaf, else BL101."""
-    read = owner_of_grad(spot)
+    # what `.grad` is read of: `c.grad`, `self.c.grad`, `hasattr(c, "grad")`
+    node = spot.expression
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        node = node.value
+    elif isinstance(node, ast.Call) and len(node.args) > 1 and spot.text(node.func) in ("hasattr", "getattr"):
+        node = node.args[0]
+    read = node if node is not None and spelled(node) is not None else None
     tensor = None if read is None else spot.value(read)
     made = None if tensor is None else maker(session, tensor, spelled(read))
     if made is None:
@@ -43,16 +49,6 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     else:
         name, corrected = "BL101", _retaining(session, made, spelled(read))
     return rule(name).found(spot.place, said, seen, corrected=corrected, corrected_at=made.place)
-
-
-def owner_of_grad(spot: Spot) -> ast.expr | None:
-    """Return what `.grad` is read of: `c.grad`, `self.c.grad`, `hasattr(c, "grad")`."""
-    node = spot.expression
-    if isinstance(node, ast.Attribute) and node.attr == "grad":
-        node = node.value
-    elif isinstance(node, ast.Call) and len(node.args) > 1 and spot.text(node.func) in ("hasattr", "getattr"):
-        node = node.args[0]
-    return node if node is not None and spelled(node) is not None else None
 
 
 def maker(session: Session, tensor: Any, name: str | None) -> Spot | None:

@@ -10,8 +10,8 @@ from backlight.transforms.vmap.op_call import Call, rule_for
 
 @rule_for(
     """
-    cholesky cholesky_inverse cholesky_solve cofactor_slopes cofactors geqrf linalg_cholesky_ex linalg_det linalg_eigh
-    linalg_inv_ex linalg_ldl_factor_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet
+    cholesky cholesky_inverse cholesky_solve cofactor_derivative cofactors geqrf linalg_cholesky_ex linalg_det
+    linalg_eigh linalg_inv_ex linalg_ldl_factor_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet
     linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
     """
 )

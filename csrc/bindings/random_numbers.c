@@ -1,4 +1,4 @@
-/* The Python bindings of draws.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in
+/* The Python bindings of random_numbers.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in
    place and with the GIL: two threads never draw from one state at once.
 
    Checks the state's size, counts, ranges, rates and probabilities; the place in the state is checked by the kernel.
@@ -157,7 +157,7 @@ static PyObject *by_c_library(PyObject *const *args, Py_ssize_t count) {
   return DECLINED;
 }
 
-const struct face draw_faces[] = {{"random_words", random_words},
+const struct binding random_bindings[] = {{"random_words", random_words},
                                   {"random_units", random_units},
                                   {"random_choices", random_choices},
                                   {"random_noise", random_noise},

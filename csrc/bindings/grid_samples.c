@@ -1,9 +1,9 @@
-/* The Python bindings of taps.c. Places outside of the planes hold 0.
+/* The Python bindings of grid_samples.c. Places outside of the planes hold 0.
 
    Checks all shapes; places are checked by the kernel, number by number. NOTE [Bindings]. */
 #include "bindings.h"
 
-struct tapping {
+struct sampling {
   const struct table *kernels;
   const void *first, *second;
   const int64_t *places;
@@ -11,22 +11,22 @@ struct tapping {
   long batch, channels, positions, samples, taps;
 };
 
-static void take_part(void *job, long begin, long end) {
-  struct tapping *t = job;
-  t->kernels->taps_taken(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
-                         t->samples, t->taps);
+static void sample_part(void *job, long begin, long end) {
+  struct sampling *t = job;
+  t->kernels->weighted_samples(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
+                               t->samples, t->taps);
 }
 
-static void add_part(void *job, long begin, long end) {
-  struct tapping *t = job;
-  t->kernels->taps_added(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
-                         t->samples, t->taps);
+static void scatter_part(void *job, long begin, long end) {
+  struct sampling *t = job;
+  t->kernels->scatter_samples(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
+                              t->samples, t->taps);
 }
 
 static void dot_part(void *job, long begin, long end) {
-  struct tapping *t = job;
-  t->kernels->taps_dotted(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
-                          t->samples, t->taps);
+  struct sampling *t = job;
+  t->kernels->sample_weight_dots(t->first, t->second, t->places, t->found, begin, end, t->batch, t->channels, t->positions,
+                                 t->samples, t->taps);
 }
 
 /* The array if it has three dims of these sizes; any size where -1 is given. */
@@ -39,21 +39,21 @@ static PyArrayObject *solid(PyObject *object, int kind, npy_intp a, npy_intp b, 
 }
 
 /* Read (batch, channels, size) and places (taps, batch, samples). */
-static int read_taps(struct tapping *t, PyObject *values, PyObject *places, int *kind, PyArrayObject **first) {
+static int read_taps(struct sampling *t, PyObject *values, PyObject *places, int *kind, PyArrayObject **first) {
   PyArrayObject *at = solid(places, NPY_INT64, -1, -1, -1);
   *first = at ? plain(values, kind) : NULL;
   if (!*first || PyArray_NDIM(*first) != 3 || PyArray_DIM(*first, 0) != PyArray_DIM(at, 1)) return 0;
-  *t = (struct tapping){.kernels = table_of(*kind), .first = PyArray_DATA(*first), .places = PyArray_DATA(at),
+  *t = (struct sampling){.kernels = table_of(*kind), .first = PyArray_DATA(*first), .places = PyArray_DATA(at),
                         .batch = PyArray_DIM(at, 1), .channels = PyArray_DIM(*first, 1), .positions = PyArray_DIM(*first, 2),
                         .samples = PyArray_DIM(at, 2), .taps = PyArray_DIM(at, 0)};
   return t->taps > 0;
 }
 
-static long work_of(const struct tapping *t) { return t->batch * t->channels * t->samples * t->taps; }
+static long work_of(const struct sampling *t) { return t->batch * t->channels * t->samples * t->taps; }
 
-/* taken(planes, weights, places): (batch, channels, positions), (taps, batch, samples) -> (batch, channels, samples) */
-static PyObject *taken(PyObject *const *args, Py_ssize_t count) {
-  struct tapping t;
+/* weighted_samples(planes, weights, places): (batch, channels, positions), (taps, batch, samples) -> (batch, channels, samples) */
+static PyObject *weighted_samples(PyObject *const *args, Py_ssize_t count) {
+  struct sampling t;
   int kind;
   PyArrayObject *planes;
   if (count != 3 || !read_taps(&t, args[0], args[2], &kind, &planes)) return DECLINED;
@@ -63,13 +63,13 @@ static PyObject *taken(PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *found = (PyArrayObject *)PyArray_EMPTY(3, shape, kind, 0);
   if (!found) return NULL;
   t.second = PyArray_DATA(weights), t.found = PyArray_DATA(found);
-  run_parts(take_part, &t, t.batch * t.channels, 1 + SMALL / (t.samples * t.taps + 1), work_of(&t));
+  run_parts(sample_part, &t, t.batch * t.channels, 1 + SMALL / (t.samples * t.taps + 1), work_of(&t));
   return (PyObject *)found;
 }
 
-/* added_back(grad, weights, places, positions): the transpose of `taken` */
-static PyObject *added_back(PyObject *const *args, Py_ssize_t count) {
-  struct tapping t;
+/* scatter_samples(grad, weights, places, positions): the transpose of `weighted_samples` */
+static PyObject *scatter_samples(PyObject *const *args, Py_ssize_t count) {
+  struct sampling t;
   int kind;
   PyArrayObject *grad;
   if (count != 4 || !read_taps(&t, args[0], args[2], &kind, &grad) || t.positions != t.samples) return DECLINED;
@@ -81,13 +81,13 @@ static PyObject *added_back(PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *found = (PyArrayObject *)PyArray_ZEROS(3, shape, kind, 0);
   if (!found) return NULL;
   t.second = PyArray_DATA(weights), t.found = PyArray_DATA(found);
-  run_parts(add_part, &t, t.batch * t.channels, 1 + SMALL / (t.samples * t.taps + 1), work_of(&t));
+  run_parts(scatter_part, &t, t.batch * t.channels, 1 + SMALL / (t.samples * t.taps + 1), work_of(&t));
   return (PyObject *)found;
 }
 
-/* dotted(grad, planes, places): (taps, batch, samples) */
-static PyObject *dotted(PyObject *const *args, Py_ssize_t count) {
-  struct tapping t;
+/* sample_weight_dots(grad, planes, places): (taps, batch, samples) */
+static PyObject *sample_weight_dots(PyObject *const *args, Py_ssize_t count) {
+  struct sampling t;
   int kind;
   PyArrayObject *grad;
   if (count != 3 || !read_taps(&t, args[0], args[2], &kind, &grad) || t.positions != t.samples) return DECLINED;
@@ -101,4 +101,7 @@ static PyObject *dotted(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)found;
 }
 
-const struct face tap_faces[] = {{"taken", taken}, {"added_back", added_back}, {"dotted", dotted}, {NULL, NULL}};
+const struct binding grid_sample_bindings[] = {{"weighted_samples", weighted_samples},
+                                               {"scatter_samples", scatter_samples},
+                                               {"sample_weight_dots", sample_weight_dots},
+                                               {NULL, NULL}};

@@ -4,7 +4,7 @@
    (1998). Word i is made of words i, i + 1 and i + 397 of the last round; so a whole vector of words is made at once.
 
    A state has 625 words of any values: the place of the next word is read once and checked here. Needs the GIL, which
-   keeps two threads from drawing from one state. Included by kernels.c; called by bindings/draws.c. NOTE [Kernels] in
+   keeps two threads from drawing from one state. Included by kernels.c; called by bindings/random_numbers.c. NOTE [Kernels] in
    table.h. */
 
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));

@@ -1,4 +1,4 @@
-/* The Python bindings of steps.c. A step takes its arrays (None for state that it does not keep), then its options,
+/* The Python bindings of optimizer_steps.c. A step takes its arrays (None for state that it does not keep), then its options,
    writes in place and returns None.
 
    Reads options, which may run Python code, before arrays; checks that these are writable, of one shape, and the same
@@ -116,7 +116,7 @@ static PyObject *sum_of_squares(PyObject *const *args, Py_ssize_t count) {
   return PyFloat_FromDouble(total);
 }
 
-const struct face step_faces[] = {{"sgd_step", sgd_step},         {"adam_step", adam_step},
+const struct binding step_bindings[] = {{"sgd_step", sgd_step},         {"adam_step", adam_step},
                                   {"nadam_step", nadam_step},     {"radam_step", radam_step},
                                   {"adamax_step", adamax_step},   {"adagrad_step", adagrad_step},
                                   {"rmsprop_step", rmsprop_step}, {"adadelta_step", adadelta_step},

@@ -1,4 +1,4 @@
-/* The Python bindings of ranks.c.
+/* The Python bindings of topk.c.
 
    Checks that a row has as many numbers as are asked for. NOTE [Bindings]. */
 #include "bindings.h"
@@ -23,7 +23,7 @@ static PyObject *top_places(PyObject *const *args, Py_ssize_t count) {
   if (!rows || PyArray_NDIM(rows) != 2 || !PyLong_CheckExact(args[1]) || !PyBool_Check(args[2])) return DECLINED;
   long size = PyArray_DIM(rows, 1), wanted = PyLong_AsLong(args[1]);
   if (wanted == -1 && PyErr_Occurred()) PyErr_Clear();
-  if (wanted < 1 || wanted > size || wanted > MOST_RANKS) return DECLINED;
+  if (wanted < 1 || wanted > size || wanted > MOST_OF_TOPK) return DECLINED;
   npy_intp shape[2] = {PyArray_DIM(rows, 0), wanted};
   PyArrayObject *found = (PyArrayObject *)PyArray_EMPTY(2, shape, NPY_INT64, 0);
   if (!found) return NULL;
@@ -32,4 +32,4 @@ static PyObject *top_places(PyObject *const *args, Py_ssize_t count) {
   return (PyObject *)found;
 }
 
-const struct face rank_faces[] = {{"top_places", top_places}, {NULL, NULL}};
+const struct binding topk_bindings[] = {{"top_places", top_places}, {NULL, NULL}};

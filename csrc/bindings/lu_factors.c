@@ -1,4 +1,4 @@
-/* The Python bindings of factors.c.
+/* The Python bindings of lu_factors.c.
 
    Checks that both arrays may be written and that the columns lie in them. NOTE [Bindings]. */
 #include "bindings.h"
@@ -32,4 +32,4 @@ static PyObject *eliminate_columns(PyObject *const *args, Py_ssize_t count) {
   Py_RETURN_NONE;
 }
 
-const struct face factor_faces[] = {{"eliminate_columns", eliminate_columns}, {NULL, NULL}};
+const struct binding lu_bindings[] = {{"eliminate_columns", eliminate_columns}, {NULL, NULL}};

@@ -1,6 +1,6 @@
 /* Places of the largest or smallest numbers of rows.
 
-   No more are asked for than a row has, nor than MOST_RANKS. Included by kernels.c; called by bindings/ranks.c. NOTE
+   No more are asked for than a row has, nor than MOST_OF_TOPK. Included by kernels.c; called by bindings/topk.c. NOTE
    [Kernels] in table.h. */
 #define TESTED_AT_ONCE 4 /* vectors */
 
@@ -21,7 +21,7 @@ INLINE int has_any(ivec mask) {
 
 /* Write the places of the first `count` of a row; equals keep their order. */
 INLINE void top_of_row(const real *x, int64_t *places, long size, long count, const int largest) {
-  real kept[MOST_RANKS];
+  real kept[MOST_OF_TOPK];
   long filled = 0;
   for (long i = 0; i < size; i++) {
     for (; filled == count && i + TESTED_AT_ONCE * LANES <= size; i += TESTED_AT_ONCE * LANES) {

@@ -1,14 +1,14 @@
 /* Random bits, and the numbers made of them.
 
-   Declares what the family puts into the table of table.h, for bindings/draws.c, which checks states and counts; what each
+   Declares what the family puts into the table of table.h, for bindings/random_numbers.c, which checks states and counts; what each
    expects is said beside it. */
-#ifndef DRAWS_H
-#define DRAWS_H
+#ifndef RANDOM_NUMBERS_H
+#define RANDOM_NUMBERS_H
 
 #define TWISTER_WORDS 624 /* then the place of the next word, up to 624 */
 
 /* `state` is TWISTER_WORDS + 1 words; `limit` is a probability times 2^53, rounded up. random_normals writes 16 numbers or more. */
-#define DRAWS(K) \
+#define RANDOM_NUMBERS(K) \
   K(random_words, void, (uint32_t *state, uint64_t *out, long size)) \
   K(random_units, void, (uint32_t *state, void *out, long size)) \
   K(random_choices, void, (uint32_t *state, uint64_t limit, unsigned char *out, long size)) \

@@ -1,7 +1,7 @@
 /* LU factors with partial pivoting, some columns of each matrix at a time.
 
    The columns lie in the matrix; rows are chosen by what the matrix holds, never by what `pivots` held before.
-   Included by kernels.c; called by bindings/factors.c. NOTE [Kernels] in table.h. */
+   Included by kernels.c; called by bindings/lu_factors.c. NOTE [Kernels] in table.h. */
 
 INLINE void exchange_rows(real *a, real *b, long size) {
   for (long i = 0; i < size; i++) {

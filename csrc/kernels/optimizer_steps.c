@@ -4,7 +4,7 @@
    options, in the order of its reference; the last two options are mostly the sign of the gradient and the weight
    decay.
 
-   Arrays are of one size and do not overlap in part. Included by kernels.c; called by bindings/steps.c. NOTE [Kernels] in
+   Arrays are of one size and do not overlap in part. Included by kernels.c; called by bindings/optimizer_steps.c. NOTE [Kernels] in
    table.h. */
 
 INLINE vec take(const real *p, long n) { return n == LANES ? load(p) : load_part(p, n, 0); }
