@@ -4,10 +4,10 @@ NOTE [Measured and estimated]
 A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order
 words are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the
 word's *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small
-model and a short text it is all of them. Words that were not measured keep the estimate, scaled to the measured ones
-and below the strongest of them, and have no `effect`: their order is worth something, their signs less. A pair without an estimate (its gradient is
-zero, as where document and query are the same, or the model shows no attentions) is measured in the order of its words:
-those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
+model and a short text it is all of them. Words that were not measured have no `effect` and keep the estimate, scaled to
+the effects and below the strongest of them: their order is worth something, their signs less. A pair without an
+estimate (its gradient is zero, as where document and query are the same, or the model shows no attentions) is measured
+in the order of its words: those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
 
 Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
 the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
