@@ -11,6 +11,7 @@ from backlight.cli.screens.terminal import Screen, digits_for, ending, level_of,
 from backlight.explain.attribution import Attribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import MATRICES, Interactions, Link
+from backlight.explain.presentation.scales import Look, largest_value
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
@@ -26,7 +27,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "model": Text(found.model),
         "score": Text(number(found.score)),
         "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
-        "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
+        "shade": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
     }
     console.print(grid(lines))
     console.print("\nstrongest pairs")
@@ -88,21 +89,22 @@ def _cell(share: float, screen: Screen) -> Text:
 def show_comparison(found: Comparison, screen: Screen) -> None:
     """Print why A ranks above B: the difference, what would swap the two, and both documents highlighted."""
     console = screen.console
+    scale = largest_value([found.a.document, found.b.document])
     difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
     lines = {
-        "query": screen.text(found.query_words, True),
+        "query": screen.text(found.query_words, Look(True, largest_value([found.query_words]))),
         "model": Text(found.model),
         "A": Text(plain(found.name_a), "bold") + Text(_scores(found.score_a, found.activated_a)),
         "B": Text(plain(found.name_b), "bold") + Text(_scores(found.score_b, found.activated_b)),
         "A − B": Text(f"{difference} ({found.score_name})"),
         "method": Text(account([found.a])),
-        "shade": screen.legend(True, "speaks for A", "speaks for B"),
+        "shade": screen.legend(True, "speaks for A", "speaks for B", "of the strongest word of both"),
     }
     console.print(grid(lines))
     for letter, name, score, made in found.sides:
         console.print()
         console.print(Text(f"  {letter} {ending(plain(name), console.width - 16)}  {number(score)}", "bold"))
-        console.print(Padding(_side(made, screen), (0, 0, 0, INDENT)))
+        console.print(Padding(_side(made, Look(True, scale, made.estimate is not None), screen), (0, 0, 0, INDENT)))
     console.print()
     console.print(_swap(found))
 
@@ -113,11 +115,10 @@ def _scores(score: float, activated: float | None) -> str:
     return f"  {number(score)}{shown}"
 
 
-def _side(made: Attribution, screen: Screen) -> Text:
+def _side(made: Attribution, look: Look, screen: Screen) -> Text:
     """Return a document with its words lit by what they bring to the difference."""
-    text = made.document
-    words = strongest(text.words, True, screen.console.width - INDENT)
-    return screen.text(text, True) + Text(f"\n{words}", "dim")
+    words = strongest(made.document, look, screen.console.width - INDENT)
+    return screen.text(made.document, look) + Text(f"\n{words}", "dim")
 
 
 def _swap(found: Comparison) -> Text:
