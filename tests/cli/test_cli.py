@@ -373,6 +373,7 @@ def test_the_page_on_json_describes_every_field(capsys, tiny_reranker):
         ["rank", query, *documents, "--windows", "best", "--explain", "1"],
         ["compare", query, *documents],
         ["matrix", query, documents[0]],
+        ["what-if", query, documents[0], "--remove", "make", "--against", "the air"],
     ):
         assert main([*command, "--model", tiny_reranker, "--json"]) == 0
         missing = {name for name in fields(json.loads(capsys.readouterr().out)) if f"`{name}`" not in page}
@@ -539,6 +540,7 @@ def test_the_methods_are_listed(capsys):
 
 def test_every_command_has_its_file():
     for name in set(COMMANDS) - {"run", "info"}:
+        name = name.replace("-", "_")
         assert callable(getattr(importlib.import_module(f"backlight.cli.{name}"), name))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import backlight
-from backlight.cli import tracebacks
+from backlight.cli.screens import tracebacks
 from backlight.cli.main import main
 from backlight.engine.provenance import PACKAGE
 

@@ -19,6 +19,7 @@ from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
 from backlight.explain.methods.registry import method_called
+from backlight.explain.presentation.wording import count_of
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
@@ -102,6 +103,7 @@ SAYS = {
     "documents": "list of documents, where a row has several",
     "id": "pair's id",
     "label": "label, above 0 for relevant",
+    "labels": "list of labels beside a list of documents",
     "query_id": "query's id",
     "document_id": "document's id",
 }
@@ -168,7 +170,9 @@ def as_text(found: Batch) -> str:
     """Return what was found, in a few lines."""
     summary = found.summary
     score, labels, queries = summary["score"], summary["labels"], summary["queries"]
-    lines = [f"{score['count']:,} pairs" + (f" ({found.resumed:,} rows were done before)" if found.resumed else "")]
+    lines = [
+        count_of(score["count"], "pair") + (f" ({count_of(found.resumed, 'row')} done before)" if found.resumed else "")
+    ]
     spread = score["quantiles"]
     lines.append(
         f"score: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
@@ -179,7 +183,8 @@ def as_text(found: Batch) -> str:
         lines.append(f"labels: {labels['relevant']:,} of {labels['labelled']:,} relevant{auc}")
     if queries:
         lines.append(
-            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, {queries['queries']:,} queries"
+            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, "
+            + count_of(queries["queries"], "query", "queries")
         )
     for side, words in summary["words"].items():
         if words:

@@ -82,6 +82,9 @@ const fillCard = (ranked, card) => {
 
 const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of} windows: the ${which}. is shown`);
 
+// A path that may be broken after each of its folders.
+const folderOf = (path) => path.split("/").slice(0, -1).map((part) => [`${part}/`, make("wbr")]);
+
 const documentCard = (ranked) => {
   const folder = ranked.name.lastIndexOf("/") + 1;
   const tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
@@ -90,7 +93,7 @@ const documentCard = (ranked) => {
   card.element = make("article", { id: `document-${ranked.rank}`, "aria-labelledby": `name-${ranked.rank}`, tabindex: -1 },
     make("header", {},
       make("span", { class: "rank" }, ranked.rank),
-      make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, ranked.name.slice(0, folder)), ranked.name.slice(folder))),
+      make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, folderOf(ranked.name.slice(0, folder))), ranked.name.slice(folder))),
       scoreOf(ranked)),
     ranked.window ? make("p", { class: "window" }, windowOf(ranked.window)) : null,
     tabs, body);

@@ -37,7 +37,7 @@ const methodSwitch = (change) => {
 
 const meaningOf = (isSigned) => (isSigned
   ? "Orange words (underlined) raise the score, blue words (dotted) lower it; the fuller the colour, the more. "
-  : "The fuller the colour, the more the score reacts to the word: how much, not in which direction. ");
+  : "The fuller the colour, the larger the value: how much, not in which direction. ");
 
 // What shades are shares of, for the documents of a ranking and for its query.
 const scaleMeaning = (isSigned) => {
