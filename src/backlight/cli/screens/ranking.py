@@ -149,7 +149,7 @@ def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
         shown += Text(f"\n{plain(check)}", "dim")
     for line in joint_lines(made):
         shown += Text(f"\n{plain(line)}", "dim")
-    shown += Text("\nquery here: ", "dim") + screen.text(made.query, asked)
+    shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, asked)
     if made.special:
         digits = digits_for(token.value for token in made.special)
         special = " · ".join(
