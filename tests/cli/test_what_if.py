@@ -111,3 +111,19 @@ def test_what_a_folder_holds_besides_texts_is_named(capsys, model, tmp_path):
     assert main(["rank", QUERY, str(tmp_path), "--model", model]) == 0
     err = capsys.readouterr().err
     assert f"files in {tmp_path} that are not .txt or .md are not read: report.pdf\n" in err
+
+
+def test_punctuation_does_not_take_the_place_of_words_in_a_batch(capsys, model, tmp_path):
+    pairs = [
+        {"query": "plants", "document": "plants , . ! , . ! , . !"},
+        {"query": "food", "document": "air , . ! ( ) - '"},
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)), encoding="utf-8")
+    out = tmp_path / "out"
+    assert main(["batch", str(tmp_path / "pairs.jsonl"), "-o", str(out), "--model", model, "--method", "saliency"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 pairs\n")
+    named = re.search(r"document words that mattered most: (.*)", printed)[1].split(", ")
+    assert sorted(named) == ["air", "plants"]
+    table = (out / "report.html").read_text(encoding="utf-8").partition("Document words")[2]
+    assert sorted(re.findall(r'<th scope="row"><bdi>([^<]*)</bdi>', table)[:2]) == ["air", "plants"]

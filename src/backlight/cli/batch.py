@@ -20,6 +20,7 @@ from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
 from backlight.explain.methods.registry import method_called
 from backlight.explain.presentation.wording import count_of
+from backlight.explain.words import is_mark
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
@@ -187,7 +188,8 @@ def as_text(found: Batch) -> str:
             + count_of(queries["queries"], "query", "queries")
         )
     for side, words in summary["words"].items():
-        if words:
-            lines.append(f"{side} words that mattered most: {', '.join(word['word'] for word in words[:10])}")
+        named = [word["word"] for word in words if not is_mark(word["word"])][:10]
+        if named:
+            lines.append(f"{side} words that mattered most: {', '.join(named)}")
     lines.append(f"The page is in {found.folder / REPORT}")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from backlight.cli.documents import check_query
 from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
+from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.explain.methods.attention_links import attention_links
@@ -151,7 +152,9 @@ def write_files(given: argparse.Namespace, page: Callable[[], Exposition], pictu
     """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:
-        said.append(f"The page is in {write_file(given.html, report(page(), version()).encode())}")
+        with progress(None, "making the page"):
+            made = report(page(), version()).encode()
+        said.append(f"The page is in {write_file(given.html, made)}")
     if given.svg is not None or given.png is not None:
         drawn = picture()
         if given.svg is not None:
