@@ -142,7 +142,7 @@ def test_places_are_said_in_words():
         "without “refund” this document falls from 1st to 4th (score from 3.00 to 0.50)"
     )
     assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0])).endswith(
-        "to the last of 3 (score from 3.00 to 0.50)"
+        "to the last of the 3 shown (score from 3.00 to 0.50)"
     )
     assert effect_sentence(*ranked_with(replace(word, effect=-0.02), 2, [3.0, 2.0])) == (
         "without “refund” its score rises from 2.000 to 2.020"

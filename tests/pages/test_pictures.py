@@ -100,6 +100,7 @@ def test_lines_are_no_wider_than_their_column():
 
 def test_widths_are_helveticas():
     assert width_of("Aa i", 1000) == pytest.approx(667 + 556 + 278 + 222)
+    assert width_of("“a”", 1000) == pytest.approx(333 + 556 + 333)
     assert width_of("東e\u0301", 10) == pytest.approx(10 + 5.56)
 
 

@@ -78,7 +78,7 @@ def _ranked_row(ranked, ranking, scales: tuple[float, float]) -> str:
         shown = _explained(made, look_of(made, scales[1]), effect_sentence(ranked, ranking))
     activated = "" if abs(ranked.activated - ranked.score) < 1e-6 else f" → {_number(ranked.activated)}"
     return (
-        f"<tr><td {cell}>{ranked.rank}</td><td {cell}>{_number(ranked.score)}{activated}</td>"
+        f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{_number(ranked.score)}{activated}</td>'
         f"<td {cell}>{escape(ranked.name)}</td><td {cell}>{shown}</td></tr>"
     )
 

@@ -283,7 +283,9 @@ def _document(sheet: Sheet, ranked: Ranked, ranking: Ranking, scales: tuple[floa
     sheet.space(4)
     if check and look.fails:
         sheet.paragraph(check, 13, INK)
+        sheet.space(4)
     sheet.text(made.document, look)
+    sheet.space(2)
     if sentence := effect_sentence(ranked, ranking):
         sheet.paragraph(sentence, 13, INK)
     for line in [*joint_lines(made), *([check] if check and not look.fails else [])]:

@@ -155,8 +155,8 @@ def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
         scores = f"from {number(ranked.score, '.3f')} to {number(after, '.3f')}"
     if place == ranked.rank:
         return f"without “{word.text}” its score {way} {scores}"
-    last = place == len(ranking.documents) and place > 2
-    to = f"the last of {place}" if last else ordinal(place)
+    last = place == len(ranking.documents)  # of a ranking that was cut at the best, it may fall further
+    to = f"the last of the {place} shown" if last else ordinal(place)
     return f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} (score {scores})"
 
 
