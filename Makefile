@@ -8,7 +8,7 @@ NATIVE := setup.py $(wildcard csrc/*/*)
 QUERY ?= how did the romans make concrete that lasts
 
 .PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker faithfulness lint docs \
-	lessons seeds clean
+	lessons pictures seeds clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/prepare_machine.py venv compiler
@@ -91,6 +91,10 @@ docs: $(VENV)/.test
 # of docs/lessons.
 lessons: $(VENV)/.demo
 	$(BIN)/python tools/lessons.py out/lessons $(PICTURES)
+
+# The pictures of `backlight explain` in README.md and docs/explain.md, by the command that README.md prints; needs Chromium.
+pictures: $(VENV)/.test
+	PYTHONPATH=src:tests/support $(BIN)/python tools/explain_pictures.py
 
 # Runs the code blocks of the founding documents under PyTorch and under backlight: make seeds SEEDS=../shared/seeds
 seeds: $(VENV)/.test

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rich.console import Console
 from tiny_bert import cross_encoder, edited, real_ranker, write_bert, write_cross_encoder
 
 import backlight
+import backlight.cli.explain as explain_command
 from backlight.cli.arguments import options_of
 from backlight.cli.documents import looks_like_a_path, read_documents
 from backlight.cli.main import COMMANDS, main
@@ -46,10 +48,21 @@ def no_terminal(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def shown(console_options=None, theme="dark", **options):
-    """Return what a ranking looks like on a console with these options."""
+def with_verdict(ranking, verdict):
+    """Return a ranking whose checks came out so."""
+    made = [
+        replace(one, check=replace(one.check, verdict=verdict)) for one in (d.attribution for d in ranking.documents)
+    ]
+    documents = tuple(replace(ranked, attribution=one) for ranked, one in zip(ranking.documents, made))
+    return replace(ranking, documents=documents)
+
+
+def shown(console_options=None, theme="dark", verdict=None, **options):
+    """Return what a ranking looks like on a console with these options, and with another verdict of its checks."""
     documents = ["Green plants build their food.", "The Moon pulls the tides. " * 60]
     ranking = rank_and_explain(real_ranker(), QUERY, documents, ["plants.txt", "moon.txt"], **options)
+    if verdict:
+        ranking = with_verdict(ranking, verdict)
     out = io.StringIO()
     console = Console(**{"file": out, "highlight": False, "markup": False, "emoji": False, **(console_options or {})})
     show(ranking, Screen(console, theme))
@@ -99,7 +112,7 @@ def test_with_sixteen_colours_the_shades_are_named_ones():
 
 def test_without_colour_strong_words_are_marked_and_listed():
     console = {"force_terminal": True, "color_system": "truecolor", "no_color": True, "width": 80}
-    out = shown(console, method="saliency")
+    out = shown(console, method="saliency", check=False)
     assert "48;2" not in out
     assert re.search(r"\*\*\w+\*\*", out)
     assert re.search(r"plants \d\.\d\d · ", out)
@@ -152,19 +165,68 @@ def test_levels_begin_at_their_shares():
 
 
 def test_words_that_lower_the_score_are_blue_and_underlined():
-    out = shown({"force_terminal": True, "color_system": "truecolor", "width": 80}, method="gradient-x-input")
+    colours = {"force_terminal": True, "color_system": "truecolor", "width": 80}
+    out = shown(colours, method="gradient-x-input", check=False)
     assert re.search(r"\x1b\[[\d;]*4;[\d;]*48;2;(154;204;255|79;147;230|28;74;135|18;41;74)m", out)
     assert "raises the score" in out
     assert "lowers it" in out
-    light = {"force_terminal": True, "color_system": "truecolor", "width": 80}
-    assert re.search(
-        r"48;2;(27;79;156|114;170;247|179;208;251)m", shown(light, theme="light", method="gradient-x-input")
-    )
-    assert "\x1b[4;30;46m" in shown({**light, "color_system": "standard"}, method="gradient-x-input")
+    light = shown(colours, theme="light", method="gradient-x-input", check=False)
+    assert re.search(r"48;2;(27;79;156|114;170;247|179;208;251)m", light)
+    named = shown({**colours, "color_system": "standard"}, method="gradient-x-input", check=False)
+    assert "\x1b[4;30;46m" in named
+
+
+def test_an_explanation_that_fails_says_so_in_place_of_colours():
+    colours = {"force_terminal": True, "color_system": "truecolor", "width": 120}
+    ground = re.compile(r"48;2;(61;44;12|255;190;77|184;124;24|109;74;11)m")
+    good, out = shown(colours, verdict="holds"), shown(colours, verdict="fails")
+    first = out.index("plants.txt")
+    assert "do not believe these colours: " in out
+    assert out.index("do not believe") < out.index("food", first)
+    assert ground.search(good[good.index("plants.txt") :])
+    assert not ground.search(out[first:]), "words on coloured grounds"
+    marked = shown({"width": 120}, verdict="fails")
+    assert not re.search(r"[+-]\w+[+-]", marked[marked.index("plants.txt") :])
+    assert "use --method leave-one-out" in shown({"width": 300}, method="saliency", verdict="fails")
+
+
+def test_a_document_that_no_word_changes_has_no_colours():
+    colours = {"force_terminal": True, "color_system": "truecolor", "width": 120}
+    out = shown(colours, verdict="no effect")
+    assert "no word of it changes the score by more than " in out
+    assert "48;2" not in out[out.index("plants.txt") :]
+
+
+def test_estimated_words_are_marked_apart_from_measured_ones():
+    plain = shown({"width": 120}, words=1, verdict="holds")
+    assert "~+so+~ and ~ before a value: estimated, not measured" in plain
+    assert re.search(r"~(\+|-){1,2}\w+(\+|-){1,2}~", plain)
+    assert re.search(r"\w+ ~[+−]\d", plain)
+    measured = io.StringIO()
+    show(rank_and_explain(cross_encoder(), "green", ["plants make food"], words=9), Screen(Console(file=measured)))
+    assert "estimated" not in measured.getvalue().partition("shade")[2]
+    out = shown({"force_terminal": True, "color_system": "truecolor", "width": 120}, words=1, verdict="holds")
+    assert re.search(r"\x1b\[3;38;2;(217;160;71|127;178;255)m\w+", out), "italic letters on the screen's own ground"
+
+
+def test_the_check_and_the_effect_are_said_under_each_document():
+    out = shown({"width": 200}, words=200)
+    assert re.search(r"measured \d+ of \d+ words; without the \d words? that (raise|lower) it most the score", out)
+    assert re.search(r"without “\w+” (its score|this document) (falls|rises) from", out)
+    assert out.count("query here: ") == 2
+
+
+def test_bars_begin_at_zero_and_show_probabilities():
+    ranking = rank_and_explain(cross_encoder(), "green plants", ["plants make food", "the air", "a leaf"], top=0)
+    out = io.StringIO()
+    show(ranking, Screen(Console(file=out, width=100)))
+    for ranked, line in zip(ranking.documents, [line for line in out.getvalue().splitlines() if "→ 0." in line]):
+        assert line.count("━") == round(24 * ranked.activated)
+    assert "logit → probability" in out.getvalue()
 
 
 def test_without_colour_the_sign_is_a_mark():
-    out = shown({"width": 80}, method="gradient-x-input")
+    out = shown({"width": 80}, method="gradient-x-input", check=False)
     assert re.search(r"\+\+\w+\+\+|--\w+--", out)
     assert "\N{MINUS SIGN}0" in out
     assert "**" not in out
@@ -235,17 +297,38 @@ def test_several_methods_explain_the_same_documents(capsys, tiny):
     assert "--option must name an option of one of the methods" in said
 
 
-def test_many_documents_have_a_bar_on_standard_error(monkeypatch):
+@pytest.mark.parametrize("steps", [1, 50, None])
+def test_progress_is_shown_from_the_first_step_on(monkeypatch, steps):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     monkeypatch.setenv("TERM", "xterm")  # a dumb terminal has no bars
-    for steps, shown_there in ((49, False), (50, True)):
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        with progress(steps) as advance:
-            advance(steps)
-        assert ("explaining" in sys.stderr.getvalue()) is shown_there
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress(steps) as advance:
+        advance(1)
+    assert "explaining" in sys.stderr.getvalue()
+    assert (f"1/{steps}" in sys.stderr.getvalue()) is (steps is not None)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress(steps) as advance:
+        advance(1)
+    assert sys.stderr.getvalue() == "", "no terminal"
+
+
+def test_an_interrupt_shows_what_there_is_and_exits_130(monkeypatch, capsys, tiny):
+    arguments = ["explain", "green plants", "the air", "plants make food", "--model", tiny]
+
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(explain_command, "explained_again", interrupted)
+    assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 130
+    captured = capsys.readouterr()
+    assert "shade" in captured.out
+    assert "interrupted: 1 of 2 methods explained the documents" in captured.err
+    monkeypatch.setattr(Reranker, "rank", interrupted)
+    assert main([*arguments, "--method", "saliency"]) == 130
+    assert capsys.readouterr().out == ""
 
 
 def test_json_is_one_document_and_nothing_else(capsys, tiny, tmp_path):
@@ -290,6 +373,7 @@ def test_the_page_on_json_describes_every_field(capsys, tiny_reranker):
         ["rank", query, *documents, "--windows", "best", "--explain", "1"],
         ["compare", query, *documents],
         ["matrix", query, documents[0]],
+        ["what-if", query, documents[0], "--remove", "make", "--against", "the air"],
     ):
         assert main([*command, "--model", tiny_reranker, "--json"]) == 0
         missing = {name for name in fields(json.loads(capsys.readouterr().out)) if f"`{name}`" not in page}
@@ -456,6 +540,7 @@ def test_the_methods_are_listed(capsys):
 
 def test_every_command_has_its_file():
     for name in set(COMMANDS) - {"run", "info"}:
+        name = name.replace("-", "_")
         assert callable(getattr(importlib.import_module(f"backlight.cli.{name}"), name))
 
 

@@ -60,6 +60,8 @@ LINES = {
     "compare as data": ("compare", *TEXTS, "--model", "{model}", "--json"),
     "matrix": ("matrix", *TEXTS[:2], "--model", "{model}"),
     "matrix as data": ("matrix", *TEXTS[:2], "--model", "{model}", "--json"),
+    "what-if": ("what-if", *TEXTS[:2], "--remove", "make", "--model", "{model}"),
+    "what-if as data": ("what-if", *TEXTS[:2], "--remove", "make", "--model", "{model}", "--json"),
     "evaluate": ("evaluate", *STUDY),
     "evaluate as data": ("evaluate", *STUDY, "--json"),
     "batch": ("batch", "{pairs.jsonl}", "-o", "{out}", "--model", "{model}"),

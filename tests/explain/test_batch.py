@@ -57,6 +57,27 @@ def as_lists(folder):
     return write_lines(folder / "a.jsonl", [first, *records(PAIRS[2:])]), {}
 
 
+def as_lists_with_labels_beside_them(folder):
+    first = {
+        "query": PAIRS[0][0],
+        "documents": [text for _, text, _ in PAIRS[:2]],
+        "labels": [one[2] for one in PAIRS[:2]],
+    }
+    rest = [{"query": query, "documents": [{"text": text}], "label": label} for query, text, label in PAIRS[2:]]
+    return write_lines(folder / "a.jsonl", [first, *rest]), {}
+
+
+def as_parquet_lists(folder):
+    first = {
+        "query": PAIRS[0][0],
+        "documents": [text for _, text, _ in PAIRS[:2]],
+        "labels": [one[2] for one in PAIRS[:2]],
+    }
+    rest = [{"query": query, "documents": [text], "labels": [label]} for query, text, label in PAIRS[2:]]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([first, *rest]), folder / "a.parquet")
+    return folder / "a.parquet", {}
+
+
 def as_csv(folder):
     lines = ["label;passage;query", *(f'{label};"{doc.replace(chr(34), chr(34) * 2)}";{q}' for q, doc, label in PAIRS)]
     return write_lines(folder / "a.csv", lines), {"columns": Columns(document="passage")}
@@ -88,7 +109,16 @@ def as_trec(folder):
     return write_lines(folder / "run.txt", run), files
 
 
-WAYS = [as_jsonl, as_gzip, as_jsonl_with_mark_and_windows_line_ends, as_lists, as_csv, as_parquet]
+WAYS = [
+    as_jsonl,
+    as_gzip,
+    as_jsonl_with_mark_and_windows_line_ends,
+    as_lists,
+    as_lists_with_labels_beside_them,
+    as_csv,
+    as_parquet,
+    as_parquet_lists,
+]
 WAYS += [as_folder_of_parquet, as_records, as_beir, as_trec]
 
 
@@ -185,6 +215,12 @@ BAD_LINES = [
     ('{"query": "food", "document": "air", "label": "yes"}', "wrong type", "label must be a number, got yes"),
     ('{"query": "food", "document": "air", "label": NaN}', "wrong type", "label must be a number"),
     ('{"query": "food", "documents": []}', "empty text", "documents must not be empty"),
+    (
+        '{"query": "food", "documents": ["air", "a leaf"], "labels": [1]}',
+        "wrong length",
+        "a label for each of 2 documents, got 1",
+    ),
+    ('{"query": "food", "documents": ["air"], "labels": 1}', "wrong type", "labels must be a list, got a number"),
     ('{"query": "food", "id": 0.5, "documents": ["air"]}', "wrong type", "id must be text or a whole number"),
     ('{"query": "food", "document": "air", "label": 1' + 400 * "0" + "}", "wrong type", "label must be a number"),
     ('{"query": "food", "document": "\\u0000\\u200b"}', "not readable", "tokeniser finds nothing"),
@@ -197,14 +233,14 @@ def test_bad_rows_are_written_with_line_and_reason_and_the_others_go_on(tmp_path
     file.write_bytes(file.read_bytes() + b'{"query": "\xff", "document": "air"}\n')
     found = run_batch(file, tmp_path / "out", cross_encoder(), Settings(rows=4))
     bad = bad_of(tmp_path / "out")
-    assert (found.rows, found.bad) == (25, 13)
+    assert (found.rows, found.bad) == (29, 15)
     expected = [*BAD_LINES, ("", "not UTF-8", "byte 11 is not")]
     for number, (row, (_, kind, said)) in enumerate(zip(bad, expected, strict=True)):
         assert (row["line"], row["kind"]) == (2 * number + 1, kind)
         assert said in row["reason"]
-    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 25, 2))
-    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 24, 2))
-    assert found.summary["bad"]["kinds"]["wrong type"]["count"] == 6
+    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 29, 2))
+    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 28, 2))
+    assert found.summary["bad"]["kinds"]["wrong type"]["count"] == 7
 
 
 def test_a_bad_document_of_a_list_leaves_the_others(tmp_path):
@@ -467,7 +503,7 @@ def test_the_command_writes_a_page_says_what_was_bad_and_goes_on(tmp_path, capsy
     assert main([*command, "--strict"]) == 2
     assert main([*command[:-1]]) == 0
     printed, _ = capsys.readouterr()
-    assert "4 pairs (5 rows were done before)" in printed and "ROC-AUC" in printed
+    assert "4 pairs (5 rows done before)" in printed and "ROC-AUC" in printed
     assert main([*command, "--method", "none"]) == 2
     assert "holds another job" in capsys.readouterr().err
 

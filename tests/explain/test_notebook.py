@@ -1,6 +1,7 @@
 """Explanations in a notebook and as tables: nothing loaded, nothing of a text read as HTML, all values there."""
 
 import re
+from dataclasses import replace
 
 import pyarrow
 import pytest
@@ -18,11 +19,11 @@ DOCUMENTS = ["plants make food from sunlight", "the leaf of a green cell", f"air
 
 @pytest.fixture(scope="module")
 def ranking():
-    return rank_and_explain(cross_encoder(), QUERY, DOCUMENTS, method="gradient-x-input", top=2)
+    return rank_and_explain(cross_encoder(), QUERY, DOCUMENTS, method="gradient-x-input", top=2, check=False)
 
 
 def attribution(**options):
-    options = {"method": "gradient-x-input", **options}
+    options = {"method": "gradient-x-input", "check": False, **options}
     return rank_and_explain(cross_encoder(), QUERY, DOCUMENTS[:1], **options).documents[0].attribution
 
 
@@ -59,8 +60,32 @@ def test_a_ranking_shows_each_document_with_both_scores(ranking):
     source = ranking._repr_html_()
     check_safe(source)
     assert source.count("<tr>") == 3
-    assert source.count(" → ") == 3
+    assert source.count(" → ") == 3 + 1
+    assert "logit → probability" in source
+    assert f"(for {ranking.documents[0].name})" in source
     assert "&lt;script&gt;" in source
+
+
+def test_the_check_is_said_and_failed_colours_are_hatched():
+    found = attribution(method="random", check=True)
+    found = replace(found, check=replace(found.check, verdict="fails"))
+    source = found._repr_html_()
+    check_safe(source)
+    assert "do not believe these colours" in source
+    assert "use method=&quot;leave-one-out&quot;" in source
+    assert "repeating-linear-gradient" in source
+    assert not re.search(r"background:rgba\((245|79)", source)
+
+
+def test_estimated_words_are_paler_and_labelled():
+    found = attribution(method="leave-one-out", words=2, check=True)
+    source = found._repr_html_()
+    check_safe(source)
+    assert "paler: estimated, not measured" in source
+    word = next(word for word in found.document.words if word.effect != word.value)
+    assert "(estimated, not measured)" in re.search(rf'<span title="([^"]*)"[^>]*>{word.text}</span>', source)[1]
+    assert "(measured: " in source
+    assert "estimated" not in attribution(method="leave-one-out", words=200)._repr_html_()
 
 
 def test_a_repr_is_one_short_line(ranking):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import backlight
-from backlight.cli import tracebacks
 from backlight.cli.main import main
+from backlight.cli.screens import tracebacks
 from backlight.engine.provenance import PACKAGE
 
 ENGINES = pytest.mark.parametrize("engine", ["torch", "backlight"])

@@ -1,6 +1,7 @@
 """The page in a real browser: methods, tips, search, themes, widths, keys, matrix, attention, A against B."""
 
 import pytest
+from browser import CONTRASTS
 from tiny_bert import cross_encoder
 
 from backlight.explain.comparison import Comparison, Swap
@@ -128,6 +129,18 @@ def test_hovering_a_word_shows_its_value_and_its_error(page):
     assert count(page, "article .fill i") > 0
 
 
+def test_the_query_is_lit_for_the_document_in_view(page):
+    values = "[...document.querySelectorAll('#query .word')].map((one) => one.dataset.value)"
+    own = "[...document.querySelectorAll('#document-{} .asked .word')].map((one) => one.dataset.value)"
+    assert "document 1: plants.txt" in text(page, "#query .kicker").lower()
+    assert page.run(values) == page.run(own.format(1))
+    page.run("document.querySelector('#document-2').scrollIntoView({ behavior: 'instant' })")
+    page.until("document.querySelector('#query .kicker').textContent.includes('document 2')")
+    assert page.run(values) == page.run(own.format(2)) != page.run(own.format(1))
+    page.run("document.querySelector('#document-3 .word').focus()")
+    page.until("document.querySelector('#query .kicker').textContent.includes('document 3')")
+
+
 def test_search_keeps_the_documents_that_hold_all_words_and_marks_them(page):
     page.click("#search")
     for key in "green LEAF":
@@ -160,27 +173,11 @@ def test_the_page_is_dark_where_the_system_is_and_a_button_turns_it(page):
 
 def test_letters_can_be_read_on_every_shade_in_both_themes(page):
     """WCAG's contrast of at least 4.5, on a word's ground mixed over the card's."""
-    contrasts = """(() => {
-        const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-        const over = (...colours) => {
-            for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
-            return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
-        };
-        const light = (rgb) => {
-            const [r, g, b] = rgb.map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        };
-        return [...document.querySelectorAll("article .word")].map((word) => {
-            const card = getComputedStyle(word.closest("article")).backgroundColor, own = getComputedStyle(word);
-            const [a, b] = [light(over(card, own.backgroundColor)), light(over(own.color))];
-            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        });
-    })()"""
     for scheme in ("light", "dark"):
         page.prefer(scheme)
         for method in ("saliency", "gradient-x-input"):
             page.click(f"[data-method={method}]")
-            assert min(page.run(contrasts)) >= 4.5, (scheme, method)
+            assert min(page.run(CONTRASTS)) >= 4.5, (scheme, method)
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])

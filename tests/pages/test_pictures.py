@@ -2,6 +2,7 @@
 
 import shutil
 import struct
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -55,10 +56,25 @@ def test_a_ranking_is_drawn_with_its_texts_scores_and_account(reranker):
 
 
 def test_the_sign_is_seen_without_colour(reranker):
-    source = ranking_svg(reranker.rank(QUERY, DOCUMENTS, explain=2, method="gradient-x-input"))
+    explained = {"explain": 2, "check": False}
+    source = ranking_svg(reranker.rank(QUERY, DOCUMENTS, method="gradient-x-input", **explained))
     assert 'stroke="#1b4f9c" stroke-width="2" stroke-dasharray="2 2"' in source
     assert 'stroke="#a55a00" stroke-width="2"/>' in source
-    assert "stroke-dasharray" not in ranking_svg(reranker.rank(QUERY, DOCUMENTS, explain=2, method="saliency"))
+    assert "stroke-dasharray" not in ranking_svg(reranker.rank(QUERY, DOCUMENTS, method="saliency", **explained))
+
+
+def test_estimated_words_are_paler_and_failed_ones_only_framed(reranker):
+    source = ranking_svg(reranker.rank(QUERY, DOCUMENTS, explain=2, words=2, check=False))
+    assert "estimated, not measured" in source
+    assert "not to be believed" not in source
+    ranking = reranker.rank(QUERY, DOCUMENTS, explain=1, method="random")
+    best = ranking.documents[0]
+    made = replace(best.attribution, check=replace(best.attribution.check, verdict="fails"))
+    source = ranking_svg(replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:])))
+    assert "do not believe these colours" in words_in(parsed(source))
+    assert "not to be believed" in source
+    assert 'fill="none" stroke="#6b6355" stroke-dasharray="3 2"' in source
+    assert source.count('fill="#f5a524"') == 4, "the legend's only"
 
 
 def test_a_comparison_and_a_matrix_are_drawn(reranker):
@@ -84,6 +100,7 @@ def test_lines_are_no_wider_than_their_column():
 
 def test_widths_are_helveticas():
     assert width_of("Aa i", 1000) == pytest.approx(667 + 556 + 278 + 222)
+    assert width_of("“a”", 1000) == pytest.approx(333 + 556 + 333)
     assert width_of("東e\u0301", 10) == pytest.approx(10 + 5.56)
 
 

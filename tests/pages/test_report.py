@@ -13,6 +13,8 @@ from tiny_bert import cross_encoder, real_ranker
 from backlight.errors import InputError
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.logit_lens import build_up
+from backlight.explain.presentation.scales import ranking_scales
+from backlight.explain.presentation.wording import check_line, effect_sentence
 from backlight.explain.ranking import rank_and_explain
 from backlight.web.exposition import Exposition
 from backlight.web.report import SCRIPTS, report
@@ -87,16 +89,31 @@ def test_query_model_method_scores_and_date_are_in_the_data():
     assert (data["date"], data["version"]) == ("1 March 2026, 09:30", "1.2.3")
     assert data["documents"][0]["score"] == pytest.approx(ranking.documents[0].score, rel=1e-4)
     made = data["documents"][0]["explanations"]["saliency"]
-    assert (made["baseline"], made["gap"], made["passes"], made["fallback"]) == (None, None, 2, False)
+    assert (made["baseline"], made["sum"], made["passes"], made["fallback"]) == (None, "not additive", 2, False)
 
 
 def test_each_word_carries_its_place_value_and_tokens():
     ranking, source = page_of(["Green plants build their food."])
     words = ranking.documents[0].attribution.document.words
     written = Page(source).data["documents"][0]["explanations"]["saliency"]["document"]
-    for word, (start, end, value, tokens, error) in zip(words, written, strict=True):
-        assert (start, end, tokens, error) == (word.start, word.end, word.tokens, None)
+    for word, (start, end, value, tokens, error, effect, estimated) in zip(words, written, strict=True):
+        assert (start, end, tokens, error, estimated) == (word.start, word.end, word.tokens, None, 0)
+        assert effect == (None if word.effect is None else pytest.approx(word.effect, rel=1e-4))
         assert value == pytest.approx(word.value, rel=1e-4)
+
+
+def test_estimated_words_the_check_and_one_scale_are_in_the_data():
+    ranking, source = page_of(["Green plants build their food.", "The Moon."], methods=("leave-one-out",), words=2)
+    data = Page(source).data
+    for ranked, written in zip(ranking.documents, data["documents"]):
+        made = written["explanations"]["leave-one-out"]
+        words = ranked.attribution.document.words
+        assert [word[6] for word in made["document"]] == [int(word.effect != word.value) for word in words]
+        assert made["check"] == check_line(ranked.attribution)
+        assert made["verdict"] == ranked.attribution.check.verdict
+        assert made["sentence"] == effect_sentence(ranked, ranking)
+        assert written["bar"] == pytest.approx(ranked.score, rel=1e-4), "a cosine, from zero"
+    assert data["scales"]["leave-one-out"] == pytest.approx(ranking_scales(ranking), rel=1e-4)
 
 
 def test_methods_stand_beside_each_other():

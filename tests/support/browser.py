@@ -185,3 +185,20 @@ class Browser:
 
 
 CODES = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+
+CONTRASTS = """(() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const over = (...colours) => {
+        for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+        return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (rgb) => {
+        const [r, g, b] = rgb.map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    return [...document.querySelectorAll("article .word")].map((word) => {
+        const card = getComputedStyle(word.closest("article")).backgroundColor, own = getComputedStyle(word);
+        const [a, b] = [light(over(card, own.backgroundColor)), light(over(own.color))];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    });
+})()"""  # WCAG's contrast of each word of a page of documents, on its ground mixed over the card's

@@ -19,6 +19,8 @@ from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
 from backlight.explain.methods.registry import DEFAULT, method_called
+from backlight.explain.presentation.wording import count_of
+from backlight.explain.words import is_mark
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
@@ -104,6 +106,7 @@ SAYS = {
     "documents": "list of documents, where a row has several",
     "id": "pair's id",
     "label": "label, above 0 for relevant",
+    "labels": "list of labels beside a list of documents",
     "query_id": "query's id",
     "document_id": "document's id",
 }
@@ -170,7 +173,9 @@ def as_text(found: Batch) -> str:
     """Return what was found, in a few lines."""
     summary = found.summary
     score, labels, queries = summary["score"], summary["labels"], summary["queries"]
-    lines = [f"{score['count']:,} pairs" + (f" ({found.resumed:,} rows were done before)" if found.resumed else "")]
+    lines = [
+        count_of(score["count"], "pair") + (f" ({count_of(found.resumed, 'row')} done before)" if found.resumed else "")
+    ]
     spread = score["quantiles"]
     lines.append(
         f"score: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
@@ -181,7 +186,8 @@ def as_text(found: Batch) -> str:
         lines.append(f"labels: {labels['relevant']:,} of {labels['labelled']:,} relevant{auc}")
     if queries:
         lines.append(
-            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, {queries['queries']:,} queries"
+            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, "
+            + count_of(queries["queries"], "query", "queries")
         )
     if check := summary["check"]:
         lines.append(
@@ -189,7 +195,8 @@ def as_text(found: Batch) -> str:
             f"score falls by {check['drop']:.3g} without the 5 strongest words, by {check['random']:.3g} without others"
         )
     for side, words in summary["words"].items():
-        if words:
-            lines.append(f"{side} words that mattered most: {', '.join(word['word'] for word in words[:10])}")
+        named = [word["word"] for word in words if not is_mark(word["word"])][:10]
+        if named:
+            lines.append(f"{side} words that mattered most: {', '.join(named)}")
     lines.append(f"The page is in {found.folder / REPORT}")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
 from backlight.cli.pages import check_given, write_files
 from backlight.cli.screens.pairs import show_comparison
-from backlight.cli.screens.terminal import screen
+from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
 from backlight.explain.methods.registry import METHODS
 from backlight.web.exposition import Exposition
@@ -29,7 +29,8 @@ def compare(argv: Sequence[str]) -> int:
     (name_a, a), (name_b, b) = documents
     reranker = reranker_of(given)
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
-    found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
+    with progress(None, "comparing"):
+        found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
     if given.json:
         print(as_json(found))
     else:

@@ -10,6 +10,15 @@ from backlight.cli.main import notice
 from backlight.errors import InputError
 
 TEXT_FILES = {".txt", ".md"}
+NOT_TEXT = {  # by the name's ending: what it is, and what gets the text out of it
+    ".pdf": ("a PDF", "pdftotext"),
+    ".docx": ("a Word document", "pandoc"),
+    ".doc": ("a Word document", "antiword"),
+    ".odt": ("an OpenDocument text", "pandoc"),
+    ".rtf": ("Rich Text", "pandoc"),
+    ".epub": ("an e-book", "pandoc"),
+}
+PDF = b"%PDF-"  # how a PDF begins, whatever its name
 NAMED = 5  # most folders that a line names
 
 
@@ -77,21 +86,33 @@ def _documents_in(folder: Path) -> list[tuple[str, str]]:
         raise InputError(f"cannot read the folder {folder}: {problem.strerror}") from problem
     files = [file for file in entries if file.suffix in TEXT_FILES and file.is_file()]
     if not files:
-        raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it")
+        held = [entry.name for entry in entries if entry.is_file() and entry.name[0] != "."]
+        only = f"; it has {_some(held)}, which must be converted to text first" if held else ""
+        raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it{only}")
     empty = [file for file in files if not _bytes_of(file).removeprefix(codecs.BOM_UTF8).strip()]
     if len(empty) == len(files):
         raise InputError(f"the folder {folder} holds no document: its .txt and .md files are empty")
     for file in empty:
         notice(f"{file} is empty and was left out")
+    others = [entry.name for entry in entries if entry.is_file() and entry not in files and entry.name[0] != "."]
+    if others:
+        notice(f"files in {folder} that are not .txt or .md are not read: {_some(others)}")
     inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     if inner:
-        more = f" and {len(inner) - NAMED} more" if len(inner) > NAMED else ""
-        names = ", ".join(inner[:NAMED]) + more
-        notice(f"folders inside {folder} are not read: {names} (name them too to have them read)")
+        notice(f"folders inside {folder} are not read: {_some(inner)} (name them too to have them read)")
     return [(str(file), _read(file)) for file in files if file not in empty]
 
 
+def _some(names: Sequence[str]) -> str:
+    """Name the first of some files, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
 def _read(file: Path) -> str:
+    kind = NOT_TEXT.get(file.suffix.lower())
+    if kind is not None:
+        raise InputError(f"{file} must be text, and is {kind[0]}: convert it to a .txt file first ({kind[1]} does)")
     return _text_of(_bytes_of(file), str(file))
 
 
@@ -103,6 +124,8 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _text_of(content: bytes, name: str) -> str:
+    if content.startswith(PDF):
+        raise InputError(f"{name} must be text, and is a PDF: convert it to a .txt file first (pdftotext does)")
     if b"\0" in content:
         raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
     try:

@@ -15,12 +15,21 @@ from backlight.cli.arguments import (
     reranker_of,
 )
 from backlight.cli.documents import read_documents
-from backlight.cli.main import Parser
+from backlight.cli.main import INTERRUPTED, Parser, notice
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import add_views, check_given, explained_again, exposition_of, views_of, write_files
+from backlight.cli.pages import (
+    add_views,
+    check_given,
+    explained_again,
+    exposition_of,
+    typo_of,
+    views_of,
+    write_files,
+)
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranking
+from backlight.explain.presentation.wording import count_of
 from backlight.web.pictures import ranking_svg
 
 
@@ -34,23 +43,44 @@ def explain(argv: Sequence[str]) -> int:
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
     reading = {"windows": given.windows, "stride": given.stride, "check": not given.no_check}
-    with progress(len(texts) + chosen * (2 * len(methods) - 1)) as advance:
-        (first, own), *others = methods
-        rankings = [
-            reranker.rank(
-                given.query, texts, explain=chosen, method=first.name, names=names, advance=advance, **reading, **own
+    checks = 1 if given.no_check else 2
+    rankings: list[Ranking] = []
+    typo, code = None, 0
+    (first, own), *others = methods
+    try:
+        with progress(len(texts) + chosen * (checks + (checks + 1) * len(others))) as advance:
+            rankings.append(
+                reranker.rank(
+                    given.query,
+                    texts,
+                    explain=chosen,
+                    method=first.name,
+                    names=names,
+                    advance=advance,
+                    **reading,
+                    **own,
+                )
             )
-        ]
-        for method, own in others:
-            rankings.append(explained_again(reranker, rankings[0], method, advance, reading | own))
+            typo = None if given.no_check else typo_of(reranker, rankings[0])
+            for method, own in others:
+                rankings.append(explained_again(reranker, rankings[0], method, advance, reading | own))
+    except KeyboardInterrupt:
+        if not rankings:
+            raise
+        code, views = INTERRUPTED, ()
+        notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
     if given.json:
-        print(as_json(_data(rankings)))
+        print(as_json(_data(rankings, typo)))
     else:
-        show(rankings[0], screen(given.theme))
-        if others and not given.html:
+        show(rankings[0], screen(given.theme), typo)
+        if len(rankings) > 1 and not given.html:
             print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
-    write_files(given, lambda: exposition_of(reranker, rankings, views, given.stride), lambda: ranking_svg(rankings[0]))
-    return 0
+    write_files(
+        given,
+        lambda: exposition_of(reranker, rankings, views, given.stride, typo),
+        lambda: ranking_svg(rankings[0], typo),
+    )
+    return code
 
 
 def _parser() -> Parser:
@@ -69,7 +99,8 @@ def _parser() -> Parser:
     return parser
 
 
-def _data(rankings: Sequence[Ranking]) -> dict:
+def _data(rankings: Sequence[Ranking], typo: float | None = None) -> dict:
     """Return a ranking, explained in one or several ways, as data (docs/explain.md describes it)."""
     first, *others = map(dataclasses.asdict, rankings)
+    first["typo_effect"] = typo
     return first | {"others": others} if others else first

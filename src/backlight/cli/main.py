@@ -14,11 +14,12 @@ import numpy as np
 from backlight.errors import BacklightError, InputError, unknown
 from backlight.kernels.native import core, description
 
-COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
+COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name, with _ for -
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
     "compare": "show why one document stands above another, and which words would swap them",
     "matrix": "show what words of query and document bring to the score together",
+    "what-if": "show how a document's score changes when it is edited",
     "evaluate": "measure how far explanations of a model can be believed",
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
     "diff": "show what of a graph is different after a change",
@@ -99,10 +100,11 @@ def _call(command: str, argv: list[str]) -> int:
         Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
         print(information())
         return 0
-    module = importlib.import_module(f"backlight.cli.{command}")
+    name = command.replace("-", "_")
+    module = importlib.import_module(f"backlight.cli.{name}")
     if command == "run":
         return module.run_script(*_script_in(argv))
-    return getattr(module, command)(argv)
+    return getattr(module, name)(argv)
 
 
 def _top_level() -> Parser:

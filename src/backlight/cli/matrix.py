@@ -8,7 +8,7 @@ from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
 from backlight.cli.pages import check_given, write_files
 from backlight.cli.screens.pairs import show_matrix
-from backlight.cli.screens.terminal import screen
+from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError, unknown
 from backlight.explain.methods.interactions import MATRICES, Interactions
 from backlight.explain.reranker import Reranker
@@ -30,7 +30,8 @@ def matrix(argv: Sequence[str]) -> int:
         raise InputError(f"matrix must get one document, got {len(documents)}: name a file or give a text")
     ((name, text),) = documents
     reranker = reranker_of(given)
-    found = reranker.matrix(given.query, text, method=given.method, **options)
+    with progress(None, "reading pairs of words"):
+        found = reranker.matrix(given.query, text, method=given.method, **options)
     if given.json:
         print(as_json(found))
     else:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from backlight.cli.documents import check_query
 from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
+from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.explain.methods.attention_links import attention_links
@@ -15,6 +16,7 @@ from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.reranker import Reranker
+from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
 from backlight.models.scorer import Progress
 from backlight.web.exposition import Exposition
@@ -73,12 +75,17 @@ def explained_again(
 
 
 def exposition_of(
-    reranker: Reranker, rankings: Sequence[Ranking], views: Sequence[str], stride: int | None = None
+    reranker: Reranker,
+    rankings: Sequence[Ranking],
+    views: Sequence[str],
+    stride: int | None = None,
+    typo: float | None = None,
 ) -> Exposition:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
         stride: with which long documents were read.
+        typo: how much a typo in the query changes the best document's score.
     """
     ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
@@ -103,7 +110,19 @@ def exposition_of(
         method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
         names = first.name, second.name
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
-    return Exposition(rankings, matrices, attention, layers, comparisons)
+    return Exposition(rankings, matrices, attention, layers, comparisons, typo)
+
+
+def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:
+    """Return how much a typo in the query changes the best document's score; None where nothing was explained.
+
+    Of a document read in windows it is what the best window's score changes by; None for a mean of windows.
+    """
+    best = ranking.documents[0]
+    if best.attribution is None or (best.window is not None and best.window.number is None):
+        return None
+    first, last = (0, None) if best.window is None else (best.window.first_character, best.window.last_character)
+    return typo_effect(reranker.scorer, ranking.query, best.text[first:last])
 
 
 def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None = None) -> Pair | None:
@@ -133,7 +152,9 @@ def write_files(given: argparse.Namespace, page: Callable[[], Exposition], pictu
     """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:
-        said.append(f"The page is in {write_file(given.html, report(page(), version()).encode())}")
+        with progress(None, "making the page"):
+            made = report(page(), version()).encode()
+        said.append(f"The page is in {write_file(given.html, made)}")
     if given.svg is not None or given.png is not None:
         drawn = picture()
         if given.svg is not None:

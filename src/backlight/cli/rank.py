@@ -18,7 +18,7 @@ from backlight.cli.arguments import (
 )
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_given, exposition_of, write_files
+from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -33,7 +33,8 @@ def rank(argv: Sequence[str]) -> int:
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
-    with progress(len(texts) + min(given.explain, len(texts)), "ranking") as advance:
+    steps = len(texts) + min(given.explain, len(texts)) * (1 if given.no_check else 2)
+    with progress(steps, "ranking") as advance:
         ranking = reranker.rank(
             given.query,
             texts,
@@ -47,11 +48,12 @@ def rank(argv: Sequence[str]) -> int:
             advance=advance,
             **options,
         )
+        typo = None if given.no_check else typo_of(reranker, ranking)
     if given.json:
-        print(as_json(ranking))
+        print(as_json(ranking, typo))
     else:
-        show(ranking, screen(given.theme))
-    write_files(given, lambda: exposition_of(reranker, [ranking], ()), lambda: ranking_svg(ranking))
+        show(ranking, screen(given.theme), typo)
+    write_files(given, lambda: exposition_of(reranker, [ranking], (), typo=typo), lambda: ranking_svg(ranking, typo))
     return 0
 
 
@@ -68,8 +70,12 @@ def _parser() -> Parser:
     return parser
 
 
-def as_json(ranking: Ranking) -> str:
-    """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`."""
+def as_json(ranking: Ranking, typo: float | None = None) -> str:
+    """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`.
+
+    Args:
+        typo: how much a typo in the query changes the best document's score.
+    """
     explained = any(ranked.attribution is not None for ranked in ranking.documents)
     found = {
         "results": [_result(ranked) for ranked in ranking.documents],
@@ -80,6 +86,7 @@ def as_json(ranking: Ranking) -> str:
             "score_name": ranking.score_name,
             "max_tokens": ranking.max_tokens,
             "method": ranking.method if explained else None,
+            "typo_effect": typo,
         },
     }
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

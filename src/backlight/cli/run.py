@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 from backlight.cli.main import INTERRUPTED
-from backlight.cli.tracebacks import show
+from backlight.cli.screens.tracebacks import show
 from backlight.errors import InputError
 from backlight.overrides import asked_about
 from backlight.torch_api.module_names import torch_names

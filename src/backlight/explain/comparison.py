@@ -259,8 +259,9 @@ def _negative(found: Attribution) -> Attribution:
 
 
 def _negated(text: TextAttribution) -> TextAttribution:
-    words, tokens = (tuple(replace(one, value=-one.value) for one in own) for own in (text.words, text.tokens))
-    return replace(text, words=words, tokens=tokens)
+    words = (replace(one, value=-one.value, effect=None if one.effect is None else -one.effect) for one in text.words)
+    tokens = (replace(one, value=-one.value) for one in text.tokens)
+    return replace(text, words=tuple(words), tokens=tuple(tokens))
 
 
 def _together(first: TextAttribution, second: TextAttribution) -> TextAttribution:
@@ -279,5 +280,7 @@ def _added(longer: tuple, shorter: tuple) -> tuple:
             one = replace(one, value=one.value + other.value)
             if getattr(one, "error", None) is not None:
                 one = replace(one, error=float(np.hypot(one.error, other.error)))
+            if getattr(one, "effect", None) is not None:
+                one = replace(one, effect=None if other.effect is None else one.effect + other.effect)
         found.append(one)
     return tuple(found)

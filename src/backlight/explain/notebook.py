@@ -1,17 +1,22 @@
 """Explanations in a notebook: short HTML whose styles are all in it, for light grounds and dark.
 
 Grounds of words are half transparent and letters keep the notebook's own colour, so that both can be read on any
-theme. Words that lower the score are blue and dotted beneath, so that the sign needs no eye for colours.
+theme. Words that lower the score are blue and dotted beneath, so that the sign needs no eye for colours. Words whose
+value is an estimate are paler and have no line; where the check fails, words are hatched and have no colour.
 """
 
 from collections.abc import Iterable
 from html import escape
 from typing import Protocol
 
+from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.wording import check_line, effect_sentence, gap_text, joint_lines, value_words
 from backlight.report.text import number
 
-WARM, COLD = "245,165,36", "79,142,240"
-FAINT = 0.04  # the share of the strongest word from which a word is lit
+WARM, COLD, GREY = "245,165,36", "79,142,240", "128,128,128"
+FAINT = 0.04  # the share of the scale from which a word is lit
+ESTIMATED = 0.4  # of a measured word's shade: an estimated word's
+OPTION = '{name}="{value}"'  # how an option is written in Python
 STRONGEST = 0.6  # the opacity of its ground
 TEXT = "font:1em/1.7 Georgia,serif;max-width:48em;margin:.2em 0 .5em;overflow-wrap:anywhere"
 SMALL = "font-size:.8em;opacity:.75"
@@ -30,37 +35,72 @@ class Made(Protocol):
 
 
 def attribution_html(found) -> str:
-    """Return an `Attribution`: its score, both texts lit, and how it was made."""
+    """Return an `Attribution`: its score, both texts lit, what its check found, and how it was made."""
     special = ", ".join(f"{escape(token.text)} {_number(token.value, found.signed)}" for token in found.special)
+    query, document = (look_of(found, largest_value([text])) for text in (found.query, found.document))
     parts = [
         f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
-        _paragraph(_lit(found.query, found.signed)),
-        _paragraph(_lit(found.document, found.signed)),
-        f'<div style="{SMALL}">{escape(account(found))}{"; apart: " + special if special else ""}</div>',
+        _paragraph(_lit(found.query, query, found)),
+        _explained(found, document),
+        f'<div style="{SMALL}">{_legend([found])}{escape(account(found))}'
+        f"{'; special tokens: ' + special if special else ''}</div>",
     ]
     return f"<div>{''.join(parts)}</div>"
 
 
 def ranking_html(ranking) -> str:
-    """Return a `Ranking`: a row a document, with its words lit where it was explained."""
-    rows = "".join(_ranked_row(ranked) for ranked in ranking.documents)
-    made = next((ranked.attribution for ranked in ranking.documents if ranked.attribution is not None), None)
-    query = _lit(ranking.mean_query(), made.signed) if made else escape(ranking.query)
-    how = escape(account(made)) if made else "not explained"
+    """Return a `Ranking`: a row a document, with its words lit where it was explained.
+
+    The query is lit for the best document, and says so.
+    """
+    scales = ranking_scales(ranking)
+    rows = "".join(_ranked_row(ranked, ranking, scales) for ranked in ranking.documents)
+    explained = [ranked for ranked in ranking.documents if ranked.attribution is not None]
+    how, query = "not explained", escape(ranking.query)
+    if explained:
+        best = explained[0]
+        how = _legend([one.attribution for one in explained]) + escape(account(best.attribution))
+        query = _lit(best.attribution.query, look_of(best.attribution, scales[0]), best.attribution)
+        query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
+    activation = activation_of(ranking.documents)
+    score = escape(ranking.score_name) + (f" → {activation}" if activation else "")
     return (
         f"<div>{_paragraph(query)}<table>{rows}</table>"
-        f'<div style="{SMALL}">{escape(ranking.model)}, {escape(ranking.score_name)}; {how}</div></div>'
+        f'<div style="{SMALL}">{escape(ranking.model)}, {score}; {how}</div></div>'
     )
 
 
-def _ranked_row(ranked) -> str:
+def _ranked_row(ranked, ranking, scales: tuple[float, float]) -> str:
     made, cell = ranked.attribution, 'style="text-align:left;vertical-align:top;padding:.2em .8em .2em 0"'
-    text = escape(_cut(ranked.text, 300)) if made is None else _lit(made.document, made.signed)
+    if made is None:
+        shown = _paragraph(escape(_cut(ranked.text, 300)))
+    else:
+        shown = _explained(made, look_of(made, scales[1]), effect_sentence(ranked, ranking))
     activated = "" if abs(ranked.activated - ranked.score) < 1e-6 else f" → {_number(ranked.activated)}"
     return (
-        f"<tr><td {cell}>{ranked.rank}</td><td {cell}>{_number(ranked.score)}{activated}</td>"
-        f"<td {cell}>{escape(ranked.name)}</td><td {cell}>{_paragraph(text)}</td></tr>"
+        f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{_number(ranked.score)}{activated}</td>'
+        f"<td {cell}>{escape(ranked.name)}</td><td {cell}>{shown}</td></tr>"
     )
+
+
+def _explained(made, look: Look, sentence: str | None = None) -> str:
+    """Return a document lit, with what its check found: before it, where its colours must not be believed."""
+    lines = [line for line in (sentence, *joint_lines(made)) if line]
+    check = check_line(made, OPTION)
+    first = f"<div><b>{escape(check)}</b></div>" if check and look.fails else ""
+    lines += [check] if check and not look.fails else []
+    small = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    return first + _paragraph(_lit(made.document, look, made)) + f'<div style="{SMALL}">{small}</div>'
+
+
+def _legend(made) -> str:
+    """Return samples of what is weaker than measured words, if there is any."""
+    samples = []
+    if any(one.estimate is not None for one in made):
+        samples.append(f'<span style="{_ground(0.8 * ESTIMATED)}">paler: estimated, not measured</span>; ')
+    if any(one.check is not None and one.check.verdict == "fails" for one in made):
+        samples.append(f'<span style="{_hatched(0.8)}">hatched: not to be believed</span>; ')
+    return "".join(samples)
 
 
 def interactions_html(found) -> str:
@@ -90,12 +130,15 @@ def _cell(word, other, value: float, most: float, signed: bool) -> str:
 
 def comparison_html(found) -> str:
     """Return a `Comparison`: the difference, both documents highlighted, and what would swap them."""
+    look = Look(True, largest_value([found.a.document, found.b.document]), found.a.estimate is not None)
+    query = _lit(found.query_words, Look(True, largest_value([found.query_words]), look.estimates), found.a)
     texts = "".join(
-        f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>{_paragraph(_lit(made.document, True))}"
+        f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>"
+        f"{_paragraph(_lit(made.document, look, made))}"
         for letter, name, score, made in found.sides
     )
     return (
-        f"<div>{_paragraph(_lit(found.query_words, True))}<div>A − B = <b>{_number(found.difference, True)}</b>: "
+        f"<div>{_paragraph(query)}<div>A − B = <b>{_number(found.difference, True)}</b>: "
         f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found.swap)}</div>"
         f'<div style="{SMALL}">{escape(found.model)}; {escape(account(found.a))}</div></div>'
     )
@@ -110,10 +153,8 @@ def _swap(swap) -> str:
 
 def account(found: Made) -> str:
     """Describe how values were made: the method, its baseline, its gap and its cost."""
-    parts = [f"{found.method}: {found.meaning}", baseline_text(found)]
-    if found.gap is not None:
-        parts.append(f"misses its sum by {abs(found.gap):.2g}")
-    return "; ".join([*parts, f"{found.passes:,.0f} passes"])
+    parts = [f"{found.method}: {found.meaning}", baseline_text(found), gap_text(found.gap)]
+    return "; ".join([*parts, f"{found.passes:,.0f} pass{'' if found.passes == 1 else 'es'}"])
 
 
 def baseline_text(found: Made) -> str:
@@ -121,26 +162,36 @@ def baseline_text(found: Made) -> str:
     return "no baseline" if found.baseline is None else f"baseline {found.baseline}"
 
 
-def _lit(text, signed: bool) -> str:
-    """Return a text with each word on a ground of its share of the strongest word's importance."""
+def _lit(text, look: Look, made) -> str:
+    """Return a text with each word on a ground of its share of the scale."""
     parts = []
     for piece, word in text.segments():
         if word is None:
             parts.append(escape(piece))
             continue
-        details = _number(word.value, signed) + ("" if word.error is None else f" ± {_number(word.error)}")
-        parts.append(
-            f'<span title="{escape(details)}" style="{_style(text.share(word), signed)}">{escape(piece)}</span>'
-        )
+        known = value_words(made, word)
+        details = _number(word.value, look.signed) + ("" if word.error is None else f" ± {_number(word.error)}")
+        details += f" ({known})" if known else ""
+        parts.append(f'<span title="{escape(details)}" style="{_style(word, look)}">{escape(piece)}</span>')
     left = text.truncation.words_left_out
     return "".join(parts) + (f" … <i>[{left} more words that the model does not read]</i>" if left else "")
 
 
-def _style(share: float, signed: bool) -> str:
+def _style(word, look: Look) -> str:
+    share = look.share(word)
     if abs(share) < FAINT:
         return ""
+    if look.fails:
+        return _hatched(abs(share))
+    if look.is_estimated(word):
+        return f"{_ground(ESTIMATED * share)};border-radius:3px"
     line = f";border-bottom:2px {'dotted' if share < 0 else 'solid'} rgb({COLD if share < 0 else WARM})"
-    return f"{_ground(share)};border-radius:3px{line if signed and abs(share) >= 3 * FAINT else ''}"
+    return f"{_ground(share)};border-radius:3px{line if look.signed and abs(share) >= 3 * FAINT else ''}"
+
+
+def _hatched(share: float) -> str:
+    grey = f"rgba({GREY},{STRONGEST * share:.2f})"
+    return f"background:repeating-linear-gradient(-45deg,{grey} 0 2px,transparent 2px 5px);border-radius:3px"
 
 
 def _ground(share: float) -> str:

@@ -40,7 +40,12 @@ WIDTHS = (  # of the characters from 32 to 126, in thousandths of the size
     "667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 "
     "278 556 500 722 500 500 500 334 260 334 584"
 )
-BY_CHARACTER = {chr(32 + place): int(width) / 1000 for place, width in enumerate(WIDTHS.split())}
+BY_CHARACTER = {chr(32 + place): int(width) / 1000 for place, width in enumerate(WIDTHS.split())} | {
+    "\N{LEFT DOUBLE QUOTATION MARK}": 0.333,
+    "\N{RIGHT DOUBLE QUOTATION MARK}": 0.333,
+    "\N{LEFT SINGLE QUOTATION MARK}": 0.222,
+    "\N{RIGHT SINGLE QUOTATION MARK}": 0.222,
+}
 
 
 @lru_cache(maxsize=16_384)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods.registry import METHODS
+from backlight.explain.words import is_mark
 from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island, policy_element
 from backlight.report.text import number
 
@@ -33,7 +34,7 @@ def batch_page(folder: Path, version: str) -> str:
         job=summary["job"],
         title=summary["job"]["input"]["files"][0]["name"],
         method=method,
-        words={side: _words(words[:WORDS]) for side, words in summary["words"].items()},
+        words={side: _words(words)[:WORDS] for side, words in summary["words"].items()},
         bars=_bars(score["histogram"]) if score else [],
         rows=rows,
         data=json_island({"rows": rows, "signed": bool(method and method.signed)}),
@@ -90,8 +91,9 @@ def pieces(record: dict, side: str) -> list:
 
 
 def _words(words: list[dict]) -> list[dict]:
-    """Return words with the width of their bars, in percent of the largest mean share's."""
+    """Return words with the width of their bars, in percent of the largest mean share's; punctuation comes last."""
     most = max((word["mean_share"] for word in words), default=0) or 1
+    words = sorted(words, key=lambda word: is_mark(word["word"]))
     return [word | {"width": 100 * word["mean_share"] / most} for word in words]
 
 

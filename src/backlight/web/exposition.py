@@ -1,8 +1,10 @@
 """All that one page shows, and how it is written into the page: one JSON island that the page's script draws from.
 
 NOTE [The island]
-A word is `[start, end, value, tokens, error or null]`; its text is cut from the text that it belongs to. Values have
-five significant figures. `<` is written as an escape, so no text can end the script element that holds the island.
+A word is `[start, end, value, tokens, error or null, effect or null, estimated]`; its text is cut from the text that it
+belongs to. `effect` is what was measured for it, `estimated` is 1 where its value is an estimate beside measured ones.
+Values have five significant figures. `<` is written as an escape: no text can
+end the script element that holds the island.
 """
 
 import datetime
@@ -16,6 +18,8 @@ from backlight.explain.comparison import Comparison
 from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS
+from backlight.explain.presentation.scales import activation_of, bar_share, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.wording import check_line, closeness_line, effect_sentence, gap_text, joint_lines
 from backlight.report.page import json_island
 
 
@@ -29,6 +33,7 @@ class Exposition:
         attention: by the document's index, the attention between the two.
         layers: by the document's index, the score were each layer the last.
         comparisons: why one document stands above another.
+        typo: how much a typo in the query changes the best document's score (`typo_effect`); None if not computed.
     """
 
     rankings: Sequence[Ranking] = ()
@@ -36,6 +41,7 @@ class Exposition:
     attention: Mapping[int, AttentionLinks] = field(default_factory=dict)
     layers: Mapping[int, Sequence[float]] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
+    typo: float | None = None
 
     @property
     def query(self) -> str:
@@ -64,9 +70,10 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "model": first.model,
         "scoreName": first.score_name,
         "maxTokens": page.rankings[0].max_tokens if page.rankings else None,
-        "cosine": first.score_name.startswith("cosine"),
-        "activated": any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in documents),
+        "activation": activation_of(documents),
+        "closeness": closeness_line(page.rankings[0], page.typo) if page.rankings else None,
         "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
+        "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
@@ -75,11 +82,12 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
 def _document(page: Exposition, ranked: Ranked) -> dict:
     """Return a document with what each method says of it."""
     found = {
-        ranking.method: one.attribution
+        ranking.method: one
         for ranking in page.rankings
         for one in ranking.documents
         if one.index == ranked.index and one.attribution
     }
+    made = next((one.attribution for one in found.values()), None)
     layers, links = page.layers.get(ranked.index), page.attention.get(ranked.index)
     return {
         "rank": ranked.rank,
@@ -88,9 +96,13 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "score": _short(ranked.score),
         "activated": _short(ranked.activated),
         "truncation": asdict(ranked.truncation),
-        "read": _read(next(iter(found.values())).document) if found else [0, len(ranked.text)],
+        "read": _read(made.document) if made else [0, len(ranked.text)],
         "window": asdict(ranked.window) if ranked.window else None,
-        "explanations": {name: _explanation(one) for name, one in found.items()},
+        "bar": _short(bar_share(ranked, page.rankings[0])),
+        "explanations": {
+            name: {**_explanation(one.attribution), "sentence": effect_sentence(one, page.rankings[0])}
+            for name, one in found.items()
+        },
         "matrices": [_matrix(matrix) for matrix in page.matrices.get(ranked.index, ())],
         "attention": _attention(links) if links else None,
         "layers": {"after": [_short(score) for score in layers]} if layers else None,
@@ -99,7 +111,12 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
 
 def _account(made: Attribution | Interactions) -> dict:
     named = {name: getattr(made, name) for name in ("method", "meaning", "signed", "baseline", "passes")}
-    return {**named, "gap": None if made.gap is None else _short(made.gap), "settings": dict(made.settings)}
+    return {**named, "sum": gap_text(made.gap), "settings": _settings(made)}
+
+
+def _settings(made: Attribution | Interactions) -> dict:
+    """Return the options of a method; how many words were measured is in the check's line."""
+    return {name: value for name, value in made.settings.items() if name != "measured"}
 
 
 def _explanation(made: Attribution) -> dict:
@@ -107,8 +124,11 @@ def _explanation(made: Attribution) -> dict:
         **_account(made),
         "title": METHODS[made.method].title,
         "fallback": made.fallback,
-        "query": _words(made.query.words),
-        "document": _words(made.document.words),
+        "verdict": made.check.verdict if made.check else None,
+        "check": check_line(made),
+        "together": joint_lines(made),
+        "query": _words(made.query, made),
+        "document": _words(made.document, made),
         "special": [[token.text, _short(token.value)] for token in made.special],
     }
 
@@ -120,8 +140,8 @@ def _matrix(made: Interactions) -> dict:
         "queryText": made.query_text,
         "documentText": made.document_text,
         "read": read,
-        "query": _words(made.query),
-        "document": _words(made.document),
+        "query": [_word(word) for word in made.query],
+        "document": [_word(word) for word in made.document],
         "values": [[_short(value) for value in row] for row in made.values],
     }
 
@@ -134,7 +154,7 @@ def _comparison(made: Comparison) -> dict:
             "score": _short(score),
             "activated": None if activated is None else _short(activated),
             "read": _read(one.document),
-            "words": _words(one.document.words),
+            "words": _words(one.document, one),
             "truncation": asdict(one.document.truncation),
         }
         for (letter, name, score, one), activated in zip(made.sides, (made.activated_a, made.activated_b))
@@ -146,10 +166,11 @@ def _comparison(made: Comparison) -> dict:
         "title": METHODS[made.method].title if made.method in METHODS else made.method,
         "meaning": made.a.meaning,
         "baseline": made.a.baseline,
-        "gap": None,
-        "settings": dict(made.a.settings),
+        "sum": gap_text(None),
+        "settings": _settings(made.a),
         "passes": made.passes,
-        "query": _words(made.query_words.words),
+        "query": _words(made.query_words, made.a),
+        "scale": _short(largest_value([made.a.document, made.b.document])),
         "difference": _short(made.difference),
         "swap": swap
         and {
@@ -184,11 +205,19 @@ def _flat(links: Sequence[Look]) -> list[float]:
     return [_short(most), *(number for triple in kept for number in triple)]
 
 
-def _words(words: Sequence[Word]) -> list[list]:
-    return [
-        [word.start, word.end, _short(word.value), word.tokens, None if word.error is None else _short(word.error)]
-        for word in words
-    ]
+def _scales(ranking: Ranking) -> list[float]:
+    """Return the |value| of a full shade, of the query's words and of the documents'."""
+    return [_short(scale) for scale in ranking_scales(ranking)]
+
+
+def _words(text: TextAttribution, made: Attribution) -> list[list]:
+    look = look_of(made, 1.0)
+    return [_word(word, look.is_estimated(word)) for word in text.words]
+
+
+def _word(word: Word, estimated: bool = False) -> list:
+    error, effect = (None if value is None else _short(value) for value in (word.error, word.effect))
+    return [word.start, word.end, _short(word.value), word.tokens, error, effect, int(estimated)]
 
 
 def _read(text: TextAttribution) -> list[int]:

@@ -1,16 +1,26 @@
 """Explanations as SVG pictures, for documents and slides: light paper, no script, readable without colour.
 
 Words that raise the score lie on orange and are underlined; words that lower it lie on blue and are dotted beneath.
+Words whose value is an estimate are paler and have no line; where the check fails, words stand in dashed grey frames.
 Each word carries its width, so that another font is fitted to it and no ground is too short.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from backlight.explain.attribution import Ranked, Ranking, TextAttribution
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
+from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.wording import (
+    check_line,
+    closeness_line,
+    count_of,
+    effect_sentence,
+    figure,
+    joint_lines,
+)
 from backlight.report.text import FONT, number, text_element, width_of
 
 
@@ -20,7 +30,7 @@ class Run:
 
     text: str
     share: float | None = None
-    note: str = ""  # its tooltip
+    weak: str = ""  # "estimated" or "fails", where a word is shown weaker
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def _broken(run: Run, width: float, size: float) -> Iterator[Run]:
         fitting = len(text)
         while fitting > 1 and width_of(text[:fitting], size) > width:
             fitting -= 1
-        yield Run(text[:fitting], run.share, run.note)
+        yield Run(text[:fitting], run.share, run.weak)
         text = text[fitting:]
 
 
@@ -81,7 +91,8 @@ SMALL = 12
 PAPER, INK, QUIET, RULE = "#ffffff", "#1f1b15", "#6b6355", "#e7e0d3"
 WARM, COLD = "#f5a524", "#5b98f2"
 WARM_LINE, COLD_LINE = "#a55a00", "#1b4f9c"
-FAINT, SIGN_FROM = 0.04, 0.12
+FAINT, SIGN_FROM, ESTIMATED = 0.04, 0.12, 0.4
+WEAK = {"estimated": "estimated, not measured", "fails": "not to be believed"}
 COLUMNS, CELL = 28, 22  # of a matrix
 MOST_DOCUMENTS = 5
 
@@ -125,24 +136,36 @@ class Sheet:
         y = f"{self.y:.1f}"
         self.parts.append(f'<path d="M{EDGE} {y}H{self.width - EDGE}" stroke="{RULE}"/>')
 
-    def text(self, text: TextAttribution, size: float = SIZE, x: float = EDGE, width: float | None = None) -> None:
+    def text(
+        self, text: TextAttribution, look: Look, size: float = SIZE, x: float = EDGE, width: float | None = None
+    ) -> None:
         """Write a text with its words on their grounds."""
         left = text.truncation.words_left_out
-        runs = [*runs_of(text, self.signed), *([Run(f" … [{left:,} more words not read]")] if left else [])]
+        runs = [*runs_of(text, look), *([Run(f" … [{left:,} more words not read]")] if left else [])]
         placed = flow(runs, width or self.width - 2 * EDGE, size)
         step = LINE * size / SIZE
         for one in placed:
             baseline = self.y + step * (one.line + 0.7)
             if one.run.share is not None:
-                self.parts += ground(
-                    one.run.share, x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32, self.signed
-                )
+                place = x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32
+                self.parts += ground(one.run.share, *place, self.signed, one.run.weak)
             attributes = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
             self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **attributes))
         self.y += step * (max((one.line for one in placed), default=0) + 1)
 
-    def legend(self, lower: str = "lowers the score", higher: str = "raises the score") -> None:
-        """Describe what the shades mean."""
+    def legend(
+        self,
+        lower: str = "lowers the score",
+        higher: str = "raises the score",
+        weak: Sequence[str] = (),
+        full: str = "",
+    ) -> None:
+        """Describe what the shades mean.
+
+        Args:
+            weak: which weaker kinds of words there are, of "estimated" and "fails".
+            full: what a full shade is.
+        """
         shares = (-1, -0.6, -0.3, 0, 0.3, 0.6, 1) if self.signed else (0, 0.25, 0.5, 0.75, 1)
         x, y = EDGE, self.y + 4
         first, last = (lower, higher) if self.signed else ("no effect", "strongest word")
@@ -151,8 +174,16 @@ class Sheet:
         for share in shares:
             self.parts += ground(share, x, y, 24, 15, self.signed)
             x += 26
-        self.parts.append(text_element(x + 8, y + 12, last, SMALL, fill=QUIET))
-        self.y += 26
+        self.parts.append(text_element(x + 8, y + 12, f"{last}{full}", SMALL, fill=QUIET))
+        x += 24 + width_of(f"{last}{full}", SMALL)
+        for kind in weak:
+            name = WEAK[kind]
+            if x + width_of(name, SMALL) + 40 > self.width - EDGE:
+                x, y = EDGE, y + 22
+            self.parts += ground(0.8, x, y, 24, 15, self.signed, kind)
+            self.parts.append(text_element(x + 30, y + 12, name, SMALL, fill=QUIET))
+            x += 46 + width_of(name, SMALL)
+        self.y = y + 22
 
     def svg(self, title: str) -> str:
         """Return the picture."""
@@ -165,40 +196,65 @@ class Sheet:
         )
 
 
-def ground(share: float, x: float, y: float, width: float, height: float, signed: bool) -> list[str]:
-    """Return what lies behind a word of this share, and the line beneath it that says its sign."""
+def ground(share: float, x: float, y: float, width: float, height: float, signed: bool, weak: str = "") -> list[str]:
+    """Return what lies behind a word of this share, and the line beneath it that says its sign.
+
+    Args:
+        weak: "estimated" or "fails" for words that are shown weaker.
+    """
     if abs(share) < FAINT:
         return []
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    colour = COLD if share < 0 else WARM
-    found = [f'<rect {place} rx="3" fill="{colour}" fill-opacity="{abs(share):.2f}"/>']
-    if signed and abs(share) >= SIGN_FROM:
+    if weak == "fails":
+        frame = f'fill="none" stroke="{QUIET}" stroke-dasharray="3 2" stroke-opacity="{abs(share):.2f}"'
+        return [f'<rect {place} rx="3" {frame}/>']
+    colour, opacity = COLD if share < 0 else WARM, abs(share) * (ESTIMATED if weak else 1)
+    found = [f'<rect {place} rx="3" fill="{colour}" fill-opacity="{opacity:.2f}"/>']
+    if signed and not weak and abs(share) >= SIGN_FROM:
         line, dots = (COLD_LINE, ' stroke-dasharray="2 2"') if share < 0 else (WARM_LINE, "")
         path = f"M{x + 1:.1f} {y + height:.1f}h{width - 2:.1f}"
         found.append(f'<path d="{path}" stroke="{line}" stroke-width="2"{dots}/>')
     return found
 
 
-def runs_of(text: TextAttribution, signed: bool) -> list[Run]:
+def runs_of(text: TextAttribution, look: Look) -> list[Run]:
     """Return a text as runs: words with their shares, and what stands between."""
-    return [Run(piece, None if word is None else text.share(word)) for piece, word in text.segments()]
+    return [
+        Run(piece)
+        if word is None
+        else Run(piece, look.share(word), "fails" if look.fails else "estimated" if look.is_estimated(word) else "")
+        for piece, word in text.segments()
+    ]
 
 
-def ranking_svg(ranking: Ranking) -> str:
-    """Return a picture of the best documents of a ranking that were explained."""
+def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
+    """Return a picture of the best documents of a ranking that were explained.
+
+    Args:
+        typo: how much a typo in the query changes the best document's score (`typo_effect`).
+    """
     explained = [ranked for ranked in ranking.documents if ranked.attribution is not None][:MOST_DOCUMENTS]
     sheet = Sheet(bool(explained) and explained[0].attribution.signed)
+    scales = ranking_scales(ranking)
     if explained:
-        sheet.text(ranking.mean_query(), 24)
+        best = explained[0].attribution
+        sheet.text(best.query, look_of(best, scales[0]), 24)
+        if len(explained) > 1:
+            sheet.line(f"the query's colours are those for {explained[0].name}")
     else:
         sheet.line(ranking.query, 24, INK)
     sheet.space(4)
-    sheet.line(f"{ranking.model}, {ranking.score_name}, {len(ranking.documents)} documents")
+    activation = activation_of(ranking.documents)
+    score = f"{ranking.score_name}{f' → {activation}' if activation else ''}"
+    sheet.line(f"{ranking.model}, {score}, {count_of(len(ranking.documents), 'document')}")
     if explained:
-        sheet.paragraph(account(explained[0].attribution))
-        sheet.legend()
+        made = [ranked.attribution for ranked in explained]
+        sheet.paragraph(account(made[0]))
+        sheet.legend(weak=_weak(made), full=f" (by {figure(scales[1])})")
+    if line := closeness_line(ranking, typo):
+        sheet.paragraph(line, 13, INK)
     for ranked in explained:
-        _document(sheet, ranked)
+        _document(sheet, ranked, ranking, scales)
     if len(explained) < len(ranking.documents):
         sheet.space(10)
         sheet.rule()
@@ -209,23 +265,42 @@ def ranking_svg(ranking: Ranking) -> str:
     return sheet.svg(ranking.query)
 
 
-def _document(sheet: Sheet, ranked: Ranked) -> None:
+def _weak(made: Sequence[Attribution]) -> list[str]:
+    """Return which weaker kinds of words explanations have."""
+    estimated = any(one.estimate is not None for one in made)
+    fails = any(one.check is not None and one.check.verdict == "fails" for one in made)
+    return ["estimated"] * estimated + ["fails"] * fails
+
+
+def _document(sheet: Sheet, ranked: Ranked, ranking: Ranking, scales: tuple[float, float]) -> None:
+    made = ranked.attribution
+    look, check = look_of(made, scales[1]), check_line(made)
     sheet.space(10)
     sheet.rule()
     sheet.space(10)
     sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, "600", right=_scores(ranked.score, ranked.activated))
     sheet.space(4)
-    sheet.text(ranked.attribution.document)
+    if check and look.fails:
+        sheet.paragraph(check, 13, INK)
+        sheet.space(4)
+    sheet.text(made.document, look)
+    sheet.space(2)
+    if sentence := effect_sentence(ranked, ranking):
+        sheet.paragraph(sentence, 13, INK)
+    for line in [*joint_lines(made), *([check] if check and not look.fails else [])]:
+        sheet.paragraph(line)
 
 
 def comparison_svg(found: Comparison) -> str:
     """Return a picture of why one document ranks above another, the two side by side."""
     sheet = Sheet(True, 960)
-    sheet.text(found.query_words, 24)
+    estimates = found.a.estimate is not None
+    look = Look(True, largest_value([found.a.document, found.b.document]), estimates)
+    sheet.text(found.query_words, Look(True, largest_value([found.query_words]), estimates), 24)
     sheet.space(4)
     sheet.line(f"{found.model}, {found.score_name}: A − B = {number(found.difference, '+.3f')}")
     sheet.paragraph(account(found.a))
-    sheet.legend("for B", "for A")
+    sheet.legend("for B", "for A", _weak([found.a]))
     half = (sheet.width - 3 * EDGE) / 2
     top, ends = sheet.y + 12, []
     for place, (letter, name, score, made) in enumerate(found.sides):
@@ -235,7 +310,7 @@ def comparison_svg(found: Comparison) -> str:
         sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
         attributes = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
         sheet.parts.append(text_element(x + half, sheet.y - 7, number(score), 14, **attributes))
-        sheet.text(made.document, 15, x, half)
+        sheet.text(made.document, look, 15, x, half)
         ends.append(sheet.y)
     sheet.y = max(ends) + 12
     sheet.paragraph(_swap(found), 13, INK)

@@ -49,5 +49,5 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
 
 def script() -> str:
     """Return the page's script."""
-    begin = 'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words" };\n'
+    begin = 'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words", shown: null };\n'
     return data_script(*(HERE / "page" / f"{name}.js" for name in SCRIPTS), begin=begin)

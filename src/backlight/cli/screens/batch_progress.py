@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from backlight.errors import InputError
 from backlight.explain.batch.running import Stand
+from backlight.explain.presentation.wording import count_of
 from backlight.report.numbers import clock
 
 try:
@@ -79,8 +80,9 @@ class Lines(Pace):
 
 def progress_text(stand: Stand) -> str:
     """Return how far a batch is, in words."""
+    rows = count_of(stand.rows, "row")
     if stand.doing == "summary":
-        return f"{stand.rows:,} rows, summing up"
+        return f"{rows}, summing up"
     before = f" ({stand.before:,} before)" if stand.before else ""
     bad = f", {stand.bad:,} bad" if stand.bad else ""
-    return f"{stand.rows:,} rows{before}{bad}"
+    return f"{rows}{before}{bad}"

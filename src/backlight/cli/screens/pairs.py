@@ -1,4 +1,4 @@
-"""In the terminal: what words of query and document bring together, and why one document ranks above another."""
+"""In the terminal: words that act together, why one document ranks above another, what an edit changes."""
 
 from rich.cells import cell_len
 from rich.console import Group
@@ -7,10 +7,22 @@ from rich.table import Table
 from rich.text import Text
 
 from backlight.cli.screens.ranking import INDENT, account, grid, method_parts
-from backlight.cli.screens.terminal import Screen, digits_for, ending, level_of, number, plain, strongest, with_value
+from backlight.cli.screens.terminal import (
+    Screen,
+    digits_for,
+    ending,
+    level_of,
+    number,
+    plain,
+    strongest,
+    unread,
+    with_value,
+)
 from backlight.explain.attribution import Attribution
-from backlight.explain.comparison import Comparison
+from backlight.explain.comparison import Comparison, WhatIf
 from backlight.explain.methods.interactions import MATRICES, Interactions, Link
+from backlight.explain.presentation.scales import Look, activation_of, largest_value
+from backlight.explain.presentation.wording import count_of, figure, ordinal
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
@@ -26,7 +38,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "model": Text(found.model),
         "score": Text(number(found.score)),
         "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
-        "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
+        "shade": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
     }
     console.print(grid(lines))
     console.print("\nstrongest pairs")
@@ -88,21 +100,22 @@ def _cell(share: float, screen: Screen) -> Text:
 def show_comparison(found: Comparison, screen: Screen) -> None:
     """Print why A ranks above B: the difference, what would swap the two, and both documents highlighted."""
     console = screen.console
+    scale = largest_value([found.a.document, found.b.document])
     difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
     lines = {
-        "query": screen.text(found.query_words, True),
+        "query": screen.text(found.query_words, Look(True, largest_value([found.query_words]))),
         "model": Text(found.model),
         "A": Text(plain(found.name_a), "bold") + Text(_scores(found.score_a, found.activated_a)),
         "B": Text(plain(found.name_b), "bold") + Text(_scores(found.score_b, found.activated_b)),
         "A − B": Text(f"{difference} ({found.score_name})"),
         "method": Text(account([found.a])),
-        "shade": screen.legend(True, "speaks for A", "speaks for B"),
+        "shade": screen.legend(True, "speaks for A", "speaks for B", "of the strongest word of both"),
     }
     console.print(grid(lines))
     for letter, name, score, made in found.sides:
         console.print()
         console.print(Text(f"  {letter} {ending(plain(name), console.width - 16)}  {number(score)}", "bold"))
-        console.print(Padding(_side(made, screen), (0, 0, 0, INDENT)))
+        console.print(Padding(_side(made, Look(True, scale, made.estimate is not None), screen), (0, 0, 0, INDENT)))
     console.print()
     console.print(_swap(found))
 
@@ -113,11 +126,10 @@ def _scores(score: float, activated: float | None) -> str:
     return f"  {number(score)}{shown}"
 
 
-def _side(made: Attribution, screen: Screen) -> Text:
+def _side(made: Attribution, look: Look, screen: Screen) -> Text:
     """Return a document with its words lit by what they bring to the difference."""
-    text = made.document
-    words = strongest(text.words, True, screen.console.width - INDENT)
-    return screen.text(text, True) + Text(f"\n{words}", "dim")
+    words = strongest(made.document, look, screen.console.width - INDENT)
+    return screen.text(made.document, look) + Text(f"\n{words}", "dim")
 
 
 def _swap(found: Comparison) -> Text:
@@ -134,3 +146,50 @@ def _swap(found: Comparison) -> Text:
         f"{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
         f"score is then {number(swap.score_after)}, and {surely}."
     )
+
+
+def show_what_if(found: WhatIf, name: str, screen: Screen) -> None:
+    """Print a document's score as it is and after each edit, and its place among the candidates.
+
+    Args:
+        name: what the document is called.
+    """
+    console = screen.console
+    probability = activation_of(found.versions)
+    lines = {
+        "query": Text(plain(found.query)),
+        "model": Text(found.model),
+        "score": Text(f"{found.score_name}{f' → {probability}' if probability else ''}"),
+        "document": Text(plain(name), "bold"),
+    }
+    console.print(grid(lines))
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    for place, version in enumerate(found.versions):
+        score = number(version.score) + (f" → {number(version.activated)}" if probability else "")
+        change = version.score - found.versions[place - 1].score if place else 0.0
+        changed = Text(number(change, signed=True) if place else "", screen.bar(change) if place else "")
+        rank = "" if version.rank is None else f"{ordinal(version.rank)} of {found.candidates + 1}"
+        edit = Text(plain(version.edit) if place else "as it is") + unread(version.truncation)
+        table.add_row(Text(score, "bold"), changed, Text(rank), edit)
+    console.print()
+    console.print(Padding(table, (0, 0, 0, INDENT)))
+    console.print()
+    console.print(Text(_outcome(found)))
+
+
+def _outcome(found: WhatIf) -> str:
+    """Return what all edits together do, in a sentence."""
+    before, after = found.before, found.after
+    moved = "stays the same" if not found.change else "rises" if found.change > 0 else "falls"
+    scores = "" if not found.change else f" by {figure(abs(found.change))}, to {number(after.score)}"
+    edits = count_of(len(found.versions) - 1, "edit")
+    said = f"With {'this edit' if len(found.versions) == 2 else f'all {edits}'} the score {moved}{scores}"
+    if before.rank is None or after.rank is None:
+        return f"{said}."
+    if before.rank == after.rank:
+        return f"{said}; the document stays {ordinal(before.rank)}."
+    way = "falls" if after.rank > before.rank else "rises"
+    return f"{said}; the document {way} from {ordinal(before.rank)} to {ordinal(after.rank)}."

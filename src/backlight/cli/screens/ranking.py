@@ -11,20 +11,36 @@ from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.notebook import baseline_text
+from backlight.explain.presentation.scales import activation_of, bar_share, explanations_of, look_of, ranking_scales
+from backlight.explain.presentation.wording import (
+    check_line,
+    closeness_line,
+    effect_sentence,
+    figure,
+    gap_text,
+    joint_lines,
+)
 
 INDENT = 4  # columns that a text stands in from the edge
 BAR = 24  # most columns of a score's bar
 
 
-def show(ranking: Ranking, screen: Screen) -> None:
-    """Print a ranking: the query and the method, each explained document, then the others."""
+def show(ranking: Ranking, screen: Screen, typo: float | None = None) -> None:
+    """Print a ranking: the query and the method, each explained document, then the others.
+
+    Args:
+        typo: how much a typo in the query changes the best document's score (`typo_effect`).
+    """
     console = screen.console
     console.print(grid(_heading(ranking, screen)))
     explained = [ranked for ranked in ranking.documents if ranked.attribution is not None]
+    close = closeness_line(ranking, typo)
+    if close:
+        console.print(Text(f"\n{close}", "italic"))
     for ranked in explained:
         console.print()
         show_title(ranked, ranking, screen)
-        console.print(Padding(_explained(ranked.attribution, screen), (0, 0, 0, INDENT)))
+        console.print(Padding(_explained(ranked, ranking, screen), (0, 0, 0, INDENT)))
     rest = [ranked for ranked in ranking.documents if ranked.attribution is None]
     if rest:
         console.print("\nranked, not explained" if explained else "")
@@ -44,16 +60,19 @@ def grid(lines: Mapping[str, Text]) -> Table:
 
 def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     """Name the query, the model, the method, and what the shades mean."""
-    made = [ranked.attribution for ranked in ranking.documents if ranked.attribution is not None]
-    shown = f"{ranking.score_name}{', → as its owners show it' if shows_both(ranking) else ''}"
+    made = list(explanations_of(ranking))
+    activation = activation_of(ranking.documents)
     lines = {
-        "query": screen.text(ranking.mean_query(), made[0].signed) if made else Text(plain(ranking.query)),
+        "query": Text(plain(ranking.query)),
         "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
-        "score": Text(shown),
+        "score": Text(f"{ranking.score_name}{'' if activation is None else f' → {activation}'}"),
     }
     if made:
+        scale = ranking_scales(ranking)[1]
+        of = f"of {figure(scale)}, the strongest word of the {len(made)} documents"
+        of = of if len(made) > 1 else f"of {figure(scale)}, the strongest word of the document"
         lines["method"] = Text(account(made))
-        lines["shade"] = screen.legend(made[0].signed)
+        lines["shade"] = screen.legend(made[0].signed, of=of, estimates=any(one.estimate for one in made))
     return lines
 
 
@@ -64,7 +83,7 @@ def method_parts(first: Attribution | Interactions, methods: Mapping[str, Method
     parts.append(baseline_text(first))
     worst = max((abs(one.gap) for one in made if one.gap is not None), default=None)
     if worst is not None:
-        parts.append(f"misses its sum by {worst:.2g}" + (" at most" if others else ""))
+        parts.append(gap_text(worst))
     return parts
 
 
@@ -74,44 +93,34 @@ def account(made: Sequence[Attribution]) -> str:
     cost = max(one.passes for one in made)
     parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
     described = ", ".join(parts)
-    parts += [said for name, value in first.settings.items() if (said := f"{name} {value}") not in described]
+    own = {name: value for name, value in first.settings.items() if name != "measured"}  # the check's line has it
+    parts += [said for name, value in own.items() if (said := f"{name} {value}") not in described]
     if any(one.fallback for one in made):
-        parts.append("ANOTHER METHOD STOOD IN")
+        parts.append("ANOTHER METHOD WAS USED")
     return ", ".join(parts)
-
-
-def shows_both(ranking: Ranking) -> bool:
-    """Return whether activated scores differ from the raw scores."""
-    return any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in ranking.documents)
 
 
 def show_title(ranked: Ranked, ranking: Ranking, screen: Screen) -> None:
     """Print a document's rank, name and scores in one line, and which window of it was read."""
     width = screen.console.width
     columns = min(BAR, width // 4)
-    score = number(ranked.score) + (f" → {number(ranked.activated)}" if shows_both(ranking) else "")
+    score = number(ranked.score) + (f" → {number(ranked.activated)}" if activation_of(ranking.documents) else "")
     room = max(len(score), 6)
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=3, justify="right")
     table.add_column(ratio=1, no_wrap=True)
     table.add_column(width=room, justify="right", no_wrap=True)
     table.add_column(width=columns)
-    filled = round(columns * _share(ranked, ranking))
-    bar = Text("━" * filled) + Text("─" * (columns - filled), "dim")
+    share = bar_share(ranked, ranking)
+    filled = round(columns * abs(share))
+    below = share < 0  # zero: the sign is in the score, too
+    bar = Text(("╍" if below else "━") * filled, screen.bar(-1) if below else "")
+    bar += Text("─" * (columns - filled), "dim")
     name = Text(ending(plain(ranked.name), width - columns - room - 6), "bold")
     table.add_row(Text(str(ranked.rank), "bold"), name, Text(score), bar)
     screen.console.print(table)
     if ranked.window is not None:
         screen.console.print(Padding(Text(window_of(ranked.window), "dim"), (0, 0, 0, INDENT)))
-
-
-def _share(ranked: Ranked, ranking: Ranking) -> float:
-    """Return how long a score's bar is: cosines from 0 to 1, logits from the lowest here to the highest."""
-    low, high = 0.0, 1.0
-    if not ranking.score_name.startswith("cosine"):
-        scores = [one.score for one in ranking.documents]
-        low, high = min(scores), max(scores)
-    return min(1.0, max(0.0, (ranked.score - low) / (high - low))) if high > low else 1.0
 
 
 def window_of(window: Window) -> str:
@@ -124,15 +133,27 @@ def window_of(window: Window) -> str:
     )
 
 
-def _explained(made: Attribution, screen: Screen) -> Text:
-    """Return a text with its words lit, then its strongest words with their values."""
-    width = screen.console.width - INDENT
-    words = strongest(made.document.words, made.signed, width)
-    shown = screen.text(made.document, made.signed) + Text(f"\n{words}", "dim")
+def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
+    """Return a text with its words lit, what its check found, and its strongest words with their values."""
+    made, width = ranked.attribution, screen.console.width - INDENT
+    asked, told = (look_of(made, scale) for scale in ranking_scales(ranking))
+    check, sentence = check_line(made), effect_sentence(ranked, ranking)
+    shown = Text()
+    if check and told.fails:
+        shown += Text(f"{plain(check)}\n", "bold")
+    shown += screen.text(made.document, told)
+    shown += Text(f"\n{strongest(made.document, told, width)}", "dim")
+    if sentence:
+        shown += Text(f"\n{plain(sentence)}")
+    if check and not told.fails:
+        shown += Text(f"\n{plain(check)}", "dim")
+    for line in joint_lines(made):
+        shown += Text(f"\n{plain(line)}", "dim")
+    shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, asked)
     if made.special:
         digits = digits_for(token.value for token in made.special)
         special = " · ".join(
             f"{plain(one.text)} {number(one.value, digits, signed=made.signed)}" for one in made.special
         )
-        shown += Text(f"\napart: {special}", "dim")
+        shown += Text(f"\nspecial tokens: {special}", "dim")
     return shown

@@ -4,24 +4,27 @@ NOTE [Without colour]
 With NO_COLOR, in a terminal without colours, and in a pipe, no shade can be seen. There the strong words are marked:
 `*so*` and `**so**`; where values have a sign, `+so+` and `++so++` for words that raise the score, `-so-` and `--so--`
 for words that lower it. In colour, words that lower the score are blue and underlined, so that the sign needs no eye
-for colours. Everywhere the strongest words are listed with their values.
+for colours. Words whose value is an estimate beside measured ones have `~+so+~`, and in colour italic letters on the
+screen's own ground. Where an explanation's check fails, words have no marks, and in colour those letters, dimmed.
+Everywhere the strongest words are listed with their values, an estimate after `~`.
 """
 
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backlight.errors import InputError
 from backlight.explain.attribution import TextAttribution, Truncation, Word
+from backlight.explain.presentation.scales import Look
 from backlight.report.text import number as written
 
 try:
     from rich.cells import cell_len
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.text import Text
 except ImportError as problem:
     raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
@@ -38,10 +41,10 @@ COLD = {  # of words that lower the score
 SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black on bright_yellow")
 SIXTEEN_WARM = ("yellow", "bold yellow", "black on yellow", "bold black on bright_yellow")
 SIXTEEN_COLD = ("cyan", "bold cyan", "black on cyan", "bold black on bright_cyan")
+PALE = {"dark": ("#d9a047", "#7fb2ff"), "light": ("#9a5d00", "#2f6fd0")}  # letters of estimated words: +, −
 BARS = {"dark": ("#ffb545", "#6aaeff"), "light": ("#c97a06", "#2f6fd0")}  # for +, for −
 MARKS = ("", "", "*", "**")
 LISTED = 7  # strongest words listed beneath a text, if there is room
-MANY = 50  # documents from which there is a progress bar
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -78,33 +81,63 @@ class Screen:
         standard = self.console.color_system == "standard"
         return (("yellow", "cyan") if standard else BARS[self.theme])[value < 0]
 
+    def pale(self, sign: int = 0, dim: bool = False) -> str:
+        """Return the style of a word whose value is an estimate, or (dim) is not to be believed."""
+        if not self.coloured:
+            return ""
+        standard = self.console.color_system == "standard"
+        letters = ("yellow", "cyan") if standard else PALE[self.theme]
+        return f"{'dim ' if dim else ''}italic {letters[sign < 0]}"
+
     def mark(self, level: int, sign: int = 0) -> str:
         """Return what stands around a word of a level: see NOTE [Without colour]."""
         return "" if self.coloured else MARKS[level].replace("*", {0: "*", 1: "+", -1: "-"}[sign])
 
-    def lit(self, text: str, share: float, signed: bool) -> Text:
-        """Return a word in the shade, or between the marks, of its share of the strongest word's importance."""
-        level, text = level_of(share), plain(text)
+    def lit(self, word: Word, look: Look) -> Text:
+        """Return a word in the shade, or between the marks, of its share of the scale (see NOTE [One scale])."""
+        share, text = look.share(word), plain(word.text)
+        level = level_of(share)
         if level is None:
             return Text(text)
-        sign = 0 if not signed else 1 if share > 0 else -1
+        sign = 0 if not look.signed else 1 if share > 0 else -1
         mark = self.mark(level, sign)
+        if look.fails:
+            return Text(text, self.pale(sign, dim=True))
+        if look.is_estimated(word):
+            return Text(f"~{mark}{text}{mark}~" if mark else text, self.pale(sign))
         return Text(f"{mark}{text}{mark}", self.shade(level, sign))
 
-    def text(self, text: TextAttribution, signed: bool) -> Text:
+    def text(self, text: TextAttribution, look: Look) -> Text:
         """Return a text with each word lit by its importance, and what the model did not read."""
         lit = Text()
         for piece, word in text.segments():
-            lit.append(Text(plain(piece)) if word is None else self.lit(piece, text.share(word), signed))
+            lit.append(Text(plain(piece)) if word is None else self.lit(word, look))
         return lit + unread(text.truncation)
 
-    def legend(self, signed: bool, higher: str = "raises the score", lower: str = "lowers it") -> Text:
-        """Explain the shades, or the marks that stand for them."""
+    def legend(
+        self,
+        signed: bool,
+        higher: str = "raises the score",
+        lower: str = "lowers it",
+        of: str = "of the text's strongest word",
+        estimates: bool = False,
+    ) -> Text:
+        """Explain the shades, or the marks that stand for them.
+
+        Args:
+            of: what a share is a share of.
+            estimates: whether some words are estimated beside measured ones.
+        """
         if not signed:
-            return Text(" ").join(self._samples(0)) + Text(" of the text's strongest word")
-        warm = Text(" ").join(self._samples(1)) + Text(f" {higher}\n")
-        cold = Text(" ").join(self._samples(-1)) + Text(f" {lower}; of the text's strongest word")
-        return warm + cold
+            shades = Text(" ").join(self._samples(0)) + Text(f" {of}")
+        else:
+            warm = Text(" ").join(self._samples(1)) + Text(f" {higher}\n")
+            shades = warm + Text(" ").join(self._samples(-1)) + Text(f" {lower}; {of}")
+        return shades + (Text("\n") + self._estimated_sample() if estimates else Text())
+
+    def _estimated_sample(self) -> Text:
+        sample = Text("so", self.pale(1)) + Text("/") + Text("so", self.pale(-1)) if self.coloured else Text("~+so+~")
+        return sample + Text(" and ~ before a value: estimated, not measured")
 
     def _samples(self, sign: int) -> Iterator[Text]:
         """Give the share from which each shade, or each mark, is used."""
@@ -146,12 +179,17 @@ def screen(theme: str | None = None) -> Screen:
 
 
 @contextmanager
-def progress(total: int, what: str = "explaining") -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of steps newly done; where there are many, a bar shows them."""
-    if total < MANY or not sys.stderr.isatty():
+def progress(total: int | None, what: str = "explaining") -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of steps newly done; on a terminal, a line shows them from the first on.
+
+    Args:
+        total: how many steps there are; None where that is not known, and only the time that passes is shown.
+    """
+    if not sys.stderr.isatty():
         yield lambda done: None
         return
-    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    counted = (BarColumn(), MofNCompleteColumn()) if total is not None else ()
+    columns = SpinnerColumn(), TextColumn(what), *counted, TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)
@@ -180,17 +218,17 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     return written(value, f"{plus}z.{digits}f")
 
 
-def with_value(word: Word, signed: bool, digits: int) -> str:
-    """Return a word with its value, and its standard error where it was estimated."""
+def with_value(word: Word, signed: bool, digits: int, estimated: bool = False) -> str:
+    """Return a word with its value, after `~` if that is an estimate, and its standard error where there is one."""
     error = "" if word.error is None else f"±{number(word.error, digits)}"
-    return f"{plain(word.text)} {number(word.value, digits, signed=signed)}{error}"
+    return f"{plain(word.text)} {'~' if estimated else ''}{number(word.value, digits, signed=signed)}{error}"
 
 
-def strongest(words: Sequence[Word], signed: bool, width: int) -> str:
+def strongest(text: TextAttribution, look: Look, width: int) -> str:
     """List the strongest words with their values, as many as one line holds, and one at least."""
-    best = sorted(words, key=lambda word: -abs(word.value))[:LISTED]
+    best = [word for word in text.strongest() if not word.is_mark][:LISTED] or text.strongest(1)
     digits = digits_for(word.value for word in best)
-    listed = [with_value(word, signed, digits) for word in best]
+    listed = [with_value(word, look.signed, digits, look.is_estimated(word)) for word in best]
     while len(listed) > 1 and cell_len(" · ".join(listed)) > width:
         listed.pop()
     return " · ".join(listed)

@@ -46,6 +46,7 @@ class Columns:
     documents: str = "documents"  # a list of texts, or of objects with the fields above
     id: str = "id"
     label: str = "label"
+    labels: str = "labels"  # beside a list of documents: a label for each
     query_id: str = "query_id"
     document_id: str = "document_id"
 
@@ -116,6 +117,7 @@ def _rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadR
             raise Unusable("wrong type", f"{columns.documents} must be a list, got {kind_of(documents)}")
         if not documents:
             raise Unusable("empty text", f"{columns.documents} must not be empty")
+        labels = _labels_in(record, columns, len(documents))
         shared = {columns.query: query, columns.query_id: id_in(record, columns.query_id)}
         own = id_in(record, columns.id) or str(line)
     except Unusable as problem:
@@ -125,10 +127,31 @@ def _rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadR
         found = dict(document) if isinstance(document, Mapping) else {columns.document: document}
         found.setdefault(columns.document, found.get("text"))
         found.setdefault(columns.document_id, found.pop(columns.id, None))
+        if labels is not None and found.get(columns.label) is None:
+            found[columns.label] = labels[number]
         try:
             yield _row({**found, **shared, columns.id: f"{own}.{number}"}, line, columns)
         except Unusable as problem:
             yield bad_row(line, Unusable(problem.kind, f"document {number} of the list: {problem}"), found)
+
+
+def _labels_in(record: Mapping, columns: Columns, count: int) -> list | None:
+    """Return a label for each document of a list: of the list `labels`, or the one `label` of all; None: there is none.
+
+    Raises:
+        Unusable: `labels` is no list, or has another number of labels than there are documents.
+    """
+    labels = record.get(columns.labels)
+    if labels is None:
+        one = record.get(columns.label)
+        return None if one is None else [one] * count
+    if not isinstance(labels, list):
+        raise Unusable("wrong type", f"{columns.labels} must be a list, got {kind_of(labels)}")
+    if len(labels) != count:
+        raise Unusable(
+            "wrong length", f"{columns.labels} must have a label for each of {count} documents, got {len(labels)}"
+        )
+    return labels
 
 
 def _row(record: Mapping, line: int, columns: Columns) -> Row:

@@ -5,14 +5,14 @@ const shownOf = ({ score, activated }) => (activated === null || Math.abs(activa
 
 const sideOf = (comparison, side) => {
   const one = comparison[side];
-  const found = litText(one.text, one.words, one.read, true, `document ${side.toUpperCase()}`);
+  const found = litText(one.text, one.words, one.read, { signed: true, scale: comparison.scale, verdict: null }, `document ${side.toUpperCase()}`);
   const swap = comparison.swap && comparison.swap.side === side ? comparison.swap : null;
   for (const start of swap ? swap.words : []) found.spans.get(start).classList.add("struck");
   return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
     make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", { title: one.name }, make("bdi", {}, baseOf(one.name))), make("span", { class: "score" }, number(one.score), shownOf(one))),
     make("p", { class: "text" }, found.group),
     unread(one.truncation, data.maxTokens),
-    make("h3", {}, "Strongest words"), strongestWords(one.text, found, true, 6));
+    make("h3", {}, "Strongest words"), strongestWords(one.text, found, 6));
 };
 
 const swapOf = ({ swap, a, b }) => {
@@ -28,12 +28,12 @@ const swapOf = ({ swap, a, b }) => {
 
 const comparisonCard = (comparison, place) => {
   const { a, b } = comparison;
-  const asked = litText(data.query, comparison.query, data.queryRead, true, "the query");
+  const asked = litText(data.query, comparison.query, data.queryRead, { signed: true, scale: 0, verdict: null }, "the query");
   return make("article", { id: `comparison-${place}`, class: "comparison", "aria-labelledby": `against-${place}`, tabindex: -1 },
     make("header", {},
       make("h2", { id: `against-${place}` }, "A against B"),
       make("span", { class: "score" }, `${number(a.score)} − ${b.score < 0 ? `(${number(b.score)})` : number(b.score)} = ${signed(comparison.difference)}`)),
-    legendOf(true, ["for B", "for A"], "Orange words (underlined) speak for A: they raise its score or lower B's. Blue words (dotted) speak for B. Shades compare words within one text."),
+    legendOf(true, ["for B", "for A"], "Orange words (underlined) speak for A: they raise its score or lower B's. Blue words (dotted) speak for B. Shades can be compared between the two."),
     swapOf(comparison),
     make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
     make("h3", {}, "The query's words, to the difference"), make("p", { class: "asked" }, asked.group),

@@ -4,42 +4,55 @@ const LISTED = 8;
 
 const scoreOf = (ranked) => {
   const score = make("span", { class: "score" }, number(ranked.score));
-  if (data.activated) score.append(make("small", {}, ` → ${number(ranked.activated)}`));
+  if (data.activation) score.append(make("small", {}, ` → ${number(ranked.activated)}`));
   return score;
-};
-
-const sumOf = (gap) => {
-  if (gap === null) return "promises no sum";
-  return Math.abs(gap) < 1e-6 ? "keeps its sum" : `misses its sum by ${figures(Math.abs(gap))}`;
 };
 
 // What was done and how well: always beside the values, never behind a click.
 const account = (made) => make("p", { class: "account" }, [
   make("span", {}, make("b", {}, made.title || made.method), ` ${made.meaning}`),
   make("span", {}, made.baseline === null ? "no baseline" : `baseline ${made.baseline}`),
-  make("span", {}, sumOf(made.gap)),
+  make("span", {}, made.sum),
   make("span", {}, `${made.passes.toLocaleString("en", { maximumFractionDigits: 1 })} ${made.passes === 1 ? "pass" : "passes"}`),
   Object.keys(made.settings).length ? make("span", {}, plainList(made.settings)) : null,
-  made.fallback ? make("strong", {}, "another method stood in") : null,
+  made.fallback ? make("strong", {}, "another method was used") : null,
 ]);
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+// What the check found: before the text where it does not hold, so that nobody reads the colours without it.
+const checkOf = (made) => {
+  if (!made.check) return null;
+  const kind = { holds: "check", fails: "check failed" }[made.verdict] || "check weak";
+  return make("p", { class: kind }, sentence(made.check));
+};
+
+const togetherOf = (made) => (made.together.length
+  ? make("div", { class: "together" }, make("h3", {}, "Together"), make("ul", {}, made.together.map((line) => make("li", {}, line))))
+  : null);
 
 const wordsView = (ranked) => {
   const made = ranked.explanations[state.method];
-  const found = litText(ranked.text, made.document, ranked.read, made.signed, "the document");
-  const asked = litText(data.query, made.query, data.queryRead, made.signed, "the query");
+  const [askedScale, scale] = data.scales[state.method];
+  const found = litText(ranked.text, made.document, ranked.read, lookOf(made, scale), "the document");
+  const asked = litText(data.query, made.query, data.queryRead, lookOf(made, askedScale), "the query");
   const digits = found.digits;
   const special = made.special.length
     ? make("p", { class: "apart" }, "Special tokens, counted apart: ",
         made.special.map(([text, value], place) => [place ? ", " : "", make("code", {}, text), ` ${made.signed ? signed(value, digits) : number(value, digits)}`]))
     : null;
+  const holds = made.verdict === "holds";
   return make("div", { class: "words" },
+    holds ? null : checkOf(made),
     make("p", { class: "text" },
       ranked.read[0] > 0 ? make("span", { class: "cut" }, "… ") : null,
       found.group,
       ranked.read[1] < ranked.text.length ? make("span", { class: "cut" }, " …") : null),
     unread(ranked.truncation, data.maxTokens),
+    made.sentence ? make("p", { class: "said" }, sentence(made.sentence)) : null,
+    holds ? checkOf(made) : null,
     make("div", { class: "beside" },
-      make("div", {}, make("h3", {}, "Strongest words"), strongestWords(ranked.text, found, made.signed, LISTED)),
+      make("div", {}, make("h3", {}, "Strongest words"), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
       make("div", {}, make("h3", {}, "The query, for this document"), make("p", { class: "asked" }, asked.group), special)),
     account(made));
 };
@@ -69,6 +82,9 @@ const fillCard = (ranked, card) => {
 
 const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of} windows: the ${which}. is shown`);
 
+// A path that may be broken after each of its folders.
+const folderOf = (path) => path.split("/").slice(0, -1).map((part) => [`${part}/`, make("wbr")]);
+
 const documentCard = (ranked) => {
   const folder = ranked.name.lastIndexOf("/") + 1;
   const tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
@@ -77,7 +93,7 @@ const documentCard = (ranked) => {
   card.element = make("article", { id: `document-${ranked.rank}`, "aria-labelledby": `name-${ranked.rank}`, tabindex: -1 },
     make("header", {},
       make("span", { class: "rank" }, ranked.rank),
-      make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, ranked.name.slice(0, folder)), ranked.name.slice(folder))),
+      make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, folderOf(ranked.name.slice(0, folder))), ranked.name.slice(folder))),
       scoreOf(ranked)),
     ranked.window ? make("p", { class: "window" }, windowOf(ranked.window)) : null,
     tabs, body);

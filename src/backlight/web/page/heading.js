@@ -7,20 +7,20 @@ const facts = () => {
   const documents = data.documents.length + (explained < data.documents.length ? `, the best ${explained} explained` : "");
   return make("dl", { class: "facts" },
     fact("Model", data.model),
-    fact("Score", data.scoreName + (data.activated ? " → as its owners show it" : "")),
+    fact("Score", data.scoreName + (data.activation ? ` → ${data.activation}` : "")),
     data.documents.length ? fact("Documents", documents) : null,
     fact("Date", make("time", { datetime: data.when }, data.date)));
 };
 
-// The query, with each word's value averaged over the documents that the method explained.
-const meanQuery = () => {
-  const made = data.documents.map((ranked) => ranked.explanations[state.method]).filter(Boolean);
-  if (!made.length) return make("h1", {}, data.query);
-  const words = made[0].query.map((word, place) => {
-    const sum = made.reduce((total, one) => total + (one.query[place] ? one.query[place][2] : 0), 0);
-    return [word[0], word[1], sum / made.length, word[3], null];
-  });
-  return make("h1", {}, litText(data.query, words, data.queryRead, made[0].signed, "the query").group);
+// The query with its words lit for one document: that which is in view. A mean over documents would be true of none.
+const litQuery = (ranked) => {
+  const made = ranked?.explanations[state.method];
+  if (!made) return make("div", { id: "query" }, make("p", { class: "kicker" }, "Query"), make("h1", {}, data.query));
+  const name = ranked.name.slice(ranked.name.lastIndexOf("/") + 1);
+  const look = lookOf(made, data.scales[state.method][0]);
+  return make("div", { id: "query" },
+    make("p", { class: "kicker" }, data.documents.length > 1 ? [`Query, for document ${ranked.rank}: `, make("bdi", {}, name)] : "Query"),
+    make("h1", {}, litText(data.query, made.query, data.queryRead, look, "the query").group));
 };
 
 const methodSwitch = (change) => {
@@ -37,12 +37,34 @@ const methodSwitch = (change) => {
 
 const meaningOf = (isSigned) => (isSigned
   ? "Orange words (underlined) raise the score, blue words (dotted) lower it; the fuller the colour, the more. "
-  : "The fuller the colour, the more the score reacts to the word: how much, not in which direction. ") +
-  "Shades compare words within one text" + (data.documents.length > 1 ? "; the query above shows the mean over the documents explained." : ".");
+  : "The fuller the colour, the larger the value: how much, not in which direction. ");
 
-const legendOf = (isSigned, [lower, higher] = ["lowers the score", "raises the score"], meaning = meaningOf(isSigned)) =>
+// What shades are shares of, for the documents of a ranking and for its query.
+const scaleMeaning = (isSigned) => {
+  const [asked, told] = data.scales[state.method];
+  const several = data.documents.filter((ranked) => ranked.explanations[state.method]).length > 1;
+  return `${meaningOf(isSigned)}Full colour is ${figures(told)} in ${several ? "every document" : "the document"}, ${figures(asked)} in the query.`;
+};
+
+const swatch = (weak, text) => {
+  const sample = make("span", { class: "word" }, text);
+  lit(sample, weak === "fails" ? 0.8 : 0.5, true, weak);
+  return make("span", { class: "swatch" }, sample);
+};
+
+const legendOf = (isSigned, [lower, higher], meaning, weak = []) =>
   make("div", { class: isSigned ? "legend signs" : "legend" },
     make("span", {}, isSigned ? make("span", { class: "word signed minus", style: "--share:.5" }, lower) : "no effect"),
     make("span", { class: "ramp", "aria-hidden": "true" }),
     make("span", {}, isSigned ? make("span", { class: "word signed", style: "--share:.5" }, higher) : "strongest word"),
-    make("p", {}, meaning));
+    weak, make("p", {}, meaning));
+
+const rankingLegend = () => {
+  const made = data.documents.map((ranked) => ranked.explanations[state.method]).filter(Boolean);
+  if (!made.length) return null;
+  const weak = [
+    made.some((one) => [...one.query, ...one.document].some((word) => word[6])) ? swatch("estimated", "estimated, not measured") : null,
+    made.some((one) => one.verdict === "fails") ? swatch("fails", "not to be believed") : null,
+  ];
+  return legendOf(made[0].signed, ["lowers the score", "raises the score"], scaleMeaning(made[0].signed), weak);
+};

@@ -2,11 +2,12 @@
 
 const COLUMNS = 26; // document words that the heat map shows at first
 
-const rowTotals = (matrix) => matrix.document.map((word) => [...word.slice(0, 4), null]);
+const rowTotals = (matrix) => matrix.document.map((word) => [...word.slice(0, 4), null, null, 0]);
 
 const textByRow = (matrix, row, place) => {
-  const words = row < 0 ? rowTotals(matrix) : matrix.document.map((word, column) => [word[0], word[1], matrix.values[row][column], word[3], null]);
-  place.replaceChildren(litText(matrix.documentText, words, matrix.read, matrix.signed, "the document").group);
+  const words = row < 0 ? rowTotals(matrix) : matrix.document.map((word, column) => [word[0], word[1], matrix.values[row][column], word[3], null, null, 0]);
+  const look = { signed: matrix.signed, scale: row < 0 ? 0 : largest(matrix.values.flat()), verdict: null };
+  place.replaceChildren(litText(matrix.documentText, words, matrix.read, look, "the document").group);
 };
 
 // One query word at a time lights the document; the first choice is what all of them bring.

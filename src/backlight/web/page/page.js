@@ -23,13 +23,32 @@ const entries = new Map(data.documents.map((ranked) => [ranked.rank, entryOf(ran
 const field = make("input", { type: "search", id: "search", placeholder: "Search the texts", "aria-label": "Search names and texts", autocomplete: "off" });
 const status = make("span", { class: "found-count", role: "status" });
 
+const rankedOf = (rank) => {
+  const explained = data.documents.filter((ranked) => ranked.explanations[state.method]);
+  return explained.find((ranked) => ranked.rank === rank) || explained[0];
+};
+
 const drawHeading = () => {
-  const made = data.documents.map((ranked) => ranked.explanations[state.method]).find(Boolean);
   heading.replaceChildren(...[
-    make("p", { class: "kicker" }, "Query"), meanQuery(),
+    litQuery(rankedOf(state.shown)),
     data.queryTruncation ? unread(data.queryTruncation, data.maxTokens) : null,
-    facts(), methodSwitch(chooseMethod), made ? legendOf(made.signed) : null,
+    facts(), methodSwitch(chooseMethod), rankingLegend(),
+    data.closeness ? make("p", { class: "closeness" }, sentence(data.closeness)) : null,
   ].filter(Boolean));
+};
+
+// Light the query for the document in view.
+const showQueryFor = (rank) => {
+  if (rank === undefined || rank === state.shown) return;
+  state.shown = rank;
+  document.getElementById("query").replaceWith(litQuery(rankedOf(rank)));
+};
+
+// The document in view: the last whose card begins in the window's upper part; before all of them, the first.
+const inView = () => {
+  const shown = [...cards].filter(([, card]) => !card.element.hidden);
+  const above = shown.filter(([, card]) => card.element.getBoundingClientRect().top < innerHeight * 0.4);
+  return (above.at(-1) || shown[0])?.[0];
 };
 
 const drawAll = () => {
@@ -98,6 +117,8 @@ const begin = () => {
   main.replaceChildren(...[...cards.values()].map((card) => card.element), ...data.comparisons.map(comparisonCard));
   document.body.append(tip);
   drawAll();
+  addEventListener("scroll", () => requestAnimationFrame(() => showQueryFor(inView())), { passive: true });
+  main.addEventListener("focusin", (event) => showQueryFor([...cards].find(([, card]) => card.element.contains(event.target))?.[0]));
   if (asked && document.getElementById(asked)) document.getElementById(asked).scrollIntoView();
 };
 begin();

@@ -1,10 +1,8 @@
 // The list of all documents, best first, and the search over their names and texts.
 
-const meterOf = (score) => {
-  const scores = data.documents.map((ranked) => ranked.score);
-  const [low, high] = data.cosine ? [0, 1] : [Math.min(...scores), Math.max(...scores)];
-  return high > low ? 100 * Math.min(1, Math.max(0, (score - low) / (high - low))) : 100;
-};
+// Bars begin at zero (see NOTE [One scale] in explain/presentation/scales.py); a score below it has a bar in the colour of minus.
+const meterOf = ({ bar }) => make("span", { class: "meter", "aria-hidden": "true" },
+  make("span", { class: bar < 0 ? "fill minus" : "fill", style: `--width:${(100 * Math.abs(bar)).toFixed(1)}%` }));
 
 const entryOf = (ranked) => {
   const name = ranked.name.slice(ranked.name.lastIndexOf("/") + 1);
@@ -13,7 +11,7 @@ const entryOf = (ranked) => {
     make("span", { class: "rank" }, ranked.rank),
     make("span", { class: "name", title: ranked.name }, make("bdi", {}, name)),
     scoreOf(ranked),
-    make("span", { class: "meter", "aria-hidden": "true" }, make("span", { class: "fill", style: `--width:${meterOf(ranked.score).toFixed(1)}%` })),
+    meterOf(ranked),
     left ? make("span", { class: "part" }, `read in part: ${many(left, "word")} left out`) : null,
   ];
   const explained = Object.keys(ranked.explanations).length > 0;

@@ -1,39 +1,64 @@
-// A text with its words lit. A word is [start, end, value, tokens, error or null], as web/island.py writes it.
+// A text with its words lit. A word is [start, end, value, tokens, error, effect, estimated] (see web/exposition.py).
 
-const FAINT = 0.04; // the share of the strongest word from which a word is lit at all
+const FAINT = 0.04; // the share of the scale from which a word is lit at all
 const SIGN_FROM = 0.12; // and from which its sign is underlined: solid for +, dotted for −
 const BRIGHT = 0.55; // and from which its ground is bright in the dark theme, and its letters dark
+const ESTIMATED = 0.4; // of a measured word's shade: an estimated word's
 
 const shareOf = (value, most) => (most ? value / most : 0);
+const isMark = (text) => !/[\p{L}\p{N}]/u.test(text);
 
-const lit = (element, share, isSigned) => {
-  const size = Math.abs(share);
-  element.style.setProperty("--share", size < FAINT ? 0 : size.toFixed(3));
-  element.classList.toggle("bright", size >= BRIGHT);
+// `weak` is "estimated" (a paler shade, no line), "fails" (hatched, no colour), or null.
+const lit = (element, share, isSigned, weak = null) => {
+  const size = Math.abs(share) * (weak === "estimated" ? ESTIMATED : 1);
+  element.style.setProperty("--share", Math.abs(share) < FAINT ? 0 : size.toFixed(3));
+  element.classList.toggle("bright", size >= BRIGHT && weak === null);
   element.classList.toggle("minus", isSigned && share < 0);
-  element.classList.toggle("signed", isSigned && size >= SIGN_FROM);
+  element.classList.toggle("signed", isSigned && Math.abs(share) >= SIGN_FROM && weak === null);
+  element.classList.toggle("estimated", weak === "estimated");
+  element.classList.toggle("fails", weak === "fails");
+};
+
+// How a text is shown: whether values have signs, the value of a full shade (see NOTE [One scale] in explain/presentation/scales.py),
+// and the verdict of the explanation's check.
+const lookOf = (made, scale) => ({ signed: made.signed, scale, verdict: made.verdict });
+
+// The strongest words first, as TextAttribution.strongest has them: measured before estimated ones, marks last.
+const byStrength = (text, words) => {
+  const keys = new Map(words.map((word) => [word, [isMark(text.slice(word[0], word[1])), word[6], -Math.abs(word[2])]]));
+  const compare = (a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+  return [...words].sort((a, b) => compare(keys.get(a), keys.get(b)));
+};
+
+// What is known of a word's value: that it was measured, or estimated; for other methods what the check measured.
+const knownOf = ([, , value, , , effect, estimated]) => {
+  if (estimated) return "estimated, not measured";
+  if (effect === null) return "";
+  return effect === value ? "measured" : `measured: ${signed(effect, Math.max(2, digitsFor(Math.abs(effect))))}`;
 };
 
 // Return the text, cut into words and what stands between them. `read` says where reading began and ended.
-const litText = (text, words, read, isSigned, label) => {
-  const most = largest(words.map((word) => word[2]));
-  const order = [...words].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2]));
+const litText = (text, words, read, look, label) => {
+  const most = look.scale || largest(words.map((word) => word[2]));
+  const order = byStrength(text, words);
   const rank = new Map(order.map((word, place) => [word[0], place + 1]));
   const digits = Math.max(2, digitsFor(most));
   const spans = new Map();
   const group = make("span", { class: "lit", role: "group", "aria-label": `${label}; arrow keys walk through the words` });
   let done = read[0];
   for (const word of words) {
-    const [start, end, value, tokens, error] = word;
+    const [start, end, value, tokens, error, , estimated] = word;
     if (start > done) group.append(text.slice(done, start));
     const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, text.slice(start, end));
-    lit(span, shareOf(value, most), isSigned);
-    const told = (isSigned ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
+    const share = look.verdict === "no effect" ? 0 : shareOf(value, most);
+    lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : null);
+    const told = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
     span.dataset.value = told;
     tipped(span, () => [
       told,
+      knownOf(word),
       `${rank.get(start)} of ${words.length}` + (tokens > 1 ? ` · ${tokens} tokens` : ""),
-      error !== null && Math.abs(value) < 2 * error ? "not told from zero" : "",
+      error !== null && Math.abs(value) < 2 * error ? "may be zero: less than two standard errors" : "",
     ]);
     spans.set(start, span);
     group.append(span);
@@ -43,21 +68,25 @@ const litText = (text, words, read, isSigned, label) => {
   const here = words.map((word) => spans.get(word[0]));
   const ranked = order.map((word) => spans.get(word[0]));
   walk(group, { ArrowRight: [here, 1], ArrowLeft: [here, -1], ArrowDown: [ranked, 1], ArrowUp: [ranked, -1] });
-  return { group, spans, most, digits, order };
+  return { group, spans, most, digits, order, look };
 };
 
-// List the strongest words as bars; with signs, from the middle to either side.
-const strongestWords = (text, found, isSigned, count) => {
+// List the strongest words as bars on the text's scale; with signs, from the middle to either side.
+const strongestWords = (text, found, count) => {
+  const isSigned = found.look.signed;
   const list = make("ol", { class: isSigned ? "strongest two-sided" : "strongest" });
-  for (const word of found.order.slice(0, count)) {
-    const [start, end, value, , error] = word;
-    const width = 100 * Math.abs(shareOf(value, found.most));
-    const bar = make("span", { class: value < 0 ? "fill minus" : "fill", style: `--width:${width.toFixed(1)}%` });
+  const words = found.order.filter((word) => !isMark(text.slice(word[0], word[1])));
+  for (const word of (words.length ? words : found.order).slice(0, count)) {
+    const [start, end, value, , error, , estimated] = word;
+    const width = 100 * Math.min(1, Math.abs(shareOf(value, found.most)));
+    const weak = found.look.verdict === "fails" ? " fails" : estimated ? " estimated" : "";
+    const bar = make("span", { class: `fill${value < 0 ? " minus" : ""}${weak}`, style: `--width:${width.toFixed(1)}%` });
     if (error !== null) bar.append(make("i", { style: `--error:${((100 * error) / Math.abs(value || 1)).toFixed(1)}%` }));
+    const told = isSigned ? signed(value, found.digits) : number(value, found.digits);
     const entry = make("li", {},
       make("span", { class: "label" }, text.slice(start, end)),
       make("span", { class: "meter", "aria-hidden": "true" }, bar),
-      make("span", { class: "value" }, isSigned ? signed(value, found.digits) : number(value, found.digits)));
+      make("span", { class: estimated ? "value estimated" : "value", title: estimated ? "estimated, not measured" : null }, estimated ? `~ ${told}` : told));
     if (error !== null) entry.title = `± ${number(error, found.digits)}`;
     const span = found.spans.get(start);
     entry.addEventListener("mouseenter", () => span.classList.add("lifted"));

@@ -13,8 +13,8 @@ from types import CodeType, TracebackType
 
 from backlight.engine.provenance import PACKAGE
 
-HERE = Path(__file__).parent
-RUNNER = {str(HERE / "run.py"), str(HERE.parent / "torch_api" / "module_names.py")}
+COMMANDS = Path(__file__).parents[1]
+RUNNER = {str(COMMANDS / "run.py"), str(COMMANDS.parent / "torch_api" / "module_names.py")}
 IMPORTLIB = "importlib"
 STANDS_FOR = {"engines_own", "original"}  # how the lens calls what a function of its own stands for
 HANDS_ON = {

@@ -1,0 +1,81 @@
+"""`backlight what-if`: how a document's score changes when it is edited, on screen or as data."""
+
+import argparse
+from collections.abc import Sequence
+
+from backlight.cli.arguments import add_model, reranker_of
+from backlight.cli.documents import check_query, check_unicode, read_documents
+from backlight.cli.main import Parser
+from backlight.cli.outputs import as_json
+from backlight.cli.screens.pairs import show_what_if
+from backlight.cli.screens.terminal import progress, screen
+from backlight.errors import InputError
+from backlight.explain.edits import Add, Edit, Remove, Replace
+
+
+def what_if(argv: Sequence[str]) -> int:
+    """Run `backlight what-if` with these arguments."""
+    given = _parser().parse_args(argv)
+    check_query(given.query)
+    if not given.edits:
+        raise InputError("what-if must get an edit: --remove WORDS, --replace OLD=NEW or --add SENTENCE")
+    documents = list(read_documents([given.document]))
+    if len(documents) != 1:
+        raise InputError(f"what-if must get one document, got {len(documents)}: name a file or give a text")
+    rivals = [text for _, text in read_documents(given.against)]
+    with progress(None, "scoring"):
+        found = reranker_of(given).what_if(given.query, documents[0][1], given.edits, candidates=rivals)
+    if given.json:
+        print(as_json(found))
+    else:
+        show_what_if(found, documents[0][0], screen(given.theme))
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight what-if",
+        description="Show how a document's score changes with edits, made one after another in the order given.",
+    )
+    parser.add_argument("query", help="what was looked for")
+    parser.add_argument("document", metavar="FILE_OR_TEXT", help="a text file, a text itself, or - for standard input")
+    edit = {"action": AppendEdit, "dest": "edits", "default": []}
+    parser.add_argument("--remove", metavar="WORDS", help="leave words out, wherever they stand in the text", **edit)
+    parser.add_argument("--replace", metavar="OLD=NEW", help="put other words in the place of some", **edit)
+    parser.add_argument("--add", metavar="SENTENCE", help="put a sentence at the end", **edit)
+    parser.add_argument("--add-start", metavar="SENTENCE", help="put a sentence at the start", **edit)
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="FILE_OR_TEXT",
+        help="other documents that the query found, to rank among: a file, a folder or a text; may be given again",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
+    )
+    parser.add_argument(
+        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
+    )
+    return parser
+
+
+class AppendEdit(argparse.Action):
+    """Append an edit to those given before it: edits are made in the order of the command line."""
+
+    def __call__(self, parser, namespace, values: str, option_string: str | None = None) -> None:
+        """Append the edit that an option and its value name."""
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), _edit(option_string or "", values)])
+
+
+def _edit(option: str, value: str) -> Edit:
+    check_unicode(value, option)
+    if not value.strip():
+        raise InputError(f"{option} must not be empty")
+    if option == "--replace":
+        old, equals, new = value.partition("=")
+        if not equals or not old.strip():
+            raise InputError(f"--replace must be OLD=NEW, got {value}")
+        return Replace(old.strip(), new.strip())
+    return {"--remove": Remove, "--add": Add, "--add-start": lambda text: Add(text, "start")}[option](value.strip())

@@ -1,0 +1,197 @@
+"""What is said of an explanation in plain sentences, the same in the terminal, on the page and in a notebook."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from backlight.explain.presentation.scales import (
+    FAILS,
+    NO_EFFECT,
+    Explained,
+    RankedDocuments,
+    Scored,
+    ValuedWord,
+    look_of,
+)
+from backlight.report.text import number
+
+UNITS = {"word": "words", "span": "phrases", "sentence": "sentences"}  # of leave-one-out
+SIGNS = 0.8  # as in explain/verification.py
+JOINTS = 3  # sets of words that are listed
+
+
+class Joint(Protocol):
+    """Words that were taken out together."""
+
+    words: Sequence[ValuedWord]
+    effect: float
+    alone: float
+
+
+def figure(value: float, sign: str = "") -> str:
+    """Return a number with two figures, with a real minus sign.
+
+    >>> figure(-4.04), figure(123.4), figure(0.5, "+"), figure(0.00031)
+    ('−4.0', '123', '+0.50', '0.00031')
+    """
+    return number(value, f"{sign}.0f" if abs(value) >= 9.95 else f"{sign}#.2g")
+
+
+def ordinal(place: int) -> str:
+    """Return a place in a ranking in words.
+
+    >>> [ordinal(place) for place in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
+
+
+def count_of(count: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things: `1 query`, `2 queries`.
+
+    >>> count_of(1, "query", "queries"), count_of(1200, "word")
+    ('1 query', '1,200 words')
+    """
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def check_line(made: Explained, option: str = "--{name} {value}") -> str | None:
+    """Return what the check of an explanation found, in one line; None where there was none.
+
+    Args:
+        option: how an option is written where this is read: `--{name} {value}`, or `{name}="{value}"` in Python.
+    """
+    check = made.check
+    if check is None:
+        return None
+    if check.verdict == NO_EFFECT:
+        return f"no word of it changes the score by more than {figure(check.threshold)} ({_tried(made)})"
+    if check.verdict == FAILS:
+        return f"do not believe these colours: {_failure(made)}; {_instead(made, option)}"
+    return f"{_tried(made)}; {_together(made)}"
+
+
+def _tried(made: Explained) -> str:
+    """Return how many words were measured, or how many signs were checked."""
+    check = made.check
+    if "measured" in made.settings:
+        words = (*made.query.words, *made.document.words)
+        unit = UNITS.get(made.settings.get("unit"), "words")
+        return f"measured {sum(word.effect == word.value for word in words)} of {len(words)} {unit}"
+    if check.signs is not None and check.counted:
+        return (
+            f"checked: {check.signs} of {count_of(check.counted, 'sign')} {'holds' if check.counted == 1 else 'hold'}"
+        )
+    return f"checked: {count_of(check.words, 'word')} taken out"
+
+
+def _failure(made: Explained) -> str:
+    check = made.check
+    if check.signs is not None and check.counted and check.signs < SIGNS * check.counted:
+        return f"{check.signs} of {count_of(check.counted, 'sign')} hold{'s' if check.counted == 1 else ''}"
+    return _together(made)
+
+
+def _instead(made: Explained, option: str) -> str:
+    """Return what to use instead: another method, or for the one that measures larger units."""
+    if made.method != "leave-one-out":
+        return f"use {option.format(name='method', value='leave-one-out')}"
+    return f"its words act together: try {option.format(name='unit', value='sentence')}"
+
+
+def _together(made: Explained) -> str:
+    """Return what the score does without the strongest words together, and without random ones."""
+    check = made.check
+    strongest = next((word for word in made.document.strongest() if word.value and not word.is_mark), None)
+    if not check.top or strongest is None:
+        return "no word of the document has a value"
+    way = "" if not made.signed else " that raise it most" if strongest.value > 0 else " that lower it most"
+    which = count_of(check.top, "word")
+    which = f"the {which}{way}" if way else f"its {count_of(check.top, 'strongest word')}"
+    of = f" of {figure(check.total)}" if check.total and check.total > abs(check.drop) and check.drop > 0 else ""
+    said = f"without {which} the score {_moved(check.drop)}{of}"
+    same = (check.random > 0) == (check.drop > 0) and check.random and check.drop
+    return f"{said}, without random words {'by ' + figure(abs(check.random)) if same else 'it ' + _moved(check.random)}"
+
+
+def _moved(drop: float) -> str:
+    if not drop:
+        return "stays the same"
+    return f"{'falls' if drop > 0 else 'rises'} by {figure(abs(drop))}"
+
+
+def joint_lines(made: Explained) -> list[str]:
+    """Return a line for each set of words that brings more or less together than one by one."""
+    return [
+        f"{' + '.join(word.text for word in joint.words)} together {figure(joint.effect, '+')}, "
+        f"one by one {figure(joint.alone, '+')}"
+        for joint in made.together[:JOINTS]
+    ]
+
+
+def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
+    """Return what happens without the word that matters most, of those measured; None where none matters.
+
+    The word is the one that moves the document furthest in the ranking; where none moves it, the one that moves its
+    score furthest.
+    """
+    made = ranked.attribution
+    if made is None or ranked.window is not None:  # without a word another window may be the best
+        return None
+    least = made.check.threshold if made.check is not None else 0.0
+    words = [
+        word
+        for word in made.document.words
+        if word.effect is not None and not word.is_mark and abs(word.effect) > least
+    ]
+    if not words:
+        return None
+    places = {id(word): _place_without(word, ranked, ranking) for word in words}
+    word = max(words, key=lambda one: (abs(places[id(one)] - ranked.rank), abs(one.effect)))
+    place, after = places[id(word)], ranked.score - word.effect
+    way = "falls" if word.effect > 0 else "rises"
+    scores = f"from {number(ranked.score, '.2f')} to {number(after, '.2f')}"
+    if abs(ranked.score - after) < 0.1:
+        scores = f"from {number(ranked.score, '.3f')} to {number(after, '.3f')}"
+    if place == ranked.rank:
+        return f"without “{word.text}” its score {way} {scores}"
+    last = place == len(ranking.documents)  # of a ranking that was cut at the best, it may fall further
+    to = f"the last of the {place} shown" if last else ordinal(place)
+    return f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} (score {scores})"
+
+
+def _place_without(word: ValuedWord, ranked: Scored, ranking: RankedDocuments) -> int:
+    """Return the document's place without a word: the others keep their scores."""
+    after = ranked.score - word.effect
+    return 1 + sum(other.score > after for other in ranking.documents if other.index != ranked.index)
+
+
+def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
+    """Return that the first documents differ by less than a typo changes; None where they differ by more."""
+    if typo is None or not ranking.documents:
+        return None
+    best = ranking.documents[0].score
+    close = sum(best - one.score < typo for one in ranking.documents)
+    if close < 2:
+        return None
+    which = "the documents" if close == len(ranking.documents) else f"the first {close} documents"
+    return f"{which} differ by less than one typo in the query changes ({figure(typo)})"
+
+
+def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
+    """Return whether a word's value was measured; empty for a method that measures nothing by itself.
+
+    For other methods, what the check measured for it.
+    """
+    if look_of(made, scale).is_estimated(word):
+        return "estimated, not measured"
+    if word.effect is None:
+        return ""
+    return f"measured: {figure(word.effect, '+')}"
+
+
+def gap_text(gap: float | None) -> str:
+    """Return whether values add up to the change of the score that they explain, and how nearly."""
+    if gap is None:
+        return "not additive"
+    return f"additive within {abs(gap):.2g}" if abs(gap) >= 1e-6 else "additive"

@@ -1,0 +1,191 @@
+"""What is shown is true: one scale for all documents, bars from zero, sentences that the scores bear out."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tiny_bert import cross_encoder, real_ranker
+
+from backlight.explain.attribution import Check, Joint, Word
+from backlight.explain.presentation.scales import Look, activation_of, bar_share, look_of, ranking_scales
+from backlight.explain.presentation.wording import check_line, closeness_line, effect_sentence, gap_text, joint_lines
+from backlight.explain.ranking import rank_and_explain
+from backlight.explain.typos import typo_effect, typos
+
+QUERY = "how do plants make food"
+DOCUMENTS = ["plants make food from sunlight", "the leaf of a green cell", "air and water"]
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return rank_and_explain(cross_encoder(), QUERY, DOCUMENTS)
+
+
+def scores_only(scores, name="logit", activated=None):
+    activated = scores if activated is None else activated
+    documents = [
+        SimpleNamespace(rank=place, index=place, score=score, activated=after, attribution=None, window=None)
+        for place, (score, after) in enumerate(zip(scores, activated), 1)
+    ]
+    return SimpleNamespace(score_name=name, documents=documents)
+
+
+def bars(ranking):
+    return [bar_share(ranked, ranking) for ranked in ranking.documents]
+
+
+def test_shades_are_shares_of_the_strongest_word_of_all_documents(ranking):
+    asked, told = ranking_scales(ranking)
+    words = [word for ranked in ranking.documents for word in ranked.attribution.document.words]
+    assert told == max(abs(word.value) for word in words)
+    assert asked == max(abs(word.value) for ranked in ranking.documents for word in ranked.attribution.query.words)
+    shares = [abs(Look(True, told).share(word)) for word in words]
+    assert max(shares) == 1
+    assert shares == pytest.approx([abs(word.value) / told for word in words])
+
+
+def test_a_document_without_effect_is_pale_and_says_so(ranking):
+    made = ranking.documents[0].attribution
+    check = replace(made.check, verdict="no effect", threshold=0.25)
+    made = replace(made, check=check)
+    assert all(look_of(made, 1e-9).share(word) == 0 for word in made.document.words)
+    assert check_line(made).startswith("no word of it changes the score by more than 0.25")
+
+
+def test_bars_begin_at_zero():
+    assert bars(scores_only([0.6, 0.59, -0.2], "cosine of mean-pooled embeddings")) == [0.6, 0.59, -0.2]
+    logits = np.array([2.0, -1.0, -3.0])
+    assert bars(scores_only(logits, activated=1 / (1 + np.exp(-logits)))) == pytest.approx(
+        [0.881, 0.269, 0.047], abs=1e-3
+    )
+    assert bars(scores_only([4.0, 3.0, -1.0])) == [1.0, 0.75, -0.25]
+    assert bars(scores_only([0.0, 0.0])) == [0.0, 0.0]
+
+
+def test_the_activation_is_named_by_what_it_is(ranking):
+    assert activation_of(ranking.documents) == "probability"
+    assert activation_of(scores_only([1.0, 2.0]).documents) is None
+    assert activation_of(scores_only([1.0, 2.0], activated=[0.2, 0.9]).documents) == "activation"
+
+
+def test_the_line_of_a_check_counts_signs_and_the_fall(ranking):
+    made = ranking.documents[0].attribution
+    check = Check("drop", 8, 8, 8, 0.1, 5, 4.06, 0.42, 6.31, "holds", 13)
+    best = made.document.strongest(1)[0]
+    way = "raise" if best.value > 0 else "lower"
+    said = f"without the 5 words that {way} it most the score falls by 4.1 of 6.3, without random words by 0.42"
+    assert check_line(replace(made, method="x", settings={}, check=check)) == f"checked: 8 of 8 signs hold; {said}"
+    assert check_line(replace(made, check=check)).startswith("measured ")
+    assert check_line(replace(made, check=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("signs", "drop", "random", "said"),
+    [
+        (3, 4.0, 0.4, "do not believe these colours: 3 of 8 signs hold; use --method leave-one-out"),
+        (None, 0.1, 0.4, "do not believe these colours: without its 5 strongest words the score falls by 0.10, "
+                         "without random words by 0.40; use --method leave-one-out"),
+        (None, -0.1, 0.4, "do not believe these colours: without its 5 strongest words the score rises by 0.10, "
+                          "without random words it falls by 0.40; use --method leave-one-out"),
+    ],
+)  # fmt: skip
+def test_a_failed_check_says_why_and_what_to_use(ranking, signs, drop, random, said):
+    check = Check("drop", 8, 8, signs, 0.1, 5, drop, random, None, "fails", 13)
+    made = replace(ranking.documents[0].attribution, method="x", settings={}, signed=signs is not None, check=check)
+    assert check_line(made) == said
+    assert check_line(made, '{name}="{value}"').endswith('use method="leave-one-out"')
+
+
+def test_measured_words_are_told_from_estimated_ones():
+    made = rank_and_explain(cross_encoder(), QUERY, DOCUMENTS[:1], words=2).documents[0].attribution
+    look = look_of(made, 1.0)
+    words = (*made.query.words, *made.document.words)
+    assert sum(not look.is_estimated(word) for word in words) == 2
+    assert f"measured 2 of {len(words)} words" in check_line(made)
+
+
+def test_the_fall_that_is_told_is_the_fall_that_happens():
+    """Take the word out, and rank again."""
+    ranker = cross_encoder()
+    ranking = rank_and_explain(ranker, QUERY, DOCUMENTS)
+    told = 0
+    for ranked in ranking.documents:
+        sentence = effect_sentence(ranked, ranking)
+        if sentence is None:
+            continue
+        word = sentence.split("“")[1].split("”")[0]
+        without = next(one for one in ranked.attribution.document.words if one.text == word)
+        text = (ranked.text[: without.start] + ranked.text[without.end :]).replace("  ", " ").strip()
+        texts = [text if number == ranked.index else document for number, document in enumerate(DOCUMENTS)]
+        again = rank_and_explain(ranker, QUERY, texts, top=0)
+        place = next(one.rank for one in again.documents if one.index == ranked.index)
+        score = next(one.score for one in again.documents if one.index == ranked.index)
+        after = sentence.split(" to ")[-1].strip("()").replace("\N{MINUS SIGN}", "-")
+        assert float(after) == pytest.approx(score, abs=0.006)
+        assert ("this document" in sentence) is (place != ranked.rank)
+        told += 1
+    assert told
+
+
+def ranked_with(word, rank, scores):
+    ranking = scores_only(scores)
+    ranked = ranking.documents[rank - 1]
+    words = (word,)
+    ranked.attribution = SimpleNamespace(document=SimpleNamespace(words=words), check=None)
+    return ranked, ranking
+
+
+def test_places_are_said_in_words():
+    word = Word("refund", 0, 6, 2.5, 1, effect=2.5)
+    assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0, 0.6, 0.1])) == (
+        "without “refund” this document falls from 1st to 4th (score from 3.00 to 0.50)"
+    )
+    assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0])).endswith(
+        "to the last of the 3 shown (score from 3.00 to 0.50)"
+    )
+    assert effect_sentence(*ranked_with(replace(word, effect=-0.02), 2, [3.0, 2.0])) == (
+        "without “refund” its score rises from 2.000 to 2.020"
+    )
+    assert effect_sentence(*ranked_with(replace(word, effect=None), 1, [3.0, 2.0])) is None
+
+
+def test_words_that_act_together_are_listed():
+    new, york = (Word(text, 0, 1, 0.25, 1, effect=0.25) for text in ("new", "york"))
+    made = SimpleNamespace(together=[Joint((new, york), 2.1, 0.5)])
+    assert joint_lines(made) == ["new + york together +2.1, one by one +0.50"]
+
+
+def test_values_say_whether_they_add_up():
+    assert [gap_text(gap) for gap in (None, 0.0, -0.021)] == ["not additive", "additive", "additive within 0.021"]
+
+
+def test_typos_change_one_letter_and_are_the_same_each_time():
+    query = "Where is 2 the plant?"
+    found = typos(query)
+    assert found == typos(query)
+    assert len(set(found)) == 3
+    for typo in found:
+        changed = [place for place, (a, b) in enumerate(zip(query, typo, strict=True)) if a != b]
+        assert len(changed) == 1
+        assert query[changed[0]].isalpha()
+    assert typos("東京 12") == []
+
+
+def test_the_effect_of_a_typo_is_the_mean_change_of_the_score():
+    query, document, ranker = "plants food", "the leaf", real_ranker()
+    (score,) = ranker.scores_of(ranker.read([(query, document)]))
+    others = [ranker.scores_of(ranker.read([(one, document)]))[0] for one in typos(query)]
+    expected = np.mean([abs(float(other) - float(score)) for other in others])
+    assert typo_effect(ranker, query, document) == pytest.approx(expected, abs=1e-6)
+    assert expected > 0
+    assert typo_effect(ranker, "東京", document) is None
+
+
+def test_documents_closer_than_a_typo_are_said():
+    assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), 0.8) == (
+        "the first 3 documents differ by less than one typo in the query changes (0.80)"
+    )
+    assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the documents differ")
+    assert closeness_line(scores_only([3.0, 2.0]), 0.8) is None
+    assert closeness_line(scores_only([3.0, 2.9]), None) is None
