@@ -5,9 +5,10 @@ For any method on any model, the strongest words of an explanation (5 of the doc
 the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
 documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. An explanation
 *holds* where at least `SIGNS` of the words that change the score by 2 % of the range have the sign that is shown, and
-the 5 strongest together change the score more than random words do. Where it *fails*, what is shown must not be
-believed. Effects that a method measured itself (`leave-one-out`) are not measured again. The range is that of the
-ranking's scores, or for one document what the score loses without any of its words, whichever is larger.
+the 5 strongest together change the score more than random words do (twice as much, for methods without signs). Where it
+*fails*, what is shown must not be believed. Effects that a method measured itself (`leave-one-out`) are not measured
+again. The range is that of the ranking's scores, or for one document what the score loses without any of its words,
+whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,6 +27,7 @@ TOP = {DOCUMENT: 5, QUERY: 3}  # words of each text that are checked
 DRAWS = 3  # sets of words drawn at random, of each of few documents
 FEW = 4  # documents; of each of more, one set is drawn
 SIGNS = 0.8  # the share of signs that must be right
+TWICE = 2.0  # how much more than random words the strongest of a method without signs must do
 THRESHOLD = 0.02  # of the range: a smaller effect has no sign worth counting
 WAY = "drop"  # how words leave: see NOTE [Measured and estimated] in explain/methods/leave_one_out.py
 HOLDS, FAILS, NO_EFFECT = "holds", "fails", "no effect"
@@ -156,7 +158,7 @@ class _Plan:
         if signs is not None and counted and signs < SIGNS * counted:
             return FAILS
         expected = -1 if self.read.attribution.signed and self.top and self.top[0].value < 0 else 1
-        beats = abs(drop) > abs(random) if signs is None else expected * drop > expected * random
+        beats = abs(drop) > TWICE * abs(random) if signs is None else expected * drop > expected * random
         return HOLDS if beats or not self.random else FAILS
 
 
