@@ -181,13 +181,15 @@ def _explained(
     pairs = [one.pairs[i] for one in scored.values() for i in one.explained]
     ordinary = np.array([one.scores[i] for one in scored.values() for i in one.explained])
     known = {"scores": ordinary} if method.takes_scores else {}
-    found = method.explain(ranker, pairs, **known, **options) if pairs else []
+    each = progress if len(pairs) == len(scored) else no_progress
+    found = method.explain(ranker, pairs, progress=each, **known, **options) if pairs else []
     check_same_scores([one.score for one in found], ordinary.tolist(), pairs)
     found = iter([replace(one, score=score) for one, score in zip(found, ordinary.tolist())])
     explained = {}
     for place, one in scored.items():
         explained[place] = mean_of([next(found) for _ in one.explained], one.score)
-        progress(1)
+    if each is no_progress:
+        progress(len(explained))
     return explained
 
 

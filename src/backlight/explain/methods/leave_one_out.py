@@ -145,10 +145,12 @@ def leave_one_out(
     estimator = _estimator_called(estimate)
     given = [None] * len(pairs) if scores is None else [np.asarray(score)[None] for score in scores]
     known = _estimated(ranker, pairs, given, (estimate, estimator), parts_of)
+    half = len(pairs) // 2
+    progress(half)
     _measure(ranker, known, remove, words, budget)
     settings = {"unit": unit, "by": by}
     found = [_attribution(ranker, one, by, settings) for one in known]
-    progress(len(pairs))
+    progress(len(pairs) - half)
     return found
 
 
