@@ -74,7 +74,8 @@ def test_the_line_of_a_check_counts_signs_and_the_fall(ranking):
     check = Check("drop", 8, 8, 8, 0.1, 5, 4.06, 0.42, 6.31, "holds", 13)
     best = made.document.strongest(1)[0]
     way = "raise" if best.value > 0 else "lower"
-    said = f"without the 5 words that {way} it most the score falls by 4.1 of 6.3, without random words by 0.42"
+    said = f"without the 5 words that {way} it most the score falls by 4.1, without all its words by 6.3, "
+    said += "without 5 random words by 0.42"
     assert check_line(replace(made, method="x", settings={}, check=check)) == f"checked: 8 of 8 signs hold; {said}"
     assert check_line(replace(made, check=check)).startswith("measured ")
     assert check_line(replace(made, check=None)) is None
@@ -85,9 +86,9 @@ def test_the_line_of_a_check_counts_signs_and_the_fall(ranking):
     [
         (3, 4.0, 0.4, "do not believe these colours: 3 of 8 signs hold; use --method leave-one-out"),
         (None, 0.1, 0.4, "do not believe these colours: without its 5 strongest words the score falls by 0.10, "
-                         "without random words by 0.40; use --method leave-one-out"),
+                         "without 5 random words by 0.40; use --method leave-one-out"),
         (None, -0.1, 0.4, "do not believe these colours: without its 5 strongest words the score rises by 0.10, "
-                          "without random words it falls by 0.40; use --method leave-one-out"),
+                          "without 5 random words it falls by 0.40; use --method leave-one-out"),
     ],
 )  # fmt: skip
 def test_a_failed_check_says_why_and_what_to_use(ranking, signs, drop, random, said):
@@ -97,12 +98,21 @@ def test_a_failed_check_says_why_and_what_to_use(ranking, signs, drop, random, s
     assert check_line(made, '{name}="{value}"').endswith('use method="leave-one-out"')
 
 
+LONG = ["green plants make food from water and air in each leaf , and sunlight makes the plants green " * 2]
+
+
 def test_measured_words_are_told_from_estimated_ones():
-    made = rank_and_explain(cross_encoder(), QUERY, DOCUMENTS[:1], words=2).documents[0].attribution
+    made = rank_and_explain(cross_encoder(), QUERY, DOCUMENTS[:1], words=2, check=False).documents[0].attribution
     look = look_of(made, 1.0)
     words = (*made.query.words, *made.document.words)
     assert sum(not look.is_estimated(word) for word in words) == 2
-    assert f"measured 2 of {len(words)} words" in check_line(made)
+    made = rank_and_explain(cross_encoder(), QUERY, LONG, words=2).documents[0].attribution
+    own = [word for word in made.document.words if not word.is_mark]
+    known = sum(word.effect is not None for word in own)
+    assert known < len(own)
+    assert f"measured {known} of its {len(own)} words" in check_line(
+        replace(made, check=replace(made.check, verdict="holds"))
+    )
 
 
 def test_the_fall_that_is_told_is_the_fall_that_happens():
@@ -142,7 +152,7 @@ def test_places_are_said_in_words():
         "without “refund” this document falls from 1st to 4th (score from 3.00 to 0.50)"
     )
     assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0])).endswith(
-        "to the last of the 3 shown (score from 3.00 to 0.50)"
+        "to 3rd, the last shown (score from 3.00 to 0.50)"
     )
     assert effect_sentence(*ranked_with(replace(word, effect=-0.02), 2, [3.0, 2.0])) == (
         "without “refund” its score rises from 2.000 to 2.020"
@@ -184,8 +194,9 @@ def test_the_effect_of_a_typo_is_the_mean_change_of_the_score():
 
 def test_documents_closer_than_a_typo_are_said():
     assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), 0.8) == (
-        "the first 3 documents differ by less than one typo in the query changes (0.80)"
+        "the first 3 documents are too close to call: they are 0.50 apart, and one typo in the query moves the best "
+        "score by 0.80"
     )
-    assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the documents differ")
+    assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the first 2 documents are")
     assert closeness_line(scores_only([3.0, 2.0]), 0.8) is None
     assert closeness_line(scores_only([3.0, 2.9]), None) is None

@@ -4,11 +4,11 @@ NOTE [The check]
 For any method on any model, the strongest words of an explanation (5 of the document, 3 of the query) are deleted from
 the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
 documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. An explanation
-*holds* where at least `SIGNS` of the words that change the score by 2 % of the range have the sign that is shown, and
-the 5 strongest together change the score more than random words do (twice as much, for methods without signs). Where it
-*fails*, what is shown must not be believed. Effects that a method measured itself (`leave-one-out`) are not measured
-again. The range is that of the ranking's scores, or for one document what the score loses without any of its words,
-whichever is larger.
+*holds* where at least `SIGNS` of the words that change the score by 2 % of the range or more have the sign that is
+shown, and the 5 strongest together move the score the way that is shown, and further than random words do (twice as
+far, for methods without signs). Where it *fails*, what is shown must not be believed. Effects that a method measured
+itself (`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the
+score loses without any of its words, whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.errors import BacklightError
-from backlight.explain.attribution import Attribution, Check, TextAttribution, Word
+from backlight.explain.attribution import Attribution, Check, Word
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
@@ -28,6 +28,7 @@ DRAWS = 3  # sets of words drawn at random, of each of few documents
 FEW = 4  # documents; of each of more, one set is drawn
 SIGNS = 0.8  # the share of signs that must be right
 TWICE = 2.0  # how much more than random words the strongest of a method without signs must do
+LEAST = 1e-4  # of the score, or of 1: a smaller effect is none, whatever the range
 THRESHOLD = 0.02  # of the range: a smaller effect has no sign worth counting
 WAY = "drop"  # how words leave: see NOTE [Measured and estimated] in explain/methods/leave_one_out.py
 HOLDS, FAILS, NO_EFFECT = "holds", "fails", "no effect"
@@ -127,11 +128,12 @@ class _Plan:
         measured = {(side, word.start): float(effect) for (side, word), effect in zip(self.single, effects[:count])}
         drop = float(effects[count]) if self.top else 0.0
         random = float(effects[count + 1 :].mean()) if self.random else 0.0
-        threshold = THRESHOLD * max(spread, abs(total or 0.0), abs(drop))
-        shown = [
-            (word.value, measured[side, word.start] if word.effect is None else word.effect)
-            for side, word in self.strongest
-        ]
+        threshold = max(THRESHOLD * max(spread, abs(total or 0.0), abs(drop)), LEAST * max(1.0, abs(made.score)))
+        made = _with_effects(made, measured)
+        texts = {QUERY: made.query, DOCUMENT: made.document}
+        known = {(side, word.start): word for side, text in texts.items() for word in text.words}
+        strongest = [known[side, word.start] for side, word in self.strongest]
+        shown = [(word.value, word.effect) for word in strongest]
         counted = [(value, effect) for value, effect in shown if threshold and abs(effect) >= threshold]
         signs = sum(value * effect > 0 for value, effect in counted) if made.signed else None
         check = Check(
@@ -147,10 +149,7 @@ class _Plan:
             verdict=self._verdict(len(counted), signs, drop, random, threshold),
             passes=len(self.removals) * len(self.read.pairs) + 1,
         )
-        query, document = (
-            _with_effects(text, side, measured) for text, side in ((made.query, QUERY), (made.document, DOCUMENT))
-        )
-        return replace(made, query=query, document=document, check=check)
+        return replace(made, check=check)
 
     def _verdict(self, counted: int, signs: int | None, drop: float, random: float, threshold: float) -> str:
         if not counted and abs(drop) <= threshold:
@@ -158,10 +157,24 @@ class _Plan:
         if signs is not None and counted and signs < SIGNS * counted:
             return FAILS
         expected = -1 if self.read.attribution.signed and self.top and self.top[0].value < 0 else 1
-        beats = abs(drop) > TWICE * abs(random) if signs is None else expected * drop > expected * random
+        if signs is None:
+            beats = abs(drop) > TWICE * abs(random)
+        else:
+            beats = expected * drop > abs(random) or (not self.random and expected * drop > 0)
         return HOLDS if beats or not self.random else FAILS
 
 
-def _with_effects(text: TextAttribution, side: int, measured: Mapping[tuple[int, int], float]) -> TextAttribution:
-    words = (replace(word, effect=measured.get((side, word.start), word.effect)) for word in text.words)
-    return replace(text, words=tuple(words))
+def _with_effects(made: Attribution, measured: Mapping[tuple[int, int], float]) -> Attribution:
+    """Return an explanation with effects, which take the place of values that were estimates of them."""
+    texts = {}
+    for side, text in ((QUERY, made.query), (DOCUMENT, made.document)):
+        words = []
+        for word in text.words:
+            effect = measured.get((side, word.start))
+            changed = {} if effect is None else {"effect": effect} | ({"value": effect} if made.estimate else {})
+            words.append(replace(word, **changed) if changed else word)
+        texts[side] = replace(text, words=tuple(words))
+    settings = dict(made.settings)
+    if made.estimate:
+        settings["measured"] = settings.get("measured", 0) + len(measured)
+    return replace(made, query=texts[QUERY], document=texts[DOCUMENT], settings=settings)

@@ -306,10 +306,9 @@ def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribu
         own = np.array([part.side == side for part in one.parts], bool)
         values[own & ~measured] = _scaled(one.estimates[own & ~measured], one, FIRST[side], own & measured)
     count = int(measured.sum())
-    meaning = f"score − score without it, measured for {count} of {len(one.parts)}"
     recipe = Recipe(
         "leave-one-out",
-        meaning,
+        "score − score without it",
         signed=True,
         baseline=f"the pair without it, by {by}",
         passes=one.passes,

@@ -1,5 +1,6 @@
 """What is said of an explanation in plain sentences, the same in the terminal, on the page and in a notebook."""
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -75,9 +76,10 @@ def _tried(made: Explained) -> str:
     """Return how many words were measured, or how many signs were checked."""
     check = made.check
     if "measured" in made.settings:
-        words = (*made.query.words, *made.document.words)
+        words = [word for word in made.document.words if not word.is_mark]
         unit = UNITS.get(made.settings.get("unit"), "words")
-        return f"measured {sum(word.effect == word.value for word in words)} of {len(words)} {unit}"
+        known = sum(word.effect is not None for word in words)
+        return f"measured {f'all {known}' if known == len(words) else f'{known} of its {len(words)}'} {unit}"
     if check.signs is not None and check.counted:
         return (
             f"checked: {check.signs} of {count_of(check.counted, 'sign')} {'holds' if check.counted == 1 else 'hold'}"
@@ -108,10 +110,13 @@ def _together(made: Explained) -> str:
     way = "" if not made.signed else " that raise it most" if strongest.value > 0 else " that lower it most"
     which = count_of(check.top, "word")
     which = f"the {which}{way}" if way else f"its {count_of(check.top, 'strongest word')}"
-    of = f" of {figure(check.total)}" if check.total and check.total > abs(check.drop) and check.drop > 0 else ""
-    said = f"without {which} the score {_moved(check.drop)}{of}"
+    all_words = (
+        f", without all its words by {figure(check.total)}" if check.total and check.total > 0 < check.drop else ""
+    )
+    said = f"without {which} the score {_moved(check.drop)}{all_words}"
     same = (check.random > 0) == (check.drop > 0) and check.random and check.drop
-    return f"{said}, without random words {'by ' + figure(abs(check.random)) if same else 'it ' + _moved(check.random)}"
+    which = f"without {check.top} random words"
+    return f"{said}, {which} {'by ' + figure(abs(check.random)) if same else 'it ' + _moved(check.random)}"
 
 
 def _moved(drop: float) -> str:
@@ -150,13 +155,12 @@ def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
     word = max(words, key=lambda one: (abs(places[id(one)] - ranked.rank), abs(one.effect)))
     place, after = places[id(word)], ranked.score - word.effect
     way = "falls" if word.effect > 0 else "rises"
-    scores = f"from {number(ranked.score, '.2f')} to {number(after, '.2f')}"
-    if abs(ranked.score - after) < 0.1:
-        scores = f"from {number(ranked.score, '.3f')} to {number(after, '.3f')}"
+    digits = 2 if abs(word.effect) >= 0.1 else 1 - math.floor(math.log10(abs(word.effect)))  # so that both differ
+    scores = f"from {number(ranked.score, f'.{digits}f')} to {number(after, f'.{digits}f')}"
     if place == ranked.rank:
         return f"without “{word.text}” its score {way} {scores}"
     last = place == len(ranking.documents)  # of a ranking that was cut at the best, it may fall further
-    to = f"the last of the {place} shown" if last else ordinal(place)
+    to = f"{ordinal(place)}, the last shown" if last else ordinal(place)
     return f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} (score {scores})"
 
 
@@ -174,8 +178,11 @@ def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
     close = sum(best - one.score < typo for one in ranking.documents)
     if close < 2:
         return None
-    which = "the documents" if close == len(ranking.documents) else f"the first {close} documents"
-    return f"{which} differ by less than one typo in the query changes ({figure(typo)})"
+    apart = best - ranking.documents[close - 1].score
+    return (
+        f"the first {close} documents are too close to call: they are {figure(apart)} apart, and one typo in the query "
+        f"moves the best score by {figure(typo)}"
+    )
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
