@@ -15,7 +15,7 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL backlight_arrays
-#ifndef FACE_IMPORTS_ARRAYS
+#ifndef BINDINGS_IMPORT_ARRAY
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>

@@ -117,7 +117,7 @@ static PyObject *stacks(PyArrayObject *a, PyArrayObject *b, int kind) {
   return done(out, !stack.failed);
 }
 
-/* --- faces ------------------------------------------------------------------------------------------------------- */
+/* --- bindings ---------------------------------------------------------------------------------------------------- */
 
 /* matmul(a, b) */
 static PyObject *matmul(PyObject *const *args, Py_ssize_t count) {

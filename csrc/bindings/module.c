@@ -2,7 +2,7 @@
 
    Imported by kernels/native.py alone, which compares INTERFACE. Called with the GIL; arguments are checked here or by the
    function that they go to. If the import fails, it raises, and backlight works on NumPy alone. */
-#define FACE_IMPORTS_ARRAYS
+#define BINDINGS_IMPORT_ARRAY
 #include "bindings.h"
 #include "core.h"
 #include "blocks.h"
@@ -100,10 +100,10 @@ static PyObject *kernel(PyObject *self, PyObject *reference) {
   if (!name) return NULL;
   const char *wanted = PyUnicode_AsUTF8(name);
   for (const struct binding *const *family = families; wanted && *family; family++)
-    for (const struct binding *face = *family; face->name; face++)
-      if (!strcmp(face->name, wanted)) {
+    for (const struct binding *binding = *family; binding->name; binding++)
+      if (!strcmp(binding->name, wanted)) {
         Py_DECREF(name);
-        return kernel_new(face->call, reference);
+        return kernel_new(binding->call, reference);
       }
   Py_DECREF(name);
   if (!wanted) return NULL;

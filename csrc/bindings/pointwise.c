@@ -130,7 +130,7 @@ static PyObject *mapped(const struct pointwise *function, int gradient, PyObject
 }
 
 #define FACE(name, gradient, numbers, grain) \
-  static PyObject *name##_face(PyObject *const *args, Py_ssize_t count) { \
+  static PyObject *name##_binding(PyObject *const *args, Py_ssize_t count) { \
     static const struct pointwise function = {offsetof(struct table, name), numbers, grain}; \
     return mapped(&function, gradient, args, count); \
   }
@@ -177,7 +177,7 @@ CURVE(erfinv, 0, DEAR)
 CURVE(lgamma, 0, DEAR)
 CURVE(digamma, 0, DEAR)
 
-#define LISTED(name) {#name, name##_face}
+#define LISTED(name) {#name, name##_binding}
 const struct binding pointwise_bindings[] = {
     LISTED(exp), LISTED(expm1), LISTED(log), LISTED(log1p), LISTED(tanh), LISTED(tanh_gradient), LISTED(sigmoid),
     LISTED(sigmoid_gradient), LISTED(logsigmoid), LISTED(logsigmoid_gradient), LISTED(softplus),

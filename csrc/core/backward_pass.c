@@ -214,7 +214,7 @@ static int is_wanted(const struct backward_pass *pass, PyObject *edge) {
 }
 
 /* Leave out what leads to no input. */
-static int restrict_to_inputs(struct backward_pass *pass) {
+static int limit_to_inputs(struct backward_pass *pass) {
   for (int i = 0; i < pass->count; i++) pass->entries[i].wanted = pass->entries[i].runs = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pass->inputs); i++) {
     struct entry *end = end_of(pass, PyTuple_GET_ITEM(pass->inputs, i));
@@ -602,7 +602,7 @@ static void leave(struct backward_pass *pass, int failed) {
 
 static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *keep) {
   int result = collect(pass, roots);
-  if (!result && pass->inputs) result = restrict_to_inputs(pass);
+  if (!result && pass->inputs) result = limit_to_inputs(pass);
   if (result < 0) return result;
   if (pass->counted) {
     for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) count_delivery(pass, PyTuple_GET_ITEM(roots, r), 1);

@@ -5,10 +5,11 @@
    is the reference: both record the same graph. All of this needs the GIL, and nothing here releases it except NumPy.
 
    NOTE [Slots]
-   Python code may delete a slot, put anything into it, or make an object whose slots were never filled. So a slot that
-   is read may hold NULL or an object of any type: C looks before it uses it, and declines. What it found holds until
-   Python code may run, which is also where an attribute is looked up, an object is made that the garbage collector
-   tracks (finalizers), or a reference is given up. */
+   Python code may delete a slot, put anything into it, or make an object whose slots were never filled. So a slot may
+   hold NULL or an object of any type: C tests what it reads before it uses it, and declines what it did not expect.
+   The result of such a test is valid only until Python code may run again. Python code may run where C calls it, looks an
+   attribute up, makes an object that the garbage collector tracks (a collection may run finalizers), or gives a reference
+   up. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -29,7 +30,7 @@ struct core {
   int nonfinite_wanted; /* of ops: FOUND_NAN, FOUND_INF or both */
   PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
   int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
-  int only_classes;    /* whether it handles only calls with an argument that is neither a Tensor nor a plain value */
+  int only_classes;    /* whether it leaves alone each call whose arguments are all Tensors, numbers, texts or None */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */

@@ -299,8 +299,10 @@ static void exchange(PyObject **held, PyObject *given) {
 
 static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.nonfinite_op; }
 
-/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops, whether
-   it handles only calls with arguments that are neither tensors nor plain values). */
+/* core_dispatch(dispatch or None, unhandled, ops, only_classes): have `dispatch` called in place of public functions; None:
+   nothing. It returns `unhandled` for a call that is to go on. `ops`: whether it gets the calls of ops, too. `only_classes`:
+   whether only classes of arguments can handle a call now, so that it need not be asked about a call whose arguments are
+   all Tensors (no subclasses), numbers, texts or None. */
 PyObject *core_dispatch(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *dispatch, *unhandled;

@@ -70,7 +70,8 @@ PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t fla
   return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
 }
 
-/* What `dispatch` makes of a call: a new reference, which may be core.unhandled; NULL with the exception that fits. */
+/* Whether `dispatch` need not be asked: only classes of arguments can handle a call now, and each argument is a Tensor (no
+   subclass), a number, a text or None. */
 int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names) {
   if (!core.only_classes) return 0;
   if (names) count += PyTuple_GET_SIZE(names);
@@ -83,6 +84,7 @@ int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names) {
   return 1;
 }
 
+/* What `dispatch` makes of a call: a new reference, which may be core.unhandled; NULL with the exception that fits. */
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *dispatch = Py_NewRef(core.dispatch), *given = NULL, *options = NULL, *found = NULL;
   if (!gather_arguments(args, count, names, &given, &options)) {

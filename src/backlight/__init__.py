@@ -162,7 +162,7 @@ _BY_PLACE = {
     "backlight.serialization": "load save",
     "backlight.tensor.interop.dlpack": "asarray from_dlpack",
 }
-_torch_function.installed.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
+_torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
 amp data fft func lens linalg masked nn optim overrides profiler signal special testing utils

@@ -15,7 +15,7 @@ from backlight.dispatch.torch_function import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     disabled,
-    installed,
+    overrides_state,
 )
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.state_blocks import Block
@@ -106,38 +106,38 @@ class asked_about(Block):  # noqa: N801 - used as a function
 
 
 def enable_overrides(token: object) -> None:
-    """Have public functions try overrides until `disable_overrides` is called with the same token."""
+    """Have public functions try modes and classes until `disable_overrides` is called with the same token."""
     with observers.lock:
-        if all(one is not token for one in installed.held):
-            installed.held.append(token)
+        if all(one is not token for one in overrides_state.held):
+            overrides_state.held.append(token)
         _override_switch.apply(_wanted_overrides(), _apply_overrides)
 
 
 def disable_overrides(token: object) -> None:
-    """Stop that, if no other token is held."""
+    """Give a token back; without any, public functions no longer try modes and classes."""
     with observers.lock:
-        installed.held[:] = [one for one in installed.held if one is not token]
+        overrides_state.held[:] = [one for one in overrides_state.held if one is not token]
         _override_switch.apply(_wanted_overrides(), _apply_overrides)
 
 
 def _wanted_overrides() -> int:
     """Return 0 if nothing overrides functions, 1 if only classes of arguments do, 2 if modes or autocast do, too."""
-    return 2 if any(type(one) is not ClassToken for one in installed.held) else int(len(installed.held) > 0)
+    return 2 if any(type(one) is not ClassToken for one in overrides_state.held) else int(len(overrides_state.held) > 0)
 
 
 def _apply_overrides() -> None:
-    """Install or remove the overrides; may be repeated after an interrupt."""
-    if installed.held:
+    """Have public functions try modes and classes while a token is held; may be repeated after an interrupt."""
+    if overrides_state.held:
         _note_overridable()
         answer_as_parameters()
-    installed.only_classes = _wanted_overrides() == 1
-    install_overrides(len(installed.held) > 0)
+    overrides_state.only_classes = _wanted_overrides() == 1
+    install_overrides(len(overrides_state.held) > 0)
 
 
 @cache
 def _note_overridable() -> None:
     """Note which public functions modes and classes may override."""
-    installed.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
+    overrides_state.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
 def _namespaces() -> dict[str, object]:
@@ -164,7 +164,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called, and return it."""
-    installed.names.setdefault(function, name)
+    overrides_state.names.setdefault(function, name)
     return function
 
 
@@ -185,21 +185,21 @@ def _methods() -> Iterator[tuple[str, str, Public]]:
 def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:
     """Do that for what gets and what sets a property; a function that is public under a name of its own keeps it."""
     for function, accessor in ((value.fget, value.__get__), (value.fset, value.__set__)):
-        if function is not None and function not in installed.names:
-            installed.shown[function] = accessor
-            installed.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
+        if function is not None and function not in overrides_state.names:
+            overrides_state.shown[function] = accessor
+            overrides_state.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
             yield "torch.Tensor", name, function
 
 
 def _note_method(name: str, function: Public) -> None:
     name = "__rdiv__" if name == "__rtruediv__" else name
-    if name in OPERATORS and function not in installed.names:
-        installed.shown[function] = getattr(Tensor, OPERATORS[name])
+    if name in OPERATORS and function not in overrides_state.names:
+        overrides_state.shown[function] = getattr(Tensor, OPERATORS[name])
     if name in TWO_SIDED:
-        installed.operators.add(function)
-    if function not in installed.names and function.__name__ != name:
+        overrides_state.operators.add(function)
+    if function not in overrides_state.names and function.__name__ != name:
         function.__name__ = name  # what programs log
-    installed.names.setdefault(function, f"torch.Tensor.{name}")
+    overrides_state.names.setdefault(function, f"torch.Tensor.{name}")
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -283,14 +283,14 @@ def get_overridable_functions() -> dict[object, list[Callable]]:
     spaces = {**_namespaces(), "torch.Tensor": Tensor}
     for space, name, function in (*_functions(), *_methods()):
         if name not in MAKERS:
-            found.setdefault(spaces[space], []).append(installed.shown.get(function, function))
+            found.setdefault(spaces[space], []).append(overrides_state.shown.get(function, function))
     return found
 
 
 def resolve_name(f: Callable) -> str | None:
     """Return PyTorch's name for a function that can be overridden, with its namespace: "torch.add"."""
     get_overridable_functions()
-    return installed.names.get(f)
+    return overrides_state.names.get(f)
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:

@@ -348,18 +348,18 @@ def test_nothing_asks_without_a_class_or_a_mode():
         assert not intercepts()
         class Mine(backlight.Tensor):
             pass
-        assert torch_function.installed.on and type(x.as_subclass(Mine) + 1) is Mine
+        assert torch_function.overrides_state.on and type(x.as_subclass(Mine) + 1) is Mine
         run()
         assert intercepts()
         del Mine
         gc.collect()
-        assert not torch_function.installed.on and not intercepts()
+        assert not torch_function.overrides_state.on and not intercepts()
         with __import__("backlight.overrides").overrides.BaseTorchFunctionMode():
-            assert torch_function.installed.on
+            assert torch_function.overrides_state.on
             run()
-        assert not torch_function.installed.on and not intercepts()
+        assert not torch_function.overrides_state.on and not intercepts()
         class Silent(backlight.Tensor):
             __torch_function__ = backlight.overrides.disabled
-        assert not torch_function.installed.on and type(x.as_subclass(Silent) + 1) is backlight.Tensor
+        assert not torch_function.overrides_state.on and type(x.as_subclass(Silent) + 1) is backlight.Tensor
     """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

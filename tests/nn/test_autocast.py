@@ -280,8 +280,8 @@ def test_nothing_asks_outside_of_a_block():
     gc.collect()
     assert not dispatching.active
     with backlight.autocast("cpu"):
-        assert torch_function.installed.on and dispatching.active
-    assert not torch_function.installed.on and not dispatching.active
+        assert torch_function.overrides_state.on and dispatching.active
+    assert not torch_function.overrides_state.on and not dispatching.active
 
 
 def test_old_names_warn(tmp_path):

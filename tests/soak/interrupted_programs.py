@@ -330,7 +330,7 @@ def fingerprint() -> dict:
     """Return all state of the session: of this thread, of all threads, of Python and NumPy, and of the core."""
     found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in threads.ThreadState.instances}
     found |= {name: _fields(one) for name, one in OBJECTS.items()}
-    overriding = torch_function.installed  # what it knows of functions is read once and stays
+    overriding = torch_function.overrides_state  # what it knows of functions is read once and stays
     found["overriding"] = overriding.on, overriding.only_classes, described(overriding.held)
     found["depth"] = threads.depth.here, threads.depth.waiting
     found["locks held"] = [name for name, lock in LOCKS.items() if not repr(lock).startswith("<unlocked")]

@@ -134,7 +134,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def _cast_for(public: Callable, args: tuple, kwargs: dict):
     """Call a function with its arguments cast; UNHANDLED if it is in no list."""
-    public = torch_function.installed.shown.get(public, public)
+    public = torch_function.overrides_state.shown.get(public, public)
     policy = policy_of(public, args, kwargs)
     if policy is None:
         return UNHANDLED

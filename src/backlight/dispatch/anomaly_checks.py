@@ -25,11 +25,11 @@ def checked_gradients(backward_pass, node: Node, grad, edges):
         AnomalyError: they contain NaN, or infinity if that is checked.
     """
     since = next_sequence()
-    grads = node.backward_graph(grad, edges) if backward_pass.graph else node.backward(grad, edges, True)
-    if backward_pass.graph:
+    grads = node.backward_graph(grad, edges) if backward_pass.on_tensors else node.backward(grad, edges, True)
+    if backward_pass.on_tensors:
         note_parents(node, grads, since)
     if node.extra is not None and node.extra.posthooks:
-        grads = call_posthooks(node, grads, grad, backward_pass.graph, backward_pass.observed)
+        grads = call_posthooks(node, grads, grad, backward_pass.on_tensors, backward_pass.observed)
     found = _nonfinite_in(grads)
     if found & anomaly.wanted:
         nonfinite_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)
@@ -39,10 +39,10 @@ def checked_gradients(backward_pass, node: Node, grad, edges):
         and not _nonfinite_in(grad if isinstance(grad, (list, tuple)) else (grad,))
     ):
         backward_pass.first_infinite = node
-    if not backward_pass.keep:
+    if not backward_pass.retain_graph:
         node.free()
     if backward_pass.observed is not None:
-        backward_pass.observed.ran(node, grad, grads, not backward_pass.keep)
+        backward_pass.observed.ran(node, grad, grads, not backward_pass.retain_graph)
     return grads
 
 

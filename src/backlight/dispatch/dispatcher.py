@@ -62,8 +62,8 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
     Returns:
         The result of the call, or UNHANDLED: the call goes on.
     """
-    if torch_function.installed.on and (op is not None or function in torch_function.installed.overridable):
-        only_modes = torch_function.installed.overridable.get(function, False)
+    if torch_function.overrides_state.on and (op is not None or function in torch_function.overrides_state.overridable):
+        only_modes = torch_function.overrides_state.overridable.get(function, False)
         out = torch_function.dispatch_torch_function(function, args, kwargs, only_modes)
         if out is not UNHANDLED:
             return out
@@ -177,7 +177,7 @@ _interpreter_switch = SharedSwitch()  # a token for each block with an interpret
 
 def update_dispatch() -> None:
     """Set the flags that public functions test; may be repeated after an interrupt."""
-    of_ops = interpreted.blocks > 0 or torch_function.installed.on
+    of_ops = interpreted.blocks > 0 or torch_function.overrides_state.on
     of_functions = of_ops or observers.blocks > 0
     wanted = anomaly_mode.anomaly.wanted_of_ops
     observers.active = observers.blocks > 0 or wanted != 0
@@ -185,7 +185,7 @@ def update_dispatch() -> None:
     if core is not None:
         core.core_check(nonfinite_op if wanted else None, wanted)
         core.core_returned(op_returned if observers.blocks else None)
-        only_classes = torch_function.installed.only_classes and not interpreted.blocks and not observers.blocks
+        only_classes = torch_function.overrides_state.only_classes and not interpreted.blocks and not observers.blocks
         core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes)
 
 
@@ -263,7 +263,7 @@ def hold_interpreters(token: object) -> None:
 
 
 def release_interpreters(token: object) -> None:
-    """Stop that, if no other block of any thread has an interpreter; may be called twice."""
+    """Give a token back; without any, public functions no longer try interpreters. May be called twice."""
     _interpreter_switch.release(token)
     _count_interpreters()
 
@@ -275,7 +275,7 @@ def _count_interpreters() -> None:
 
 
 def install_overrides(wanted: bool) -> None:
-    """Have public functions try modes and classes (NOTE [Overriding]), or stop that."""
+    """Have public functions try modes and classes (NOTE [Overriding]), or no longer try them."""
     with observers.lock:
-        torch_function.installed.on = wanted
+        torch_function.overrides_state.on = wanted
         update_dispatch()

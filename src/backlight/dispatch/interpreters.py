@@ -9,14 +9,18 @@ function of each declared op, compiled or not, calls the topmost of its own thre
     it.composite(function, args, kwargs)    the same for functions that are no ops, declared by `composite_function`
                                             (dispatch/dispatcher.py)
 
-While that method runs, its interpreter is off the stack, so what it calls (`function(*args)` too) goes to the ones
-below: this is how transforms nest. Those that open batches (`opens_batches`: vmap) are called before all others, the
-innermost first, and leave these on the stack: a batched tensor stands for one of more dims, and what belongs to a
-tensor (its history, its tangents) belongs to that one, whatever the order of the blocks; vmap commutes with all of it.
-So an interpreter that opens no batches never gets a batched tensor. An op that passes inputs of other numbers of dims
-to other ops (`Op.unless_dims`) is skipped for these; interpreters get the other ops. Only interpreters that set
-`sees_backward` get the ops of a backward, which then runs on tensors. While no thread has an interpreter, all this
-costs the test of one flag: NOTE [Dispatch] in dispatch/dispatcher.py.
+While that method runs, its interpreter is off the stack. So what the method calls (`function(*args)` too) goes to the
+interpreters below it: this is how transforms nest.
+
+Interpreters that open batches (`opens_batches`: vmap) are called before all others, the innermost first; the others
+stay on the stack meanwhile. A batched tensor stands for a physical tensor, which has the batch as one more dim. Its
+history and its tangents are kept on the physical tensor, whichever block was entered first, so vmap commutes with the
+other transforms, and an interpreter that opens no batches never gets a batched tensor.
+
+An op may pass on inputs whose number of dims it does not handle to other ops (`Op.unless_dims`): then interpreters get
+the calls of those ops, not of this one. Only interpreters that set `sees_backward` get the ops of a backward, which
+then runs on tensors. While no thread has an interpreter, all this costs the test of one flag: NOTE [Dispatch] in
+dispatch/dispatcher.py.
 """
 
 from collections.abc import Iterator

@@ -34,7 +34,7 @@ class _Local(ThreadState):
         self.casts = None  # autocast's rule, which comes last (NOTE [Autocast] in amp/autocasting.py)
 
 
-class _Installed:
+class _OverridesState:
     """Whether public functions dispatch to handlers, and what overrides.py, which knows them, says of them.
 
     Attributes:
@@ -57,11 +57,11 @@ class _Installed:
 
 
 class ClassToken:
-    """Held by `installed` for a class with a handler, as long as the class exists."""
+    """Held by `overrides_state` for a class with a handler, as long as the class exists."""
 
 
 local = _Local()
-installed = _Installed()
+overrides_state = _OverridesState()
 
 
 def disabled(func, types, args=(), kwargs=None):
@@ -132,8 +132,8 @@ def dispatch_torch_function(public, args: tuple, kwargs: dict, only_modes: bool 
                 overloaded = overloaded_args(flat(values))
                 break
     if overloaded or (local.modes and local.modes_on):
-        call = _call_for_operator if public in installed.operators else call_torch_function
-        return call(installed.shown.get(public, public), overloaded, args, kwargs)
+        call = _call_for_operator if public in overrides_state.operators else call_torch_function
+        return call(overrides_state.shown.get(public, public), overloaded, args, kwargs)
     return UNHANDLED if local.casts is None else local.casts(public, args, kwargs)
 
 
@@ -169,7 +169,7 @@ def call_torch_function(public, overloaded: list, args: tuple, kwargs: dict):
         result = method(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise ArgumentError(_no_implementation(installed.names.get(public, getattr(public, "__name__", "?")), types))
+    raise ArgumentError(_no_implementation(overrides_state.names.get(public, getattr(public, "__name__", "?")), types))
 
 
 def _no_implementation(name: str, types: tuple) -> str:

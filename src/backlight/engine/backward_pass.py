@@ -1,9 +1,9 @@
 """The backward pass in Python: the reference, which runs with hooks, create_graph and interpreters, too.
 
-    collect      every node that the roots reach, the last made first
-    limit_to_inputs     where inputs are given, to what leads to them
-    run          each node between its hooks; its gradients are propagated along its edges, where they add up
-    finish_leaf  as soon as a leaf's last gradient has arrived, it is added to `.grad`
+    collect          every node that the roots reach, the last made first
+    limit_to_inputs  where inputs are given, to what leads to them
+    run_node         each node between its hooks; its gradients are propagated along its edges, where they add up
+    finish_leaf      as soon as a leaf's last gradient has arrived, it is added to `.grad`
 
 csrc/core/backward_pass.c does the same where there are no hooks; tests/engine/test_compiled_pass.py holds it to this.
 
@@ -45,8 +45,8 @@ class BackwardPass:
     """The state of one backward pass; nodes are not written to.
 
     Args:
-        keep: leave what nodes saved in place, for another backward.
-        graph: gradients are tensors, and each node runs its rules on tensors; else they are arrays.
+        retain_graph: leave what nodes saved in place, for another backward.
+        on_tensors: gradients are tensors, and each node runs its rules on tensors; else they are arrays.
         observed: reports the pass to observers, if there are any.
         inputs: edges whose gradients are wanted. Then only what leads to them runs.
         accumulate_grad: leaves among the inputs get their gradients in `.grad`; else the gradients are captured.
@@ -57,10 +57,10 @@ class BackwardPass:
         "captured",
         "captures",
         "first_infinite",
-        "graph",
+        "on_tensors",
         "inputs",
         "accumulate_grad",
-        "keep",
+        "retain_graph",
         "lone_root",
         "masks",
         "observed",
@@ -70,14 +70,14 @@ class BackwardPass:
 
     def __init__(
         self,
-        keep: bool,
-        graph: bool,
+        retain_graph: bool,
+        on_tensors: bool,
         observed: ObservedRun | None = None,
         inputs: list[Edge] | None = None,
         accumulate_grad: bool = False,
     ):
-        self.keep = keep
-        self.graph = graph
+        self.retain_graph = retain_graph
+        self.on_tensors = on_tensors
         self.observed = observed
         self.inputs = inputs
         self.accumulate_grad = accumulate_grad
@@ -201,7 +201,7 @@ class BackwardPass:
         edges = node.edges if self.masks is None else self.masks.get(node)
         if edges is None:  # this node is an input, or leads to none
             if node in self.targets or node is self.lone_root:
-                seen = grad if node.extra is None else call_output_hooks(node, grad, self.graph, self.observed)
+                seen = grad if node.extra is None else call_output_hooks(node, grad, self.on_tensors, self.observed)
                 self.capture(node, seen)
             return (), ()
         if grad is None and not node.wants_undefined:
@@ -209,14 +209,14 @@ class BackwardPass:
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
-            grad = call_hooks_before(node, grad, self.graph, self.observed)
+            grad = call_hooks_before(node, grad, self.on_tensors, self.observed)
         return edges, self.gradients(node, grad, edges)
 
     def hooks_without_gradient(self, node: Node, edges: Edges):
         """Call a node's hooks without a gradient; return none for its edges."""
-        call_hooks_before(node, None, self.graph, self.observed)
+        call_hooks_before(node, None, self.on_tensors, self.observed)
         if node.extra.posthooks:
-            call_posthooks(node, (None,) * len(edges), None, self.graph, self.observed)
+            call_posthooks(node, (None,) * len(edges), None, self.on_tensors, self.observed)
         return _nothing
 
     def gradients(self, node: Node, grad: Gradients, edges: Edges):
@@ -225,50 +225,50 @@ class BackwardPass:
             if anomaly.enabled:
                 return checked_gradients(self, node, grad, edges)
             hooked = node.extra is not None and bool(node.extra.posthooks)
-            if self.graph:
+            if self.on_tensors:
                 grads = node.backward_graph(grad, edges)
             else:
-                grads = node.backward(grad, edges, self.keep or hooked)
+                grads = node.backward(grad, edges, self.retain_graph or hooked)
         except Exception as problem:
             say_where(problem, node)
             raise
         if hooked:
-            grads = call_posthooks(node, grads, grad, self.graph, self.observed)
-        if not self.keep and (hooked or self.graph):
+            grads = call_posthooks(node, grads, grad, self.on_tensors, self.observed)
+        if not self.retain_graph and (hooked or self.on_tensors):
             node.free()
         if self.observed is not None:
-            self.observed.ran(node, grad, grads, not self.keep)
+            self.observed.ran(node, grad, grads, not self.retain_graph)
         return grads
 
     def finish_leaf(self, leaf: TensorState) -> None:
         """Accumulate a leaf's gradient into its `.grad`, between its hooks, or capture it for the caller."""
         grad, self.buffers[leaf] = self.buffers[leaf], None
-        graph, observed = self.graph, self.observed
+        on_tensors, observed = self.on_tensors, self.observed
         if self.targets is not None and leaf not in self.targets:
             if leaf is self.lone_root and leaf._hooks:
-                call_tensor_hooks(leaf._hooks.values(), grad, graph, observed)
+                call_tensor_hooks(leaf._hooks.values(), grad, on_tensors, observed)
             return
         if leaf._hooks:
             refuse_moved(leaf)
             end = None if observed is None else accumulator(leaf)
-            grad = call_tensor_hooks(leaf._hooks.values(), grad, graph, observed, end)
+            grad = call_tensor_hooks(leaf._hooks.values(), grad, on_tensors, observed, end)
         if leaf in self.captures:
             self.capture(leaf, grad)
             return
         node = None if leaf._accumulator is None else leaf._accumulator()
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
-            grad = call_prehooks(node, grad, graph, observed)
+            grad = call_prehooks(node, grad, on_tensors, observed)
         if grad is not None and leaf._edge is not None:  # else requires_grad_(False) was called since
             present = None if observed is None else observed.grad_of(leaf)
             references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
-            add_to_grad(leaf, grad, graph, steal=grad.__class__ is ndarray and may_be_stolen(grad, references))
+            add_to_grad(leaf, grad, on_tensors, steal=grad.__class__ is ndarray and may_be_stolen(grad, references))
             if observed is not None:
                 observed.accumulated(leaf, grad, present)
         if leaf._post_accumulate_hooks:
             call_post_accumulate_hooks(leaf)
         if extra is not None and extra.posthooks:
-            call_posthooks(node, (), grad, graph, observed)
+            call_posthooks(node, (), grad, on_tensors, observed)
         if observed is not None and grad is not None:
             observed.leaf_ran(leaf, grad)
 

@@ -111,7 +111,7 @@ def run(
 
     Args and Returns: see `_run`.
     """
-    if torch_function.installed.on:
+    if torch_function.overrides_state.on:
         with DisableTorchFunctionAndAutocast():
             return _run_observed(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, since)
     return _run_observed(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad, since)

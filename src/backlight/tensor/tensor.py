@@ -13,7 +13,7 @@ from backlight.dispatch.torch_function import (
     DisableTorchFunctionSubclass,
     disabled,
     implements_torch_function,
-    installed,
+    overrides_state,
 )
 from backlight.engine.tensor_state import LEAF, TensorState, tensor_class, the_tensor_class
 from backlight.tensor.methods.autograd import GraphMethods
@@ -79,7 +79,7 @@ def made_subclass(cls: type) -> None:
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
     elif implements_torch_function(cls):
-        installed.install_for(cls)
+        overrides_state.install_for(cls)
 
 
 @tensor_class

@@ -159,7 +159,7 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
         if kinds not in taken:
             if (problem := refused(wrapper, args, kwargs)) is not None:
                 raise problem
-            if not torch_function.installed.on:  # a subclass must not be kept alive
+            if not torch_function.overrides_state.on:  # a subclass must not be kept alive
                 taken.add(kinds)
         try:
             return function(*args, **kwargs)

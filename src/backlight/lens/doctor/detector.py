@@ -1,10 +1,10 @@
 """What looks for one kind of mistake while a program runs.
 
 NOTE [A detector]
-A session watches each engine with one detector of each kind (`DETECTORS` in lens/doctor/engine_watch.py). A detector
-gets the engine's events (it is a `Watcher`) and those below, may stand behind functions of the engine's Python
-interface (`watch.after`), adds what it finds with `report`, and looks at what is left in `end`, when nothing is
-watched or patched any more. It must be sure: a healthy program gives no finding.
+A session watches each engine with one detector of each kind (`DETECTORS` in lens/doctor/engine_watch.py). A detector is
+a `Watcher`: it gets the engine's events, and those declared below. With `watch.after` it has a method of its own called
+after each call of one of the engine's Python functions. It adds a finding with `report`. `end` is called last, when
+nothing is watched or patched any more. A detector must be sure: a healthy program gives no finding.
 
 It looks at a program's tensors and never changes what the program sees: it writes nothing, makes no hooks, keeps no
 tensor alive (weak references and numbers only), and reads values through `values`, which gives None for what cannot be
@@ -39,7 +39,7 @@ class Detector(Watcher):
         self.engine = watch.engine
 
     def begin(self) -> None:
-        """The block begins: stand behind what has to be watched."""
+        """The block begins: patch what has to be watched (`watch.after`)."""
 
     def end(self, problem: BaseException | None) -> None:
         """The block has ended, by `problem` if there is one: look at what is left."""

@@ -133,9 +133,10 @@ def rule_for(*names: str):
     NOTE [Batching rules]
     A rule takes a Call and returns the op's result as batched tensors. The ops that it calls run below its vmap: on
     tensors with the batch in front. Inside `call.inside()` a rule may instead decompose the op into others, each of
-    which this vmap handles by its own rule. Ops without a rule in the table get one from their declaration
-    (interpreter.py): elementwise ops, and those that have a composite; for all others each element of the batch is
-    computed by itself (`loop_over_batch`), which is correct for any op.
+    which this vmap handles by its own rule. An op without a rule in the table gets one from its declaration (`_derived`
+    in interpreter.py): elementwise ops are called once on aligned batches, and an op with a decomposition runs that,
+    unless it takes what the forward kept (`residuals`), which a batched call does not have. For all others each element
+    of the batch is computed by itself (`loop_over_op`), which is correct for any op.
     """
 
     def declare(function: Callable) -> Callable:
