@@ -58,7 +58,7 @@ ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
 }
 ESTIMATE = "deletion-gradient"
 FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
-BUDGET = 1.0  # seconds for measuring more than those
+BUDGET = 0.5  # seconds for measuring more than those
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
 STRONG = 6  # neighbours, and strongest words, that are deleted together
 NOT_ADDITIVE = 0.1  # of the largest effect: a joint effect that differs by more is reported
@@ -127,7 +127,7 @@ def leave_one_out(
         by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
         words: how many words of each pair are measured; by default as many as the budget allows, 5 of the document and
             3 of the query at least.
-        budget: seconds for measuring the words of all pairs; by default 1. A budget that is given is kept even where it
+        budget: seconds for measuring the words of all pairs; by default ½. A budget that is given is kept even where it
             is too small for the first words.
         estimate: the method that orders the words, a key of `ESTIMATES`, and its options: "saliency",
             "layer-gradient-x-activation:layer=5"; by default "deletion-gradient" (a `Reranker` takes the one that the
