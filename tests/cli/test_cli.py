@@ -211,7 +211,9 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
 
 def test_the_check_and_the_effect_are_said_under_each_document():
     out = shown({"width": 200}, words=200)
-    assert re.search(r"measured (all \d+|\d+ of its \d+) words; without the \d words? that (raise|lower) it most the score", out)
+    assert re.search(
+        r"measured (all \d+|\d+ of its \d+) words; without the \d words? that (raise|lower) it most the score", out
+    )
     assert re.search(r"without “\w+” (its score|this document) (falls|rises) from", out)
     assert out.count("query here: ") == 2
 
