@@ -36,6 +36,7 @@ class Sums:
     """A scorer whose score is the sum of a number for each of the document's tokens that are left."""
 
     name, score_name, highest_score = "sums", "sum", None
+    tokens_a_pass = 2048
 
     def __init__(self, alone):
         self._alone = alone

@@ -135,6 +135,7 @@ class Table:
     """A scorer whose score is a sum over words, and products of a word of the query with one of the document."""
 
     name, score_name, highest_score = "table", "sum", None
+    tokens_a_pass = 2048
 
     def __init__(self, links):
         self._links = links
