@@ -8,7 +8,7 @@ from tiny_bert import real_ranker
 
 from backlight.explain.methods.ablation import text_without
 from backlight.explain.reranker import Reranker
-from backlight.explain.verification import FAILS, HOLDS, NO_EFFECT, Read, check_explanations
+from backlight.explain.verification import FAILS, HOLDS, NO_EFFECT, ExplainedDocument, check_explanations
 
 QUERY = "how long until I get my refund"
 TEXT = "Refunds are paid within ten days. Send unworn shoes back in their box, and keep the receipt until then."
@@ -25,7 +25,7 @@ def predicted(document, query=QUERY):
 def checked(made, spread=0.0):
     ranker = real_ranker()
     pairs = tuple(ranker.read([(made.query.text, made.document.text)]))
-    return check_explanations(ranker, [Read(pairs, made)], spread)[0]
+    return check_explanations(ranker, [ExplainedDocument(pairs, made)], spread)[0]
 
 
 def test_the_figures_of_a_check_are_those_of_plain_scores():

@@ -8,6 +8,8 @@ from backlight.explain.sentences import sentence_spans
 from backlight.explain.words import phrase_runs
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
 
+STRONGEST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, checked and judged
+
 
 @dataclass(frozen=True)
 class Part:

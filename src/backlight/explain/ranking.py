@@ -15,7 +15,7 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, Word, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, Method, method_called
-from backlight.explain.verification import Read, check_explanations
+from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -101,7 +101,10 @@ def rank_and_explain(
     else:
         explained = dict(enumerate(made))
     if check and explained:
-        to_check = [Read(tuple(scored[i].pairs[part] for part in scored[i].explained), explained[i]) for i in chosen]
+        to_check = [
+            ExplainedDocument(tuple(scored[i].pairs[part] for part in scored[i].explained), explained[i])
+            for i in chosen
+        ]
         explained = dict(zip(chosen, check_explanations(ranker, to_check, float(np.ptp(scores)))))
     activated = ranker.activate(scores)
     return Ranking(
@@ -134,7 +137,7 @@ def explain_document(
     pairs = ranker.read([(query, document)])
     check_readable(pairs[0])
     (made,) = method_called(method).explain(ranker, pairs, **options)
-    return check_explanations(ranker, [Read(tuple(pairs), made)])[0] if check else made
+    return check_explanations(ranker, [ExplainedDocument(tuple(pairs), made)])[0] if check else made
 
 
 def _read(

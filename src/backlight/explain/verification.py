@@ -19,23 +19,21 @@ import numpy as np
 from backlight.errors import BacklightError
 from backlight.explain.attribution import Attribution, Check, Word
 from backlight.explain.methods.ablation import removal_called, score_groups
-from backlight.explain.parts import Part
+from backlight.explain.parts import STRONGEST, Part
+from backlight.explain.presentation.scales import FAILS, HOLDS, NO_EFFECT, SIGNS
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
-from backlight.models.scorer import Progress, Scorer, no_progress
+from backlight.models.scorer import Scorer
 
-TOP = {DOCUMENT: 5, QUERY: 3}  # words of each text that are checked
 DRAWS = 3  # sets of words drawn at random, of each of few documents
 FEW = 4  # documents; of each of more, one set is drawn
-SIGNS = 0.8  # the share of signs that must be right
 TWICE = 2.0  # how much more than random words the strongest of a method without signs must do
 LEAST = 1e-3  # of the score, or of 1: a smaller effect is none, whatever the range
 THRESHOLD = 0.02  # of the range: a smaller effect has no sign worth counting
 WAY = "drop"  # how words leave: see NOTE [Measured and estimated] in explain/methods/leave_one_out.py
-HOLDS, FAILS, NO_EFFECT = "holds", "fails", "no effect"
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class ExplainedDocument:
     """An explained document as the model read it: its pair, or the pairs of the windows whose mean is its score."""
 
     pairs: tuple[Pair, ...]
@@ -46,13 +44,12 @@ Named = tuple[int, Word]  # a word and whose it is: QUERY or DOCUMENT
 
 
 def check_explanations(
-    ranker: Scorer, explained: Sequence[Read], spread: float = 0.0, progress: Progress = no_progress
+    ranker: Scorer, explained: Sequence[ExplainedDocument], spread: float = 0.0
 ) -> list[Attribution]:
     """Return explanations with their `check`, and with the effects of the words that were deleted for it.
 
     Args:
         spread: the range of the scores of the ranking that they are from; 0 for a document alone.
-        progress: called with the number of explanations newly checked.
     """
     plans = [_Plan(one, DRAWS if len(explained) <= FEW else 1) for one in explained]
     remove = removal_called(WAY)
@@ -72,7 +69,6 @@ def check_explanations(
         scores = np.mean([next(found) for _ in plan.read.pairs], axis=0) if plan.removals else np.empty(0)
         nothing = empty[plan.read.pairs[0].query]
         checked.append(plan.checked(score - scores, None if nothing is None else score - nothing, spread))
-        progress(1)
     return checked
 
 
@@ -90,12 +86,12 @@ def _scores_without_document(ranker: Scorer, queries: Collection[str]) -> dict[s
 class _Plan:
     """Which words of an explanation are deleted, and what their effects say of it."""
 
-    def __init__(self, read: Read, draws: int):
+    def __init__(self, read: ExplainedDocument, draws: int):
         self.read = read
         made = read.attribution
         texts = {QUERY: made.query, DOCUMENT: made.document}
         self.strongest: list[Named] = [
-            (side, word) for side, text in texts.items() for word in text.strongest(TOP[side]) if word.value
+            (side, word) for side, text in texts.items() for word in text.strongest(STRONGEST[side]) if word.value
         ]
         words = [word for word in made.document.words if not word.is_mark]
         self.top = self._top(made)
@@ -114,7 +110,7 @@ class _Plan:
         strongest = [word for word in made.document.strongest() if word.value and not word.is_mark]
         if made.signed and strongest:
             strongest = [word for word in strongest if (word.value > 0) == (strongest[0].value > 0)]
-        return strongest[: TOP[DOCUMENT]]
+        return strongest[: STRONGEST[DOCUMENT]]
 
     def checked(self, effects: np.ndarray, total: float | None, spread: float) -> Attribution:
         """Return the explanation with its check.
@@ -134,7 +130,7 @@ class _Plan:
         known = {(side, word.start): word for side, text in texts.items() for word in text.words}
         strongest = [known[side, word.start] for side, word in self.strongest]
         shown = [(word.value, word.effect) for word in strongest]
-        counted = [(value, effect) for value, effect in shown if threshold and abs(effect) >= threshold]
+        counted = [(value, effect) for value, effect in shown if abs(effect) >= threshold]
         signs = sum(value * effect > 0 for value, effect in counted) if made.signed else None
         check = Check(
             by=WAY,
@@ -156,12 +152,12 @@ class _Plan:
             return NO_EFFECT
         if signs is not None and counted and signs < SIGNS * counted:
             return FAILS
-        expected = -1 if self.read.attribution.signed and self.top and self.top[0].value < 0 else 1
+        if not self.random:
+            return HOLDS
         if signs is None:
-            beats = abs(drop) > TWICE * abs(random)
-        else:
-            beats = expected * drop > abs(random) or (not self.random and expected * drop > 0)
-        return HOLDS if beats or not self.random else FAILS
+            return HOLDS if abs(drop) > TWICE * abs(random) else FAILS
+        shown = -1 if self.top[0].value < 0 else 1
+        return HOLDS if shown * drop > abs(random) else FAILS
 
 
 def _with_effects(made: Attribution, measured: Mapping[tuple[int, int], float]) -> Attribution:

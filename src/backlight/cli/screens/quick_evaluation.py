@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.quick import DECISIVE, QuickCheck, QuickRow, State, verdict_of
+from backlight.explain.faithfulness.quick import QuickCheck, QuickRow, State, verdict_of
 from backlight.explain.faithfulness.table import Mean
+from backlight.explain.verification import THRESHOLD
 from backlight.report.text import number
 
 try:
@@ -21,7 +22,7 @@ except ImportError as problem:
 HEADINGS = ("document", "query", "top word", "order", "passes", "s/pair")
 NOTES = (
     "document, query: right signs of the strongest words that matter: cut out, they",
-    f"move the score by over {100 * DECISIVE:.0f} % of the candidates' range; top word: the first one.",
+    f"move the score by over {100 * THRESHOLD:.0f} % of the candidates' range; top word: the first one.",
     "order: Spearman's correlation of values and the score lost, document words",
 )
 STEPS = 5  # lines that say how far a check is where there is no terminal

@@ -136,20 +136,20 @@ def window_of(window: Window) -> str:
 def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
     """Return a text with its words lit, what its check found, and its strongest words with their values."""
     made, width = ranked.attribution, screen.console.width - INDENT
-    asked, told = (look_of(made, scale) for scale in ranking_scales(ranking))
+    of_query, of_document = (look_of(made, scale) for scale in ranking_scales(ranking))
     check, sentence = check_line(made), effect_sentence(ranked, ranking)
     shown = Text()
-    if check and told.fails:
+    if check and of_document.fails:
         shown += Text(f"{plain(check)}\n", "bold")
-    shown += screen.text(made.document, told)
-    shown += Text(f"\n{strongest(made.document, told, width)}", "dim")
+    shown += screen.text(made.document, of_document)
+    shown += Text(f"\n{strongest(made.document, of_document, width)}", "dim")
     if sentence:
         shown += Text(f"\n{plain(sentence)}")
-    if check and not told.fails:
+    if check and not of_document.fails:
         shown += Text(f"\n{plain(check)}", "dim")
     for line in joint_lines(made):
         shown += Text(f"\n{plain(line)}", "dim")
-    shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, asked)
+    shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, of_query)
     if made.special:
         digits = digits_for(token.value for token in made.special)
         special = " · ".join(

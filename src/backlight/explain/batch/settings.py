@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.methods.registry import DEFAULT, method_called
+from backlight.explain.parts import STRONGEST
 from backlight.explain.ranking import check_windows
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
-MEASURED = 8  # words of each pair whose effect is measured by default: 5 of the document, 3 of the query
+MEASURED = sum(STRONGEST.values())  # words of each pair whose effect is measured by default
 
 
 @dataclass(frozen=True)

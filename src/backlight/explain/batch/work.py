@@ -16,7 +16,7 @@ from backlight.explain.batch.settings import CHECK_COLUMNS, Settings
 from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
-from backlight.explain.verification import Read, check_explanations
+from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
@@ -145,7 +145,7 @@ class Worker:
         """Return what the score does without the words that a row shows (see NOTE [The check])."""
         if explained is None:
             return {}
-        (made,) = check_explanations(self.ranker, [Read(job.pairs, explained)])
+        (made,) = check_explanations(self.ranker, [ExplainedDocument(job.pairs, explained)])
         return {f"check_{name}": getattr(made.check, name) for name in CHECK_COLUMNS}
 
     def _values(self, explained: Attribution) -> dict:

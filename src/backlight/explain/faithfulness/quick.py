@@ -29,7 +29,8 @@ from backlight.explain.faithfulness.table import Mean, mean_of
 from backlight.explain.methods.ablation import dropped
 from backlight.explain.methods.leave_one_out import ESTIMATES
 from backlight.explain.methods.registry import METHODS
-from backlight.explain.parts import Part, word_parts
+from backlight.explain.parts import STRONGEST, Part, word_parts
+from backlight.explain.verification import THRESHOLD
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
@@ -37,8 +38,6 @@ from backlight.models.scoring import passes
 SECONDS = 100.0  # that a check takes at most
 EARLY = 0.05  # share of the time before which it says nothing about the passes in all
 PAIRS = 60  # at most, where nothing else is said
-STRONGEST = {DOCUMENT: 5, QUERY: 3}  # words whose signs count
-DECISIVE = 0.02  # of the range of the candidates' scores: what the loss of a word must move
 DRAWN = 40  # words of the document whose order counts
 FEWEST = 4  # words that have an order
 CANDIDATES = 8  # of a question at most
@@ -181,7 +180,7 @@ class QuickCheck:
         scores = self._scores(read)
         place = explained_place(self.questions[number].labels is not None, scores[: len(own)], number)
         pair, whole = read[place], scores[place]
-        least = DECISIVE * (max(scores) - min(scores))
+        least = THRESHOLD * (max(scores) - min(scores))
         explained = {variant.label: self._explain(variant, pair) for variant in self.variants}
         explained = {label: one for label, one in explained.items() if one is not None}
         parts = self._parts(pair, [one for one, _ in explained.values()], number)
@@ -337,11 +336,11 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     least = max(row.order.value for row in estimates) - NEAR
     near = [row for row in estimates if row.order.value >= least]
     estimate = min(near, key=lambda row: (round(row.passes), -row.order.value))
-    told = [row for row in measured if row.variant.method.signed] or measured
-    words = max(_count(row.signs) for row in told)
-    told = [row for row in told if 2 * _count(row.signs) >= words]  # the others name words that hardly matter
-    most = max(_value(row.signs) for row in told)
-    right = [row for row in told if _value(row.signs) >= most - NEAR_SIGNS]
+    signed = [row for row in measured if row.variant.method.signed] or measured
+    words = max(_count(row.signs) for row in signed)
+    signed = [row for row in signed if 2 * _count(row.signs) >= words]  # the others name words that hardly matter
+    most = max(_value(row.signs) for row in signed)
+    right = [row for row in signed if _value(row.signs) >= most - NEAR_SIGNS]
     signs = min(right, key=lambda row: (round(row.passes), -_value(row.signs)))
     believable = signs.signs is not None and signs.signs.value >= GOOD and signs.signs.low >= SURE
     share = "–" if signs.signs is None else f"{100 * signs.signs.value:.0f} % of signs"

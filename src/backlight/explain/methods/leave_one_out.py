@@ -38,7 +38,7 @@ from backlight.explain.methods.gradients import gradient_x_input, saliency, sali
 from backlight.explain.methods.integrated_gradients import integrated_gradients
 from backlight.explain.methods.layers import layer_gradient_x_activation
 from backlight.explain.methods.mask_gradient import deletion_gradient, mask_gradient
-from backlight.explain.parts import Part, attribute_parts, phrase_parts, sentence_parts, word_parts
+from backlight.explain.parts import STRONGEST, Part, attribute_parts, phrase_parts, sentence_parts, word_parts
 from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
 from backlight.models.scorer import Progress, Scorer, no_progress
@@ -57,7 +57,6 @@ ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
     "decompx": decompx,
 }
 ESTIMATE = "deletion-gradient"
-FIRST = {DOCUMENT: 5, QUERY: 3}  # words of each text that are measured first, whatever the budget's default
 BUDGET = 0.5  # seconds for measuring more than those
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
 STRONG = 6  # neighbours, and strongest words, that are deleted together
@@ -83,8 +82,8 @@ class _Pair:
         marks = [_is_mark(self.pair, part) for part in self.parts]
         keys = [-abs(value) for value in self.estimates] if self.estimate else _without_estimate(self.pair, self.parts)
         self.order = sorted(range(len(self.parts)), key=lambda place: (marks[place], keys[place]))
-        first = [place for side in (DOCUMENT, QUERY) for place in self._of(side)[: FIRST[side]]]
-        self.order = first + [place for place in self.order if place not in set(first)]
+        first = [place for side in (DOCUMENT, QUERY) for place in self._of(side)[: STRONGEST[side]]]
+        self.order = list(dict.fromkeys([*first, *self.order]))
         self.first = len(first)
 
     def _of(self, side: int) -> list[int]:
@@ -143,8 +142,7 @@ def leave_one_out(
         raise InputError(f"budget must be a number of seconds above 0, got {budget}")
     estimate = estimate or ESTIMATE
     estimator = _estimator_called(estimate)
-    given = [None] * len(pairs) if scores is None else [np.asarray(score)[None] for score in scores]
-    known = _estimated(ranker, pairs, given, (estimate, estimator), parts_of)
+    known = _estimated(ranker, pairs, scores, (estimate, estimator), parts_of)
     half = len(pairs) // 2
     progress(half)
     _measure(ranker, known, remove, words, budget)
@@ -177,7 +175,7 @@ def _estimator_called(label: str) -> Callable[..., list[Attribution]]:
 def _estimated(
     ranker: Scorer,
     pairs: Pairs,
-    scores: Sequence,
+    scores: Scores,
     estimate: tuple[str, Callable[..., list[Attribution]]],
     parts_of: Callable[[Pair], list[Part]],
 ) -> list[_Pair]:
@@ -186,17 +184,18 @@ def _estimated(
         return []
     name, estimator = estimate
     try:
-        known = {} if scores[0] is None or name == "decompx" else {"scores": np.concatenate(scores)}
-        found = estimator(ranker, pairs, **known)
+        takes = scores is not None and "scores" in inspect.signature(estimator).parameters
+        found = estimator(ranker, pairs, **({"scores": scores} if takes else {}))
     except (GraphError, InputError):
         if len(pairs) > 1:
+            alone = [slice(number, number + 1) for number in range(len(pairs))]
             return [
                 one
-                for pair, score in zip(pairs, scores)
-                for one in _estimated(ranker, [pair], [score], estimate, parts_of)
+                for own in alone
+                for one in _estimated(ranker, pairs[own], None if scores is None else scores[own], estimate, parts_of)
             ]
         (pair,) = pairs
-        score = float(ranker.scores_of(pairs)[0] if scores[0] is None else scores[0][0])
+        score = float((ranker.scores_of(pairs) if scores is None else scores)[0])
         parts = parts_of(pair)
         return [_Pair(pair, parts, score, np.zeros(len(parts)), None, 1)]
     read = []
@@ -304,7 +303,7 @@ def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribu
     values = np.where(measured, one.effects, 0.0)
     for side in (QUERY, DOCUMENT):
         own = np.array([part.side == side for part in one.parts], bool)
-        values[own & ~measured] = _scaled(one.estimates[own & ~measured], one, FIRST[side], own & measured)
+        values[own & ~measured] = _scaled(one.estimates[own & ~measured], one, STRONGEST[side], own & measured)
     count = int(measured.sum())
     recipe = Recipe(
         "leave-one-out",

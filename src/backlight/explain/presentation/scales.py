@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-FAILS, NO_EFFECT = "fails", "no effect"  # verdicts of explain/verification.py
+HOLDS, FAILS, NO_EFFECT = "holds", "fails", "no effect"  # verdicts of a check: see explain/verification.py
+SIGNS = 0.8  # the share of signs that must be right for it to hold
 PROBABILITY, ACTIVATED = "probability", "activation"
 ROUNDING = 1e-4  # how far a single-precision sigmoid may be from ours
 

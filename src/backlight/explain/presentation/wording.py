@@ -7,6 +7,7 @@ from typing import Protocol
 from backlight.explain.presentation.scales import (
     FAILS,
     NO_EFFECT,
+    SIGNS,
     Explained,
     RankedDocuments,
     Scored,
@@ -16,7 +17,6 @@ from backlight.explain.presentation.scales import (
 from backlight.report.text import number
 
 UNITS = {"word": "words", "span": "phrases", "sentence": "sentences"}  # of leave-one-out
-SIGNS = 0.8  # as in explain/verification.py
 JOINTS = 3  # sets of words that are listed
 
 

@@ -41,9 +41,9 @@ const meaningOf = (isSigned) => (isSigned
 
 // What shades are shares of, for the documents of a ranking and for its query.
 const scaleMeaning = (isSigned) => {
-  const [asked, told] = data.scales[state.method];
+  const [ofQuery, ofDocuments] = data.scales[state.method];
   const several = data.documents.filter((ranked) => ranked.explanations[state.method]).length > 1;
-  return `${meaningOf(isSigned)}Full colour is ${figures(told)} in ${several ? "every document" : "the document"}, ${figures(asked)} in the query.`;
+  return `${meaningOf(isSigned)}Full colour is ${figures(ofDocuments)} in ${several ? "every document" : "the document"}, ${figures(ofQuery)} in the query.`;
 };
 
 const swatch = (weak, text) => {

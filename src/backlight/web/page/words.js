@@ -52,10 +52,10 @@ const litText = (text, words, read, look, label) => {
     const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, text.slice(start, end));
     const share = look.verdict === "no effect" ? 0 : shareOf(value, most);
     lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : null);
-    const told = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
-    span.dataset.value = told;
+    const written = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
+    span.dataset.value = written;
     tipped(span, () => [
-      told,
+      written,
       knownOf(word),
       `${rank.get(start)} of ${words.length}` + (tokens > 1 ? ` · ${tokens} tokens` : ""),
       error !== null && Math.abs(value) < 2 * error ? "may be zero: less than two standard errors" : "",
@@ -82,11 +82,11 @@ const strongestWords = (text, found, count) => {
     const weak = found.look.verdict === "fails" ? " fails" : estimated ? " estimated" : "";
     const bar = make("span", { class: `fill${value < 0 ? " minus" : ""}${weak}`, style: `--width:${width.toFixed(1)}%` });
     if (error !== null) bar.append(make("i", { style: `--error:${((100 * error) / Math.abs(value || 1)).toFixed(1)}%` }));
-    const told = isSigned ? signed(value, found.digits) : number(value, found.digits);
+    const written = isSigned ? signed(value, found.digits) : number(value, found.digits);
     const entry = make("li", {},
       make("span", { class: "label" }, text.slice(start, end)),
       make("span", { class: "meter", "aria-hidden": "true" }, bar),
-      make("span", { class: estimated ? "value estimated" : "value", title: estimated ? "estimated, not measured" : null }, estimated ? `~ ${told}` : told));
+      make("span", { class: estimated ? "value estimated" : "value", title: estimated ? "estimated, not measured" : null }, estimated ? `~ ${written}` : written));
     if (error !== null) entry.title = `± ${number(error, found.digits)}`;
     const span = found.spans.get(start);
     entry.addEventListener("mouseenter", () => span.classList.add("lifted"));
