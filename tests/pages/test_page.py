@@ -139,6 +139,9 @@ def test_the_query_is_lit_for_the_document_in_view(page):
     assert page.run(values) == page.run(own.format(2)) != page.run(own.format(1))
     page.run("document.querySelector('#document-3 .word').focus()")
     page.until("document.querySelector('#query .kicker').textContent.includes('document 3')")
+    page.run("dispatchEvent(new Event('scroll'))")  # as the focus itself may cause, and before or after it
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert "document 3" in text(page, "#query .kicker").lower()
 
 
 def test_search_keeps_the_documents_that_hold_all_words_and_marks_them(page):

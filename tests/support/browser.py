@@ -64,6 +64,7 @@ class Browser:
         self._session = self.call("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)  # else focus() may send no focus event
 
     def call(self, method: str, **parameters) -> dict:
         """Ask the browser for something and return its answer."""

@@ -44,8 +44,14 @@ const showQueryFor = (rank) => {
   document.getElementById("query").replaceWith(litQuery(rankedOf(rank)));
 };
 
-// The document in view: the last whose card begins in the window's upper part; before all of them, the first.
+const rankOfCardWith = (element) => [...cards].find(([, card]) => card.element.contains(element))?.[0];
+
+// The document in view: the one whose word has the focus while that is on the screen; else the last whose card begins
+// in the window's upper part; before all of them, the first.
 const inView = () => {
+  const focused = document.activeElement || document.body;
+  const box = focused.getBoundingClientRect();
+  if (main.contains(focused) && box.bottom > 0 && box.top < innerHeight) return rankOfCardWith(focused);
   const shown = [...cards].filter(([, card]) => !card.element.hidden);
   const above = shown.filter(([, card]) => card.element.getBoundingClientRect().top < innerHeight * 0.4);
   return (above.at(-1) || shown[0])?.[0];
@@ -118,7 +124,7 @@ const begin = () => {
   document.body.append(tip);
   drawAll();
   addEventListener("scroll", () => requestAnimationFrame(() => showQueryFor(inView())), { passive: true });
-  main.addEventListener("focusin", (event) => showQueryFor([...cards].find(([, card]) => card.element.contains(event.target))?.[0]));
+  main.addEventListener("focusin", (event) => showQueryFor(rankOfCardWith(event.target)));
   if (asked && document.getElementById(asked)) document.getElementById(asked).scrollIntoView();
 };
 begin();
