@@ -1,14 +1,14 @@
 /* The Python bindings of attention.c: attention over texts laid end to end.
 
-   Checks that the lengths make up the rows, and that the shapes fit the heads. Rows may lie apart, or backwards. NOTE
+   Checks that the lengths make up the rows, and that the shapes fit the heads. A bias is one number for a token as a key. Rows may lie apart, or backwards. NOTE
    [Bindings]. */
 #include "bindings.h"
 #include "products.h"
 
 struct texts {
   const struct table *kernels;
-  const char *qkv, *grad;
-  char *out, *logs, *found;
+  const char *qkv, *grad, *bias; /* bias may be NULL */
+  char *out, *logs, *found, *g_bias;
   long texts, heads, dim, row, grad_row; /* numbers in a row of qkv, and of grad */
   size_t size;
   double scale;
@@ -24,6 +24,7 @@ static struct attention job_of(const struct texts *t, long i) {
   struct attention a = {.q = q, .k = q + third, .v = q + 2 * third, .queries = count, .keys = count, .dim = t->dim,
                         .q_row = t->row, .k_row = t->row, .v_row = t->row, .scale = t->scale, .logs_row = t->heads};
   a.logs = t->logs + (first * t->heads + head) * (long)t->size;
+  a.bias = t->bias ? t->bias + first * (long)t->size : NULL;
   if (t->out) {
     a.out = t->out + (first * t->heads + head) * t->dim * (long)t->size;
     a.out_row = t->heads * t->dim;
@@ -33,6 +34,8 @@ static struct attention job_of(const struct texts *t, long i) {
     char *found = t->found + (first * 3 * t->heads + head) * t->dim * (long)t->size;
     a.g_q = found, a.g_k = found + third, a.g_v = found + 2 * third;
     a.g_q_row = a.g_k_row = a.g_v_row = 3 * t->heads * t->dim;
+    if (t->g_bias) a.g_bias = t->g_bias + (first * t->heads + head) * (long)t->size;
+    a.g_bias_row = t->heads;
   }
   return a;
 }
@@ -53,6 +56,15 @@ static PyArrayObject *rows_of(PyObject *object, int kind) {
   if (PyArray_TYPE(array) != kind || !PyArray_ISBEHAVED_RO(array) || PyArray_NDIM(array) != 2) return NULL;
   const npy_intp size = PyArray_ITEMSIZE(array);
   return PyArray_STRIDE(array, 1) == size && PyArray_STRIDE(array, 0) % size == 0 ? array : NULL;
+}
+
+/* Read what is added for each token as a key: None, or a number for each; 0 if it is neither. */
+static int read_bias(struct texts *t, PyObject *object, PyArrayObject *qkv) {
+  if (object == Py_None) return 1;
+  PyArrayObject *bias = plain_of(object, PyArray_TYPE(qkv));
+  if (!bias || PyArray_NDIM(bias) != 1 || PyArray_DIM(bias, 0) != PyArray_DIM(qkv, 0)) return 0;
+  t->bias = PyArray_DATA(bias);
+  return 1;
 }
 
 /* Read lengths, heads and scale; 0 unless the texts make up `tokens`. The caller frees `starts`. */
@@ -94,13 +106,13 @@ static int attended(struct texts *t, PyArrayObject *qkv) {
   return !t->failed;
 }
 
-/* ragged_attention(qkv, lengths, heads, scale) -> out, logs */
+/* ragged_attention(qkv, bias, lengths, heads, scale) -> out, logs */
 static PyObject *ragged_attention(PyObject *const *args, Py_ssize_t count) {
-  if (count != 4 || !PyArray_CheckExact(args[0])) return DECLINED;
+  if (count != 5 || !PyArray_CheckExact(args[0])) return DECLINED;
   const int kind = PyArray_TYPE((PyArrayObject *)args[0]);
   PyArrayObject *qkv = kind == NPY_FLOAT || kind == NPY_DOUBLE ? rows_of(args[0], kind) : NULL;
   struct texts t = {0};
-  if (!qkv || !read_texts(&t, args[1], args[2], args[3], qkv)) return DECLINED;
+  if (!qkv || !read_bias(&t, args[1], qkv) || !read_texts(&t, args[2], args[3], args[4], qkv)) return DECLINED;
   npy_intp tokens = PyArray_DIM(qkv, 0), out_shape[2] = {tokens, t.heads * t.dim}, logs_shape[2] = {tokens, t.heads};
   PyArrayObject *out = (PyArrayObject *)PyArray_EMPTY(2, out_shape, kind, 0);
   PyArrayObject *logs = out ? (PyArrayObject *)PyArray_EMPTY(2, logs_shape, kind, 0) : NULL;
@@ -110,23 +122,26 @@ static PyObject *ragged_attention(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("NN", out, logs);
 }
 
-/* ragged_attention_gradient(grad, qkv, logs, lengths, heads, scale) */
+/* ragged_attention_gradient(grad, qkv, bias, logs, lengths, heads, scale) -> that of qkv, that of bias by head or None */
 static PyObject *ragged_attention_gradient(PyObject *const *args, Py_ssize_t count) {
-  if (count != 6 || !PyArray_CheckExact(args[1])) return DECLINED;
+  if (count != 7 || !PyArray_CheckExact(args[1])) return DECLINED;
   const int kind = PyArray_TYPE((PyArrayObject *)args[1]);
   PyArrayObject *qkv = kind == NPY_FLOAT || kind == NPY_DOUBLE ? rows_of(args[1], kind) : NULL;
-  PyArrayObject *grad = qkv ? rows_of(args[0], kind) : NULL, *logs = grad ? plain_of(args[2], kind) : NULL;
+  PyArrayObject *grad = qkv ? rows_of(args[0], kind) : NULL, *logs = grad ? plain_of(args[3], kind) : NULL;
   struct texts t = {0};
-  if (!logs || !read_texts(&t, args[3], args[4], args[5], qkv)) return DECLINED;
-  const npy_intp tokens = PyArray_DIM(qkv, 0);
+  if (!logs || !read_bias(&t, args[2], qkv) || !read_texts(&t, args[4], args[5], args[6], qkv)) return DECLINED;
+  npy_intp tokens = PyArray_DIM(qkv, 0), bias_shape[2] = {tokens, t.heads};
   const int fits = PyArray_DIM(grad, 0) == tokens && PyArray_DIM(grad, 1) == t.heads * t.dim &&
                    PyArray_NDIM(logs) == 2 && PyArray_DIM(logs, 0) == tokens && PyArray_DIM(logs, 1) == t.heads;
-  PyArrayObject *found = fits ? empty_like(qkv) : NULL;
-  if (!found) return PyMem_Free((void *)t.starts), NULL;
+  if (!fits) return PyMem_Free((void *)t.starts), DECLINED;
+  PyArrayObject *found = empty_like(qkv);
+  PyObject *of_bias = !found ? NULL : t.bias ? PyArray_ZEROS(2, bias_shape, kind, 0) : Py_NewRef(Py_None);
+  if (!of_bias) return PyMem_Free((void *)t.starts), Py_XDECREF(found), NULL;
   t.grad = PyArray_DATA(grad), t.grad_row = PyArray_STRIDE(grad, 0) / (long)t.size;
   t.logs = PyArray_DATA(logs), t.found = PyArray_DATA(found);
-  if (!attended(&t, qkv)) return Py_DECREF(found), NULL;
-  return (PyObject *)found;
+  t.g_bias = t.bias ? PyArray_DATA((PyArrayObject *)of_bias) : NULL;
+  if (!attended(&t, qkv)) return Py_DECREF(found), Py_DECREF(of_bias), NULL;
+  return Py_BuildValue("NN", found, of_bias);
 }
 
 const struct binding attention_bindings[] = {{"ragged_attention", ragged_attention},

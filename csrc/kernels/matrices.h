@@ -22,13 +22,14 @@ struct tiling {
   long rows, columns, lanes;
 };
 
-/* One head over one text: softmax(q · kᵀ · scale) · v, and the gradients of q, k and v. Each is a matrix whose rows are
-   `…_row` numbers apart; `logs` has the logarithm of each row's sum of exp(scores), one for a query. */
+/* One head over one text: softmax(q · kᵀ · scale + bias) · v, and the gradients of q, k, v and bias. Each is a matrix
+   whose rows are `…_row` numbers apart; `logs` has the logarithm of each row's sum of exp(scores), one for a query;
+   `bias` one number for a key, side by side, and its gradient `g_bias` one for a key too; both may be NULL. */
 struct attention {
-  const void *q, *k, *v, *grad;
-  void *out, *logs, *g_q, *g_k, *g_v;
+  const void *q, *k, *v, *grad, *bias;
+  void *out, *logs, *g_q, *g_k, *g_v, *g_bias;
   long queries, keys, dim;
-  long q_row, k_row, v_row, grad_row, out_row, logs_row, g_q_row, g_k_row, g_v_row;
+  long q_row, k_row, v_row, grad_row, out_row, logs_row, g_q_row, g_k_row, g_v_row, g_bias_row;
   double scale;
 };
 

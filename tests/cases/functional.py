@@ -12,12 +12,14 @@ def attention(t, query, key, value, *mask, **options):
     return t.nn.functional.scaled_dot_product_attention(query, key, value, *mask, **options)
 
 
-def of_texts(t, qkv):
+def of_texts(t, qkv, bias=None):
     """Attention with two heads in texts of 2, 0 and 3 tokens; PyTorch takes them one by one."""
     if t is backlight:
-        return ragged_attention(qkv, (2, 0, 3), 2)
+        return ragged_attention(qkv, bias, (2, 0, 3), 2)
     parts = qkv.unflatten(1, (3, 2, -1)).permute(1, 2, 0, 3).split((2, 0, 3), 2)
-    return t.cat([attention(t, *part.unbind(0)).transpose(0, 1).flatten(1) for part in parts])
+    masks = [None] * 3 if bias is None else [own.expand(len(own), -1) for own in bias.split((2, 0, 3))]
+    seen = [attention(t, *part.unbind(0), attn_mask=mask) for part, mask in zip(parts, masks)]
+    return t.cat([one.transpose(0, 1).flatten(1) for one in seen])
 
 
 def heads(*lead):
@@ -134,6 +136,7 @@ CASES = [
         [integers(7), given([0, 2, 2, 5]), normal(5, 2), normal(7)],
     ),
     Case("ragged_attention", of_texts, [normal(5, 12)]),
+    Case("ragged_attention_with_bias", of_texts, [normal(5, 12), normal(5)]),
     Case("scaled_dot_product_attention", attention, heads(2, 2)),
     Case("scaled_dot_product_attention/no batch", attention, heads()),
     Case(

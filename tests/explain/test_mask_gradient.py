@@ -7,10 +7,11 @@ import transformers
 from tiny_bert import real_ranker, write_cross_encoder
 
 from backlight.explain.methods.leave_one_out import leave_one_out
-from backlight.explain.methods.mask_gradient import deletion_gradient, mask_gradient
+from backlight.explain.methods.mask_gradient import SHIFT, deletion_gradient, mask_gradient
 from backlight.explain.reranker import Reranker
-from backlight.models.pairs import DOCUMENT
+from backlight.models.pairs import DOCUMENT, PairBatch
 from backlight.models.ranker import load_ranker
+from backlight.models.scorer import MaskGradients
 
 PAIRS = [
     ("how do plants make food", "Green plants make food. The leaf is unlike water, sunlight and air."),
@@ -43,6 +44,19 @@ def test_it_orders_words_as_deletion_does_where_the_model_pools_by_a_mean():
     assert np.corrcoef(*orders)[0, 1] > 0.6
 
 
+@pytest.mark.parametrize("of", ["cross-encoder", "bi-encoder"])
+def test_fused_attention_gives_what_attention_step_by_step_gives(tmp_path, of):
+    ranker = real_ranker() if of == "bi-encoder" else load_ranker(write_cross_encoder(tmp_path))
+    batch = PairBatch.of(ranker.read(PAIRS))
+    fused, stepwise = ranker.mask_gradients(batch), MaskGradients.of(ranker.inside(batch, slopes=True))
+    assert (fused.last is None) == (of == "cross-encoder")
+    pairs = [(fused.gradients, stepwise.gradients), (fused.first_slopes, stepwise.first_slopes)]
+    if fused.last is not None:
+        pairs += [(fused.last, stepwise.last), (fused.last_slopes, stepwise.last_slopes)]
+    for one, other in pairs:
+        assert np.allclose(one, other, rtol=1e-3, atol=1e-5 * np.abs(other).max())
+
+
 def test_pairs_in_a_batch_have_the_values_that_they_have_alone():
     ranker = real_ranker()
     pairs = ranker.read(PAIRS)
@@ -71,7 +85,7 @@ def test_what_moves_up_is_the_derivative_for_positions(tmp_path):
     handle.remove()
     (gradient,) = torch.autograd.grad(logit, [leaf])
     gains = (gradient * (moved - here)).sum(-1)[0].detach().numpy()
-    expected = [-0.5 * gains[token + 1 :].sum() for token in range(len(pair))]
+    expected = [-SHIFT * gains[token + 1 :].sum() for token in range(len(pair))]
     differences = [
         [token.value for text in (one.query, one.document) for token in text.tokens]
         for one in (*deletion_gradient(ranker, [pair]), *mask_gradient(ranker, [pair]))

@@ -23,7 +23,7 @@ from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
 from backlight.models.encoders.families import FAMILIES
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
-from backlight.models.scorer import Inside, StateGradients
+from backlight.models.scorer import Inside, MaskGradients, StateGradients
 from backlight.models.scoring import PairScorer, finite_scores, gradients_of
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 from backlight.system.fork_safety import cached_property
@@ -144,6 +144,10 @@ class TorchRanker(PairScorer):
             scores[part.pairs] = own.detach().numpy()
         states, gradients = _rows(batch, found)
         return StateGradients(chosen, layers, finite_scores(scores, batch.names), states, gradients)
+
+    def mask_gradients(self, batch: PairBatch) -> MaskGradients:
+        """Return how strongly each score reacts to the weight of each token in all attentions."""
+        return MaskGradients.of(self.inside(batch, slopes=True))
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.engine.grad_mode import no_grad
-from backlight.models.encoders.encoder import Cut, Encoder, Trace
+from backlight.models.encoders.encoder import Cut, Encoder, KeyWeights, Trace
 from backlight.models.pairs import ApartReader, Pair, PairBatch
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scorer import Progress, no_progress
@@ -54,7 +54,7 @@ class BiEncoder(PairScorer):
         return ApartReader(self.tokenizer)
 
     def embed_texts(
-        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
     ) -> Tensor:
         """Return each text's embedding, of length 1.
 
@@ -65,7 +65,7 @@ class BiEncoder(PairScorer):
         return _unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
 
     def pair_scores(
-        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+        self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
     ) -> Tensor:
         """Return the score of each pair in a batch query, document, query, document …, in the graph; (pairs,)."""
         return _cosines(self.embed_texts(batch, inputs_embeds, trace))

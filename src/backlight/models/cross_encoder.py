@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.models.encoders.encoder import Cut, Encoder, Trace
+from backlight.models.encoders.encoder import Cut, Encoder, KeyWeights, Trace
 from backlight.models.pairs import PairBatch, PairReader
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.prompts import PromptReader
@@ -44,7 +44,7 @@ class CrossEncoder(PairScorer):
         return self.reader.tokenizer
 
     def pair_scores(
-        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
     ) -> Tensor:
         """Return the logit of each pair, in the graph; (pairs,)."""
         if self.head.reads not in READ_ALONE:

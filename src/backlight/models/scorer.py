@@ -9,7 +9,7 @@ engine: its scores are tensors in a graph, which gives second derivatives and sc
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -43,6 +43,43 @@ class Inside:
     attentions: list[tuple[np.ndarray, ...]]
     state_slopes: list[np.ndarray] | None = None
     attention_slopes: list[tuple[np.ndarray, ...]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MaskGradients:
+    """How strongly each score of a batch of pairs reacts to the weight of each token in all attentions, at weight 1.
+
+    Args:
+        scores: raw scores, (pairs,).
+        gradients: ∂score/∂weight, (tokens,).
+        first, last: the states that the first layer is given, and those after the last layer, (tokens, hidden). The
+            last are None where the score reads one token's state of each text.
+        first_slopes, last_slopes: ∂score/∂state of both.
+    """
+
+    scores: np.ndarray
+    gradients: np.ndarray
+    first: np.ndarray
+    first_slopes: np.ndarray
+    last: np.ndarray | None
+    last_slopes: np.ndarray | None
+
+    @classmethod
+    def of(cls, inside: Inside) -> Self:
+        """Return those of attentions that were computed step by step, with their slopes."""
+        texts = zip(*inside.attentions), zip(*inside.attention_slopes)
+        gradients = [sum(map(_of_attention, *layers)) for layers in zip(*texts)]
+        ends = inside.states[0], inside.state_slopes[0], inside.states[-1], inside.state_slopes[-1]
+        return cls(inside.scores, np.concatenate(gradients), *ends)
+
+
+def _of_attention(attention: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Return one layer's part for a text, Σ A · (∂score/∂A − Σ A · ∂score/∂A).
+
+    Shapes: (heads, queries, keys), the same -> (keys,)
+    """
+    product = attention * slopes
+    return product.sum((0, 1), np.float64) - np.einsum("hqk,hq->k", attention, product.sum(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +180,14 @@ class Scorer(Protocol):
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
+
+        Raises:
+            InputError: the model shows no attentions, or its layers work on other tokens than are read.
+            RuntimeError: the score does not depend on what went on inside.
+        """
+
+    def mask_gradients(self, batch: PairBatch) -> MaskGradients:
+        """Return how strongly each score reacts to the weight of each token in all attentions.
 
         Raises:
             InputError: the model shows no attentions, or its layers work on other tokens than are read.

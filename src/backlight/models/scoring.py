@@ -9,9 +9,9 @@ import numpy as np
 from backlight.autograd.api import grad
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import GraphError, InputError
-from backlight.models.encoders.encoder import Cut, Trace
+from backlight.models.encoders.encoder import Cut, KeyWeights, Trace
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scorer import Inside, Progress, StateGradients, Texts, no_progress
+from backlight.models.scorer import Inside, MaskGradients, Progress, StateGradients, Texts, no_progress
 from backlight.system.fork_safety import cached_property
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -35,7 +35,7 @@ class PairScorer:
     tokens_a_pass: int = TOKENS_A_PASS
 
     def pair_scores(
-        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | None = None
+        self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
     ) -> Tensor:
         """Return the raw score of each pair, in the graph; (pairs,)."""
         raise GraphError(f"{type(self).__name__} must say how it scores pairs")
@@ -133,6 +133,19 @@ class PairScorer:
             state_slopes=[next(arrays) for _ in trace.states],
             attention_slopes=[tuple(next(arrays) for _ in layer) for layer in attentions],
         )
+
+    def mask_gradients(self, batch: PairBatch) -> MaskGradients:
+        """Return how strongly each score reacts to the weight of each token in all attentions."""
+        if not self.encoder.weighs_keys:
+            return MaskGradients.of(self.inside(batch, slopes=True))
+        weights = KeyWeights()
+        scores = self.pair_scores(batch, None, weights)
+        places = [weights.logs, weights.first, weights.last]
+        gradients, first, last = gradients_of(grad, scores, places, "the attentions")
+        states = [weights.first.detach().numpy(), weights.last.detach().numpy()]
+        alone = len(states[1]) < len(states[0])
+        found = finite_scores(scores.detach().numpy(), batch.names)
+        return MaskGradients(found, gradients, states[0], first, *((None, None) if alone else (states[1], last)))
 
     def state_gradients(self, batch: PairBatch, layer: int | None = None) -> StateGradients:
         """Return the states after one layer, and the gradients of the scores for them."""

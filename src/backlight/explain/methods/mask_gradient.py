@@ -15,10 +15,13 @@ NOTE [What moves up]
 Deleting a token also moves all that follows by one position, which most words of a long text change the score by more
 than by what they say. `deletion-gradient` adds this to first order, over the tokens j that follow in the sequence:
 
-    mask-gradient of t − ½ Σ_{j > t} ∂score/∂x_j · (x_j at its position less one − x_j)
+    mask-gradient of t − ⅛ Σ_{j > t} ∂score/∂x_j · (x_j at its position less one − x_j)
 
-x are the states that the first layer is given. The half is measured: to first order the move overshoots, and ½ gave the
-best order on three models of two kinds (¼ and ¾ are within 0.04). Where positions are not part of these states (rotary
+x are the states that the first layer is given. The eighth is measured, on 158 pairs of three models and three
+collections: to first order the move overshoots, the more the longer the text. The five words that come first by it hold
+0.75 to 0.87 of the effects that the five strongest words have (by ½ 0.59 to 0.79, by 0 0.73 to 0.88), and Spearman's
+correlation with the effects of the other words is 0.54 to 0.68 (by ½ 0.50 to 0.77, by 0 0.16 to 0.67).
+Where positions are not part of these states (rotary
 or relative ones, or a model that PyTorch runs) nothing is added. Of all cheap methods it comes nearest to what deletion
 really does: signs and order are compared in docs/faithfulness.md.
 
@@ -38,9 +41,9 @@ from backlight.explain.checks import ScoreCheck, check_below_highest, check_valu
 from backlight.explain.methods.attention import pass_width
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import PairBatch
-from backlight.models.scorer import Inside, Progress, Scorer, no_progress
+from backlight.models.scorer import MaskGradients, Progress, Scorer, no_progress
 
-SHIFT = 0.5  # how much of the first-order effect of what moves up counts: see NOTE [What moves up]
+SHIFT = 0.125  # how much of the first-order effect of what moves up counts: see NOTE [What moves up]
 
 
 def mask_gradient(
@@ -55,7 +58,7 @@ def mask_gradient(
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     recipe = Recipe("mask-gradient", "∂score/∂mask: what it loses as the word leaves the attention", True, passes=2)
-    return _explained(ranker, pairs, scores, progress, recipe, lambda batch, inside: 0.0)
+    return _explained(ranker, pairs, scores, progress, recipe, lambda batch, found: 0.0)
 
 
 def deletion_gradient(
@@ -67,7 +70,7 @@ def deletion_gradient(
     """
     recipe = Recipe("deletion-gradient", "what it loses, to first order, as the word is deleted", True, passes=2)
     return _explained(
-        ranker, pairs, scores, progress, recipe, lambda batch, inside: -SHIFT * _gained_by_shift(ranker, batch, inside)
+        ranker, pairs, scores, progress, recipe, lambda batch, found: -SHIFT * _gained_by_shift(ranker, batch, found)
     )
 
 
@@ -77,40 +80,32 @@ def _explained(
     scores: Scores,
     progress: Progress,
     recipe: Recipe,
-    besides: Callable[[PairBatch, Inside], np.ndarray | float],
+    besides: Callable[[PairBatch, MaskGradients], np.ndarray | float],
 ) -> list[Attribution]:
     """Return explanations by the mask's gradient, and what is added `besides`, (tokens,)."""
 
     def valued(batch: PairBatch, check: ScoreCheck) -> Valued:
-        inside = ranker.inside(batch, slopes=True)
-        check(inside.scores)
-        check_below_highest(ranker, inside.scores, batch.pairs)
-        layers = list(zip(inside.attentions, inside.attention_slopes))
-        values = np.concatenate(
-            [sum(_of_attention(a[number], g[number]) for a, g in layers) for number in range(len(batch.lengths))]
-        )
-        values += _of_pooling(batch, inside.states[-1], inside.state_slopes[-1]) + besides(batch, inside)
+        found = ranker.mask_gradients(batch)
+        check(found.scores)
+        check_below_highest(ranker, found.scores, batch.pairs)
+        values = found.gradients + besides(batch, found)
+        if found.last is not None:
+            values = values + _of_pooling(batch, found.last, found.last_slopes)
         for pair, own in zip(batch.pairs, batch.by_pair(values)):
             check_values(own, pair.name, "the mask's gradient")
-        return inside.scores, values
+        return found.scores, values
 
     return explain_by_batch(ranker, pairs, scores, progress, recipe, valued, pass_width)
 
 
-def _gained_by_shift(ranker: Scorer, batch: PairBatch, inside: Inside) -> np.ndarray:
+def _gained_by_shift(ranker: Scorer, batch: PairBatch, found: MaskGradients) -> np.ndarray:
     """Return what the score gains, to first order, as all that follows each token moves up by one; (tokens,)."""
     try:
         moved = ranker.first_states(replace(batch, positions=np.maximum(batch.positions - 1, 0)))
     except InputError:
         return np.zeros(len(batch.ids))
-    gains = (inside.state_slopes[0] * (moved - inside.states[0])).sum(axis=1, dtype=np.float64)
+    gains = (found.first_slopes * (moved - found.first)).sum(axis=1, dtype=np.float64)
     return np.concatenate([own[::-1].cumsum()[::-1] - own for own in batch.parts(gains)])
-
-
-def _of_attention(attention: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Return one layer's part for a sequence; (heads, queries, keys) twice -> (keys,)."""
-    product = attention * gradient
-    return product.sum((0, 1), np.float64) - np.einsum("hqk,hq->k", attention, product.sum(2))
 
 
 def _of_pooling(batch: PairBatch, states: np.ndarray, gradients: np.ndarray) -> np.ndarray:

@@ -14,17 +14,19 @@ from backlight.kernels.native import native
 
 @native
 def ragged_attention(
-    qkv: np.ndarray, lengths: tuple[int, ...], heads: int, scale: float
+    qkv: np.ndarray, bias: np.ndarray | None, lengths: tuple[int, ...], heads: int, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q · kᵀ · scale) · v for each text and head, and log Σ exp(q · kᵀ · scale).
+    """Return softmax(q · kᵀ · scale + bias) · v for each text and head, and log Σ exp(q · kᵀ · scale + bias).
 
-    Shapes: qkv (tokens, 3 · heads · dim) -> (tokens, heads · dim), (tokens, heads)
+    Shapes: qkv (tokens, 3 · heads · dim), bias (tokens,) of the keys -> (tokens, heads · dim), (tokens, heads)
     """
     tokens, size = qkv.shape[0], qkv.shape[1] // 3
     out, logs = np.empty((tokens, size), qkv.dtype), np.empty((tokens, heads), qkv.dtype)
     for here in _sequences(lengths):
         q, k, v = _heads(qkv[here], heads)
         scores = (q @ k.mT) * qkv.dtype.type(scale)
+        if bias is not None:
+            scores += bias[here]
         top = scores.max(-1, keepdims=True)
         weights = np.exp(scores - top)
         total = weights.sum(-1, keepdims=True)
@@ -35,25 +37,41 @@ def ragged_attention(
 
 @native
 def ragged_attention_gradient(
-    grad: np.ndarray, qkv: np.ndarray, logs: np.ndarray, lengths: tuple[int, ...], heads: int, scale: float
-) -> np.ndarray:
-    """Return the gradient of `ragged_attention` for qkv.
+    grad: np.ndarray,
+    qkv: np.ndarray,
+    bias: np.ndarray | None,
+    logs: np.ndarray,
+    lengths: tuple[int, ...],
+    heads: int,
+    scale: float,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the gradients of `ragged_attention` for qkv and, where there is one, for the bias in each head.
 
-    With p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p) · scale: s · k; sᵀ · q; pᵀ · grad.
+    With p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p): s · k · scale; sᵀ · q · scale; pᵀ · grad; Σ s over
+    the queries.
+
+    Shapes: -> that of qkv, (tokens, heads)
     """
     found = np.empty(qkv.shape, qkv.dtype)
+    of_bias = None if bias is None else np.zeros((len(qkv), heads), qkv.dtype)
     factor = qkv.dtype.type(scale)
     for here in _sequences(lengths):
         q, k, v = _heads(qkv[here], heads)
         arrived = grad[here].reshape((len(q[0]), heads, -1)).transpose(1, 0, 2)
-        p = np.exp((q @ k.mT) * factor - logs[here].T[..., None])
+        scores = (q @ k.mT) * factor
+        if bias is not None:
+            scores += bias[here]
+        p = np.exp(scores - logs[here].T[..., None])
         p /= p.sum(-1, keepdims=True)  # the logarithm has lost digits as a rounded number
         grad_scores = arrived @ v.mT
         grad_scores -= (grad_scores * p).sum(-1, keepdims=True)
-        grad_scores *= p * factor
+        grad_scores *= p
+        if of_bias is not None:
+            of_bias[here] = grad_scores.sum(1).T
+        grad_scores *= factor
         for part, gradient in zip(_heads(found[here], heads), (grad_scores @ k, grad_scores.mT @ q, p.mT @ arrived)):
             part[...] = gradient
-    return found
+    return found, of_bias
 
 
 def _sequences(lengths: tuple[int, ...]) -> Iterator[slice]:

@@ -17,6 +17,7 @@ from backlight.models.encoders.encoder import (
     Encoder,
     EncoderConfig,
     Epsilon,
+    Inner,
     Layers,
     Shapes,
     Size,
@@ -116,6 +117,7 @@ class Bert(BertShaped):
     """BERT's encoder, or another of its shape, with frozen weights (arguments as `Encoder`)."""
 
     joined = ("query", "key", "value")
+    weighs_keys = True
 
     @staticmethod
     def shapes_of(config: BertConfig) -> Shapes:
@@ -157,12 +159,12 @@ class Bert(BertShaped):
         hidden = self._normalised(words + places, "embeddings.LayerNorm")
         return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: None, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: None, trace: Inner) -> Tensor:
         qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
-        if trace is None:
-            return ragged_attention(qkv, batch.lengths, heads)
-        dim = self.config.hidden_size // heads
-        return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
+        if isinstance(trace, Trace):
+            dim = self.config.hidden_size // heads
+            return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
+        return ragged_attention(qkv, trace and trace.logs, batch.lengths, heads)
 
 
 def _layers(config: EncoderConfig) -> list[str]:

@@ -148,12 +148,46 @@ class Cut:
         return self.states
 
 
+@dataclass(eq=False)
+class KeyWeights:
+    """A weight of 1 for each token in every attention, to differentiate for: give one to a call as its `trace`.
+
+    All layers run as in an ordinary call, of an encoder that `weighs_keys`. The states that the first layer is given
+    become a leaf; nothing before them is recorded.
+
+    Args:
+        logs: the logarithms of the weights, a leaf; (tokens,). At 1 the gradients of both are the same.
+        first: the states that the first layer is given, a leaf; (tokens, hidden).
+        last: the states that the call returns, (tokens, hidden); those of the tokens that are wanted alone, where it
+            says which.
+    """
+
+    logs: Tensor | None = None
+    first: Tensor | None = None
+    last: Tensor | None = None
+
+    def begin(self, layers: int) -> bool:
+        """Return whether the last layer must run for all tokens: no."""
+        return False
+
+    def after(self, number: int, hidden: Tensor) -> Tensor:
+        """Keep the states after a layer, and return them; the first as a leaf."""
+        if number == 0:
+            hidden = self.first = hidden.detach().requires_grad_()
+            self.logs = hidden.new_zeros(len(hidden), requires_grad=True)
+        self.last = hidden
+        return hidden
+
+
 def chosen_layer(layer: int | None, layers: int) -> int:
     """Return the layer that is meant: half of them, rounded down, for None. Raises InputError: there is no such one."""
     chosen = layers // 2 if layer is None else layer
     if not 0 <= chosen <= layers:
         raise InputError(f"layer must be from 0 to {layers}, got {layer}")
     return chosen
+
+
+Inner = Trace | KeyWeights | None  # what attention records, or is weighed by
 
 
 class Weighted:
@@ -238,6 +272,7 @@ class Encoder(Weighted, ABC):
     """
 
     words: ClassVar[str]  # the weight that holds the word embeddings
+    weighs_keys: ClassVar[bool] = False  # whether attention can weigh its keys (see `KeyWeights`)
 
     def __init__(self, config: EncoderConfig, weights: Mapping[str, np.ndarray]):
         arrays = self._taken(config, Weights(weights, config.family, (config.prefix,)))
@@ -279,7 +314,7 @@ class Encoder(Weighted, ABC):
         batch: Batch,
         inputs_embeds: Tensor | None = None,
         wanted: Sequence[int] | None = None,
-        trace: Trace | Cut | None = None,
+        trace: Trace | Cut | KeyWeights | None = None,
     ) -> Tensor:
         """Return the last hidden states of texts laid end to end.
 
@@ -290,7 +325,7 @@ class Encoder(Weighted, ABC):
                 last layer works on these alone.
             trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
                 The last of the states are those that the call returns: normalised, where the family does that. Or
-                where gradients end.
+                where gradients end, or the weights of the keys.
 
         Shapes: -> (tokens, hidden)
 
@@ -299,13 +334,13 @@ class Encoder(Weighted, ABC):
         """
         layers = self.config.num_hidden_layers
         whole = trace is not None and trace.begin(layers)
-        step_by_step = trace if isinstance(trace, Trace) else None
+        inner = None if isinstance(trace, Cut) else trace
         after = _unchanged if trace is None else trace.after
         hidden = self._embedded(batch, self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds)
         hidden, around = after(0, hidden), self._around(batch)
         for number in range(1, layers + 1):
             rows = wanted if number == layers and not whole else None
-            hidden = self._layer(hidden, number - 1, batch, around, rows, step_by_step)
+            hidden = self._layer(hidden, number - 1, batch, around, rows, inner)
             hidden = after(number, self.finish(hidden) if number == layers else hidden)
         return picked(hidden, wanted) if whole else hidden
 
@@ -317,7 +352,7 @@ class Encoder(Weighted, ABC):
         """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
         return states
 
-    def _layer(self, hidden: Tensor, number: int, batch: Batch, around: Any, rows: Rows, trace: Trace | None) -> Tensor:
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around: Any, rows: Rows, trace: Inner) -> Tensor:
         """Run a layer for some rows, or all; (tokens, hidden) -> (rows, hidden)."""
         seen = self._attention(hidden, number, batch, around, trace)
         return self._after(picked(seen, rows), picked(hidden, rows), number)
@@ -330,7 +365,7 @@ class Encoder(Weighted, ABC):
         """Return what all layers know of where tokens stand."""
 
     @abstractmethod
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: Any, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: Any, trace: Inner) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> (tokens, heads · dim)."""
 
     @abstractmethod

@@ -215,7 +215,7 @@ class ModernBert(Encoder):
             return trace.attend(*qkv.unbind(1), batch.lengths, self.config.head_size**-0.5, mask)
         if kind == LOCAL and bands:
             return banded_attention(qkv, bands)
-        return ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
+        return ragged_attention(qkv.flatten(1), None, batch.lengths, self.config.num_attention_heads)
 
     def _rotated(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
         """Return queries, keys and values, the first two turned; (tokens, hidden) -> (tokens, 3, heads, dim)."""

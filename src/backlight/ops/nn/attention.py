@@ -196,19 +196,26 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
 
 
 @op(residuals=("logs",))
-def ragged_attention(xp, qkv: Array, lengths: tuple, heads: int):
+def ragged_attention(xp, qkv: Array, bias: Array | None, lengths: tuple, heads: int):
     """Attention of each token to those of its own sequence; sequences are packed end to end.
 
-    Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side -> (tokens, heads · dim)
+    Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side, bias (tokens,)
+        -> (tokens, heads · dim)
 
     Args:
+        bias: a number for each token that is added to every score with it as the key: log m weighs it by m.
         lengths: how many tokens each text has.
     """
     if qkv.ndim != 2 or qkv.shape[1] % (3 * heads) or sum(lengths) != len(qkv):
         raise ShapeError(
             f"qkv must be (tokens, 3 · heads · dim), got {list(qkv.shape)} for {sum(lengths)} tokens and {heads} heads"
         )
-    out, logs = varlen_attention.ragged_attention(widened(qkv), lengths, heads, _scale(qkv, heads))
+    if bias is not None and (bias.shape != qkv.shape[:1] or bias.dtype != qkv.dtype):
+        raise ShapeError(
+            f"bias must be ({len(qkv)},) of {qkv.dtype}, one number a token, got {list(bias.shape)} of {bias.dtype}"
+        )
+    wide = None if bias is None else widened(bias)
+    out, logs = varlen_attention.ragged_attention(widened(qkv), wide, lengths, heads, _scale(qkv, heads))
     return rounded(out, qkv.dtype), logs
 
 
@@ -217,16 +224,25 @@ def _scale(qkv: Array, heads: int) -> float:
 
 
 @ragged_attention.derivative(
-    "qkv", formula="with p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p) · scale: s · k; sᵀ · q; pᵀ · grad"
+    "qkv",
+    "bias",
+    formula="with p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p): s · k · scale; sᵀ · q · scale; pᵀ · grad; "
+    "Σ s over queries and heads",
 )
-def ragged_attention_qkv(grad: Array, qkv: Array, lengths: tuple, heads: int, logs: Array, xp):
-    scale = _scale(qkv, heads)
-    found = varlen_attention.ragged_attention_gradient(widened(grad), widened(qkv), logs, lengths, heads, scale)
-    return rounded(found, qkv.dtype)
+def ragged_attention_all(grad, qkv, bias, lengths, heads, logs, needs, xp):
+    scale, wide = _scale(qkv, heads), None if bias is None else widened(bias)
+    found, of_bias = varlen_attention.ragged_attention_gradient(
+        widened(grad), widened(qkv), wide, logs, lengths, heads, scale
+    )
+    return rounded(found, qkv.dtype), None if of_bias is None else rounded(of_bias.sum(1), qkv.dtype)
 
 
 @ragged_attention.decomposition
-def ragged_attention_decomposition(qkv: TensorState, lengths: tuple, heads: int, logs: Array):
+def ragged_attention_decomposition(qkv: TensorState, bias: TensorState | None, lengths: tuple, heads: int, logs: Array):
     by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
-    seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
+    masks = [None] * len(by_text) if bias is None else [own.unsqueeze(0) for own in bias.split(lengths)]
+    seen = [
+        scaled_dot_product_attention(*part.unbind(0), mask).transpose(0, 1).flatten(1)
+        for part, mask in zip(by_text, masks)
+    ]
     return cat(seen)
