@@ -19,7 +19,7 @@ from backlight.explain.ranking import explain_document, rank_candidates
 from backlight.models.checkpoint import find_model
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
-from backlight.models.retrieval.index import BY_WORDS, Index, own_retriever
+from backlight.models.retrieval.index import BY_WORDS, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
 
@@ -150,6 +150,8 @@ class Reranker:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
+        if retriever is not None and not isinstance(retriever, Index):
+            check_retriever(retriever)
         options = self._method_options(method, options)
         ranking = rank_candidates(
             self.scorer,

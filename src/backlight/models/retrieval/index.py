@@ -105,9 +105,7 @@ def build_index(
     """
     if not documents:
         raise InputError("there must be a document at least, got none")
-    if cache is not None and str(retriever) == BY_WORDS:
-        raise InputError("a cache must come with a retriever that is a bi-encoder: BM25 has no embeddings to keep")
-    model = None if str(retriever) == BY_WORDS else bi_encoder_called(str(retriever))
+    model = _checked(str(retriever), cache)
     passages, first_passages = [], np.empty(len(documents), np.int64)
     for number, document in enumerate(documents):
         first_passages[number] = len(passages)
@@ -119,6 +117,19 @@ def build_index(
     else:
         progress(len(documents))
     return Index(documents, first_passages, tuple(found))
+
+
+def check_retriever(retriever: str | Path, cache: str | Path | None = None) -> None:
+    """Raise unless a retriever has this name, and embeddings to keep where there is a cache."""
+    if cache is not None or str(retriever) != NONE:
+        _checked(str(retriever), cache)
+
+
+def _checked(name: str, cache: str | Path | None) -> BiEncoder | None:
+    """Return the bi-encoder of a retriever; None for BM25 alone."""
+    if cache is not None and name in (BY_WORDS, NONE):
+        raise InputError(f"a cache must come with a retriever that is a bi-encoder, got {name}: it keeps embeddings")
+    return None if name == BY_WORDS else bi_encoder_called(name)
 
 
 def bi_encoder_called(name: str) -> BiEncoder:
