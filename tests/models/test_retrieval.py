@@ -8,7 +8,7 @@ import pytest
 from tiny_bert import real_folder, real_ranker, write_bert, write_cross_encoder
 
 from backlight.errors import InputError
-from backlight.models.retrieval.bm25 import BM25
+from backlight.models.retrieval.bm25 import BM25, stem
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
 from backlight.models.retrieval.fusion import mean_ranks, reciprocal_rank_fusion
 from backlight.models.retrieval.index import (
@@ -58,6 +58,13 @@ def test_bm25_scores_documents_that_share_words_and_no_others():
     scores = BM25(DOCUMENTS).scores("what does the moon do to tides")
     assert scores.argmax() == 1
     assert (scores > 0).tolist() == [False, True, False, False]
+
+
+def test_bm25_finds_other_forms_of_a_word_and_leaves_question_words_out():
+    scores = BM25(["Planted tomatoes stopped growing.", "How do what my you.", "Cats."]).scores
+    for query in ("how do you plant?", "a tomato", "it stops", "what grows"):
+        assert (scores(query) > 0).tolist() == [True, False, False], query
+    assert stem("string") == "string"
 
 
 @pytest.mark.parametrize("documents", [["the", "a"], [" ", "!"], ["x"]])
