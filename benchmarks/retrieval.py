@@ -3,7 +3,7 @@
 python benchmarks/retrieval.py DATA [--collection NAME ...] [--queries N] [--everything N] [--model NAME] [--json FILE]
 
 Documents of a collection are the pool. For queries drawn by a fixed seed BM25 ranks all of them, the cosine of MiniLM,
-and both fused: by reciprocal rank, and by the sum of scores brought to [0, 1] for comparison. Then the model reranks
+and both fused: by the sum of scores brought to [0, 1], and by reciprocal rank for comparison. Then the model reranks
 the 20, 50 and 100 best of BM25 and of the fusion for the first queries; for the first of these it ranks everything.
 Each query has one right document. Times are the median seconds a query.
 """
@@ -21,7 +21,7 @@ from query_sets import COLLECTIONS, Texts
 from backlight.explain.faithfulness.table import difference, mean_of
 from backlight.models.checkpoint import BUILTIN, find_model
 from backlight.models.ranker import load_ranker
-from backlight.models.retrieval.fusion import mean_ranks, reciprocal_rank_fusion
+from backlight.models.retrieval.fusion import combined_sum
 from backlight.models.retrieval.index import Index, build_index
 from backlight.models.scorer import Scorer
 
@@ -31,7 +31,7 @@ RECALLED = (10, 20, 50, 100)
 CUT = 10  # of nDCG
 SEED = 0
 EVERYTHING = "everything"
-RRF = "reciprocal ranks"
+SUM = "sum of scores"
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _retrieved(index: Index, query: str, right: int, found: Found) -> dict[str, 
         scores[name] = np.maximum.reduceat(part.scores(query), index.first_passages)
         seconds[name] = time.perf_counter() - start
     both = list(scores.values())
-    scores |= {RRF: reciprocal_rank_fusion(both), "sum of scores": sum(map(_unit, both))}
+    scores |= {SUM: combined_sum(both), "reciprocal ranks": reciprocal_rank_fusion(both)}
     for name, own in scores.items():
         found.add(name, mean_ranks(own)[right], seconds.get(name, sum(seconds.values())))
     return scores
@@ -89,7 +89,7 @@ def _reranked(
     ranker: Scorer, query: str, right: int, documents: Sequence[str], scores: dict, found: Found, *, every: bool
 ) -> None:
     """Add the ranks by the model: of all documents if asked for, and of candidates; each document is scored once."""
-    best = {name: np.argsort(-scores[name], kind="stable")[: max(DEPTHS)] for name in ("BM25", RRF)}
+    best = {name: np.argsort(-scores[name], kind="stable")[: max(DEPTHS)] for name in ("BM25", SUM)}
     read = np.arange(len(documents)) if every else np.unique(np.concatenate(list(best.values())))
     start = time.perf_counter()
     new = np.full(len(documents), -np.inf, np.float32)
@@ -104,10 +104,19 @@ def _reranked(
         found.add(EVERYTHING, mean_ranks(new)[right], each * len(documents))
 
 
-def _unit(scores: np.ndarray) -> np.ndarray:
-    """Bring scores to [0, 1]."""
-    least, most = scores.min(), scores.max()
-    return (scores - least) / (most - least) if most > least else np.zeros_like(scores)
+def reciprocal_rank_fusion(scores: Sequence[np.ndarray], k: int = 60) -> np.ndarray:
+    """Return Σ 1 / (k + rank) of each document over several rankings, equal scores at their mean rank; (documents,).
+
+    Source: Cormack, Clarke, Büttcher, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning
+    Methods, 2009, doi:10.1145/1571941.1572114.
+    """
+    return np.sum([1 / (k + mean_ranks(one)) for one in scores], axis=0)
+
+
+def mean_ranks(scores: np.ndarray) -> np.ndarray:
+    """Return the rank of each score, 1 for the highest, the mean one among equals; (documents,)."""
+    _, places, counts = np.unique(-scores, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def ndcg(ranks: list[float]) -> np.ndarray:

@@ -10,7 +10,7 @@ from tiny_bert import real_folder, real_ranker, write_bert, write_cross_encoder
 from backlight.errors import InputError
 from backlight.models.retrieval.bm25 import BM25, stem
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
-from backlight.models.retrieval.fusion import mean_ranks, reciprocal_rank_fusion
+from backlight.models.retrieval.fusion import combined_sum
 from backlight.models.retrieval.index import (
     build_index,
     candidate_count,
@@ -116,11 +116,9 @@ def test_a_damaged_cache_is_named(tmp_path):
         EmbeddingCache(tmp_path / "file", real_folder())
 
 
-def test_reciprocal_rank_fusion_is_its_formula():
-    one, other = np.array([3.0, 2.0, 1.0]), np.array([0.0, 9.0, 0.0])
-    expected = [1 / 61 + 1 / 62.5, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62.5]
-    np.testing.assert_allclose(reciprocal_rank_fusion([one, other]), expected)
-    np.testing.assert_allclose(mean_ranks(np.array([1.0, 1.0, 5.0, 0.0, 1.0])), [3, 3, 1, 5, 3])
+def test_fused_scores_are_the_sum_of_scores_brought_to_one_scale():
+    one, other, equal = np.array([3.0, 2.0, 1.0]), np.array([0.0, 9.0, 0.0]), np.full(3, 0.3)
+    np.testing.assert_allclose(combined_sum([one, other, equal]), [1 + 0, 1 / 2 + 1, 0 + 0])
 
 
 def test_a_document_counts_by_its_best_passage():
@@ -138,7 +136,7 @@ def test_the_fusion_finds_by_meaning_what_bm25_cannot():
     query = "where do leaves get energy"
     assert not build_index(DOCUMENTS).scores(query).any()
     assert build_index(DOCUMENTS, MINILM).order(query)[0] == 2
-    assert build_index(DOCUMENTS, MINILM).name == f"BM25 and the cosine of {MINILM}, fused by reciprocal rank"
+    assert build_index(DOCUMENTS, MINILM).name == f"BM25 and the cosine of {MINILM}, added"
 
 
 def test_progress_reaches_every_document():

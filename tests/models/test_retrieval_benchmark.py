@@ -31,7 +31,7 @@ def test_ranks_are_those_of_the_right_documents(tmp_path):
         for scores in [ranker.rank_scores(query, DOCUMENTS)]
     ]
     assert found.ranks["everything"] == expected
-    assert found.ranks["20 of BM25, reranked"] == found.ranks["50 of reciprocal ranks, reranked"] == expected
+    assert found.ranks["20 of BM25, reranked"] == found.ranks["50 of sum of scores, reranked"] == expected
     table = benchmark.lines_of("four", found, about)
     assert "four: 4 documents" in table[0]
     assert any("| +0.000 (+0.000 to +0.000) |" in line for line in table if line.startswith("| 20 of BM25"))
@@ -39,3 +39,10 @@ def test_ranks_are_those_of_the_right_documents(tmp_path):
 
 def test_a_document_that_is_no_candidate_counts_nothing():
     assert benchmark.ndcg([1, 2, 11, np.inf]).tolist() == pytest.approx([1, 1 / np.log2(3), 0, 0])
+
+
+def test_reciprocal_rank_fusion_is_its_formula():
+    one, other = np.array([3.0, 2.0, 1.0]), np.array([0.0, 9.0, 0.0])
+    expected = [1 / 61 + 1 / 62.5, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62.5]
+    np.testing.assert_allclose(benchmark.reciprocal_rank_fusion([one, other]), expected)
+    np.testing.assert_allclose(benchmark.mean_ranks(np.array([1.0, 1.0, 5.0, 0.0, 1.0])), [3, 3, 1, 5, 3])

@@ -82,7 +82,7 @@ def add_retrieval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retriever",
         metavar="NAME",
-        help="what finds the candidates: bm25 (the default), a bi-encoder, whose cosine is then fused with bm25, or "
+        help="what finds the candidates: bm25 (the default), a bi-encoder, whose cosine is then added to bm25, or "
         "none, to rerank every document",
     )
     parser.add_argument(

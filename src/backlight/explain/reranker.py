@@ -139,7 +139,7 @@ class Reranker:
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
                 200 documents, and 100 of a longer list.
-            retriever: "bm25"; a bi-encoder, a model folder or an installed package, for BM25 fused with its cosine;
+            retriever: "bm25"; a bi-encoder, a model folder or an installed package, for BM25 and its cosine added;
                 an index of the documents (`build_index`); or "none": all are scored. By default what the model's folder
                 brings, else "bm25".
             advance: called with the number of documents newly scored or explained.

@@ -1,34 +1,31 @@
-"""One ranking from several: reciprocal rank fusion.
+"""One ranking from several: the sum of their scores, each brought to [0, 1].
 
-Source: Cormack, Clarke, Büttcher, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning Methods,
-2009, doi:10.1145/1571941.1572114.
+It was chosen by measurement against reciprocal rank fusion (Cormack et al., 2009), which keeps only the order:
+docs/retrieval.md has the figures.
+
+Source: Fox, Shaw, Combination of Multiple Searches, 1994 (CombSUM); Lee, Analyses of Multiple Evidence Combination,
+1997, doi:10.1145/258525.258587 (scores brought to [0, 1]).
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-RRF_K = 60  # of the paper: how little the first ranks stand out
 
+def combined_sum(scores: Sequence[np.ndarray]) -> np.ndarray:
+    """Return Σ (score − lowest) / (highest − lowest) of each document over several rankings; (documents,).
 
-def reciprocal_rank_fusion(scores: Sequence[np.ndarray], k: int = RRF_K) -> np.ndarray:
-    """Return Σ 1 / (k + rank) of each document over several rankings; (documents,).
+    A ranking that has one score for all documents says nothing and adds 0.
 
-    Equal scores have the same, mean rank. So documents that BM25 gives 0, which share no word with the query, are not
-    told apart by it.
+    >>> combined_sum([np.array([3.0, 1.0, 1.0]), np.array([0.0, 0.5, 0.1])]).tolist()
+    [1.0, 1.0, 0.2]
 
     Args:
         scores: of each ranking, (documents,) each.
     """
-    return np.sum([1 / (k + mean_ranks(one)) for one in scores], axis=0)
+    return np.sum([_unit(one) for one in scores], axis=0)
 
 
-def mean_ranks(scores: np.ndarray) -> np.ndarray:
-    """Return the rank of each score, 1 for the highest, the mean one among equals; (documents,).
-
-    >>> mean_ranks(np.array([0.5, 2.0, 0.5])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    _, places, counts = np.unique(-scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[places]
+def _unit(scores: np.ndarray) -> np.ndarray:
+    lowest, highest = scores.min(), scores.max()
+    return (scores - lowest) / (highest - lowest) if highest > lowest else np.zeros_like(scores)

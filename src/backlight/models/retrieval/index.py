@@ -2,7 +2,7 @@
 
 NOTE [Retriever]
 A retriever is named: `bm25`; a bi-encoder (a model folder or an installed package), which means BM25 and the cosine of
-that model, fused by reciprocal rank; or `none`, which has every document reranked. What is indexed are passages; a
+that model, fused by `combined_sum`; or `none`, which has every document reranked. What is indexed are passages; a
 document has the score of its best passage.
 """
 
@@ -19,7 +19,7 @@ from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
 from backlight.models.retrieval.bm25 import BM25
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
-from backlight.models.retrieval.fusion import reciprocal_rank_fusion
+from backlight.models.retrieval.fusion import combined_sum
 from backlight.models.retrieval.passages import passages_of
 from backlight.models.scorer import Progress, no_progress
 
@@ -56,13 +56,13 @@ class Index:
     def name(self) -> str:
         """What the retriever is called in results."""
         names = [one.name for one in self.passage_scores]
-        return names[0] if len(names) == 1 else f"{' and '.join(names)}, fused by reciprocal rank"
+        return names[0] if len(names) == 1 else f"{' and '.join(names)}, added"
 
     def scores(self, query: str) -> np.ndarray:
         """Return how well each document fits a query; (documents,).
 
         Returns:
-            of one retriever its own scores, of several Σ 1 / (60 + rank): see `reciprocal_rank_fusion`.
+            of one retriever its own scores, of several the sum of them brought to [0, 1]: see `combined_sum`.
 
         Raises:
             InputError: the query is empty.
@@ -70,7 +70,7 @@ class Index:
         if not query.strip():
             raise InputError("the query must not be empty: say what to look for")
         found = [np.maximum.reduceat(one.scores(query), self.first_passages) for one in self.passage_scores]
-        return found[0] if len(found) == 1 else reciprocal_rank_fusion(found)
+        return found[0] if len(found) == 1 else combined_sum(found)
 
     def order(self, query: str) -> list[int]:
         """Return the numbers of all documents, best first; equal ones in the order of the list."""
