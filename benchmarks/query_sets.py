@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.explain.faithfulness.questions import best_by_bm25
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
+from backlight.models.retrieval.bm25 import best_by_bm25
 
 CANDIDATES = 8  # documents of a query, the right one among them
 PASSAGE = 120  # words of a passage, about

@@ -33,9 +33,9 @@ from transformers import (
 )
 from transformers import get_cosine_schedule_with_warmup as cosine_schedule
 
-from backlight.explain.faithfulness.questions import best_by_bm25
 from backlight.explain.reranker import Reranker
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
+from backlight.models.retrieval.bm25 import best_by_bm25
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 

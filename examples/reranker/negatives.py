@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.engine.grad_mode import no_grad
-from backlight.explain.faithfulness.questions import best_by_bm25
 from backlight.models.bi_encoder import BiEncoder
+from backlight.models.retrieval.bm25 import best_by_bm25
 from backlight.models.scoring import passes
 from backlight.models.tokens import Batch
 from reranker.texts import Collection

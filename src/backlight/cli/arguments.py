@@ -5,11 +5,21 @@ import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
 from backlight.explain.ranking import WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
+from backlight.models.retrieval.index import (
+    CANDIDATES,
+    NONE,
+    RERANKED_WHOLE,
+    Index,
+    build_index,
+    candidate_count,
+    check_retriever,
+)
 
 LEAVE_ONE_OUT = "leave-one-out"
 NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # what a method is given by those who call it
@@ -57,6 +67,26 @@ def add_windows(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--stride", type=positive, metavar="N", help="tokens from one window to the next; by default half a window"
+    )
+
+
+def add_retrieval(parser: argparse.ArgumentParser) -> None:
+    """Add how many documents of a long list are reranked, and what finds them."""
+    parser.add_argument(
+        "--candidates",
+        type=positive,
+        metavar="N",
+        help=f"rerank only the N documents that the retriever ranks highest; by default all of up to {RERANKED_WHOLE} "
+        f"documents, and {CANDIDATES} of more",
+    )
+    parser.add_argument(
+        "--retriever",
+        metavar="NAME",
+        help="what finds the candidates: bm25 (the default), a bi-encoder, whose cosine is then added to bm25, or "
+        "none, to rerank every document",
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="FOLDER", help="keep the bi-encoder's embeddings of documents for later runs"
     )
 
 
@@ -156,6 +186,22 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
         InputError: there is none, or the engine cannot run it.
     """
     return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label, instruction=given.instruction)
+
+
+def retriever_of(given: argparse.Namespace, texts: Sequence[str], reranker: Reranker) -> tuple[str | Index, int]:
+    """Return what finds candidates as `add_retrieval`'s arguments say, ready to search, and how many it gives.
+
+    Raises:
+        InputError: there is no such retriever, or no embeddings to keep.
+    """
+    retriever = given.retriever or reranker.retriever
+    if given.retriever or given.cache:
+        check_retriever(retriever, given.cache)
+    count = candidate_count(len(texts), given.candidates, retriever)
+    if count == len(texts):
+        return NONE, count
+    with progress(len(texts), "finding candidates") as advance:
+        return build_index(texts, retriever, cache=given.cache, progress=advance), count
 
 
 def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:

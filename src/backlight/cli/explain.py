@@ -9,10 +9,12 @@ from backlight.cli.arguments import (
     add_method,
     add_model,
     add_outputs,
+    add_retrieval,
     add_windows,
     methods_of,
     positive,
     reranker_of,
+    retriever_of,
 )
 from backlight.cli.documents import read_documents
 from backlight.cli.main import INTERRUPTED, Parser, notice
@@ -30,6 +32,7 @@ from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranking
 from backlight.explain.presentation.wording import count_of
+from backlight.models.retrieval.index import NONE
 from backlight.web.pictures import ranking_svg
 
 
@@ -41,14 +44,15 @@ def explain(argv: Sequence[str]) -> int:
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
-    chosen = len(texts) if given.top is None else min(given.top, len(texts))
+    retriever, count = retriever_of(given, texts, reranker)
+    chosen = count if given.top is None else min(given.top, count)
     reading = {"windows": given.windows, "stride": given.stride, "check": not given.no_check}
     checks = 1 if given.no_check else 2
     rankings: list[Ranking] = []
     typo, code = None, 0
     (first, own), *others = methods
     try:
-        with progress(len(texts) + chosen * (checks + (checks + 1) * len(others))) as advance:
+        with progress(count + chosen * (checks + (checks + 1) * len(others))) as advance:
             rankings.append(
                 reranker.rank(
                     given.query,
@@ -56,6 +60,8 @@ def explain(argv: Sequence[str]) -> int:
                     explain=chosen,
                     method=first.name,
                     names=names,
+                    candidates=None if retriever == NONE else count,
+                    retriever=retriever,
                     advance=advance,
                     **reading,
                     **own,
@@ -90,6 +96,7 @@ def _parser() -> Parser:
     )
     add_documents(parser)
     add_model(parser)
+    add_retrieval(parser)
     add_method(parser, several=True)
     parser.add_argument("--top", type=positive, metavar="N", help="explain the N best documents only")
     add_windows(parser)

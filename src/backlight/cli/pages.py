@@ -18,6 +18,7 @@ from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
+from backlight.models.retrieval.index import NONE
 from backlight.models.scorer import Progress
 from backlight.web.exposition import Exposition
 from backlight.web.report import report
@@ -67,6 +68,7 @@ def explained_again(
         explain=len(best),
         method=method.name,
         names=[ranked.name for ranked in best],
+        retriever=NONE,
         advance=advance,
         **options,
     )

@@ -10,10 +10,12 @@ from backlight.cli.arguments import (
     add_method,
     add_model,
     add_outputs,
+    add_retrieval,
     add_windows,
     methods_of,
     positive,
     reranker_of,
+    retriever_of,
     whole_number,
 )
 from backlight.cli.documents import read_documents
@@ -22,6 +24,7 @@ from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
+from backlight.models.retrieval.index import NONE
 from backlight.web.pictures import ranking_svg
 
 
@@ -33,7 +36,8 @@ def rank(argv: Sequence[str]) -> int:
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
-    steps = len(texts) + min(given.explain, len(texts)) * (1 if given.no_check else 2)
+    retriever, count = retriever_of(given, texts, reranker)
+    steps = count + min(given.explain, count) * (1 if given.no_check else 2)
     with progress(steps, "ranking") as advance:
         ranking = reranker.rank(
             given.query,
@@ -45,6 +49,8 @@ def rank(argv: Sequence[str]) -> int:
             windows=given.windows,
             stride=given.stride,
             check=not given.no_check,
+            candidates=None if retriever == NONE else count,
+            retriever=retriever,
             advance=advance,
             **options,
         )
@@ -61,6 +67,7 @@ def _parser() -> Parser:
     parser = Parser(prog="backlight rank", description="Rank documents for a query.")
     add_documents(parser)
     add_model(parser)
+    add_retrieval(parser)
     parser.add_argument("--top-k", type=positive, metavar="N", help="show the N best documents only")
     parser.add_argument("--explain", type=whole_number, default=0, metavar="N", help="also explain the N best")
     add_method(parser)
@@ -73,12 +80,18 @@ def _parser() -> Parser:
 def as_json(ranking: Ranking, typo: float | None = None) -> str:
     """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`.
 
+    Documents of a long list that were no candidates are in `not_reranked`, without a score.
+
     Args:
         typo: how much a typo in the query changes the best document's score.
     """
     explained = any(ranked.attribution is not None for ranked in ranking.documents)
     found = {
         "results": [_result(ranked) for ranked in ranking.documents],
+        "not_reranked": [
+            {"rank": one.rank, "index": one.index, "document": {"text": one.text, "name": one.name}}
+            for one in ranking.not_reranked
+        ],
         "meta": {
             "backlight": version(),
             "query": ranking.query,
@@ -86,6 +99,7 @@ def as_json(ranking: Ranking, typo: float | None = None) -> str:
             "score_name": ranking.score_name,
             "max_tokens": ranking.max_tokens,
             "method": ranking.method if explained else None,
+            "retrieval": None if ranking.retrieval is None else dataclasses.asdict(ranking.retrieval),
             "typo_effect": typo,
         },
     }

@@ -15,6 +15,7 @@ from backlight.explain.notebook import attribution_html, ranking_html, summary
 from backlight.explain.tables import Tabular, word_rows
 from backlight.explain.words import WordTokens, is_mark, tokens_by_word, word_spans
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
+from backlight.models.retrieval.index import Retrieval
 
 STRONGEST = 5  # words that a row of a table names
 
@@ -227,8 +228,18 @@ class Ranked:
 
 
 @dataclass(frozen=True)
+class NotReranked:
+    """A document of a long list that the model did not read, as it was no candidate."""
+
+    rank: int  # below all documents that were reranked, in the retriever's order
+    name: str
+    index: int  # its place in what was given
+    text: str
+
+
+@dataclass(frozen=True)
 class Ranking(Tabular):
-    """All documents for a query, best first."""
+    """Documents for a query, best first: all, or the candidates of a long list, and the rest of it."""
 
     query: str
     model: str
@@ -236,6 +247,8 @@ class Ranking(Tabular):
     method: str
     max_tokens: int  # how many tokens of a text the model reads
     documents: tuple[Ranked, ...]
+    retrieval: Retrieval | None = None  # how candidates were chosen; None where every document was reranked
+    not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order: they have no score of the model
 
     def mean_query(self) -> TextAttribution:
         """Return the query with each word's importance averaged over the documents that were explained."""
@@ -247,8 +260,11 @@ class Ranking(Tabular):
         return replace(pairs[0].query, words=words)
 
     def rows(self) -> list[dict]:
-        """Return a row a document: its rank, name, place among the documents given, scores, text, strongest words."""
-        return [
+        """Return a row a document: its rank, name, place among the documents given, scores, text, strongest words.
+
+        Documents that were not reranked follow, without scores.
+        """
+        reranked = [
             {
                 "rank": ranked.rank,
                 "name": ranked.name,
@@ -263,10 +279,16 @@ class Ranking(Tabular):
             }
             for ranked in self.documents
         ]
+        unknown = {"score": None, "activated": None, "words_left_out": None, "strongest": []}
+        return reranked + [
+            {"rank": one.rank, "name": one.name, "index": one.index, "text": one.text, **unknown}
+            for one in self.not_reranked
+        ]
 
     def __repr__(self) -> str:
         best = "".join(f", the best {one.name} {one.score:.4g}" for one in self.documents[:1])
-        return f"Ranking({len(self.documents)} documents for {self.query!r} by {self.model}{best})"
+        rest = f", {len(self.not_reranked)} not reranked" if self.not_reranked else ""
+        return f"Ranking({len(self.documents)} documents for {self.query!r} by {self.model}{best}{rest})"
 
     def _repr_html_(self) -> str:
         return ranking_html(self)

@@ -10,7 +10,14 @@ from html import escape
 from typing import Protocol
 
 from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
-from backlight.explain.presentation.wording import check_line, effect_sentence, gap_text, joint_lines, value_words
+from backlight.explain.presentation.wording import (
+    candidates_line,
+    check_line,
+    effect_sentence,
+    gap_text,
+    joint_lines,
+    value_words,
+)
 from backlight.report.text import number
 
 WARM, COLD, GREY = "245,165,36", "79,142,240", "128,128,128"
@@ -64,9 +71,12 @@ def ranking_html(ranking) -> str:
         query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
     activation = activation_of(ranking.documents)
     score = escape(ranking.score_name) + (f" → {activation}" if activation else "")
+    chosen = ""
+    if ranking.retrieval is not None:
+        chosen = f'<div style="{SMALL}">Candidates: {escape(candidates_line(ranking.retrieval))}</div>'
     return (
         f"<div>{_paragraph(query)}<table>{rows}</table>"
-        f'<div style="{SMALL}">{escape(ranking.model)}, {score}; {how}</div></div>'
+        f'<div style="{SMALL}">{escape(ranking.model)}, {score}; {how}</div>{chosen}</div>'
     )
 
 

@@ -8,16 +8,18 @@ of a mean is the mean of the explanations, and a word that several windows read 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, Word, truncation_of
+from backlight.explain.attribution import Attribution, NotReranked, Ranked, Ranking, Window, Word, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, Method, method_called
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
+from backlight.models.retrieval.index import Index, Retrieval, build_index, candidate_count
 from backlight.models.scorer import Progress, Scorer, no_progress
 
 WINDOWS = ("best", "mean")
@@ -87,7 +89,7 @@ def rank_and_explain(
     if top is not None and top < 0:
         raise InputError(f"top must be 0 or more, got {top}")
     chosen_method = method_called(method)
-    names = [f"document {number}" for number in range(1, len(documents) + 1)] if names is None else names
+    names = names_of(documents) if names is None else names
     read = _read(ranker, query, documents, names, windows, stride)
     if windows is None and (top is None or top >= len(documents)):
         scored, made = _explained_at_once(ranker, chosen_method, [pair for (pair,) in read], progress, options)
@@ -128,6 +130,48 @@ def rank_and_explain(
             for rank, i in enumerate(order, 1)
         ),
     )
+
+
+def rank_candidates(
+    ranker: Scorer,
+    query: str,
+    documents: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    candidates: int | None = None,
+    retriever: str | Path | Index,
+    **options,
+) -> Ranking:
+    """Rank the candidates of a long list as `rank_and_explain` does, the rest below in the retriever's order.
+
+    Other arguments and errors as `Reranker.rank`.
+
+    Raises:
+        InputError: the index is of other documents.
+    """
+    if isinstance(retriever, Index) and list(retriever.documents) != list(documents):
+        raise InputError("the retriever must be an index of the documents that are ranked, got one of others")
+    count = candidate_count(len(documents), candidates, retriever)
+    if count == len(documents):
+        return rank_and_explain(ranker, query, documents, names, **options)
+    names = names_of(documents) if names is None else names
+    index = retriever if isinstance(retriever, Index) else build_index(documents, retriever)
+    order = index.order(query)
+    chosen = sorted(order[:count])  # as they were given, so that equal scores keep that order
+    ranking = rank_and_explain(ranker, query, [documents[i] for i in chosen], [names[i] for i in chosen], **options)
+    return replace(
+        ranking,
+        documents=tuple(replace(one, index=chosen[one.index]) for one in ranking.documents),
+        retrieval=Retrieval(index.name, count, len(documents)),
+        not_reranked=tuple(
+            NotReranked(rank, names[i], i, documents[i]) for rank, i in enumerate(order[count:], count + 1)
+        ),
+    )
+
+
+def names_of(documents: Sequence[str]) -> list[str]:
+    """Return what documents without names are called: their numbers."""
+    return [f"document {number}" for number in range(1, len(documents) + 1)]
 
 
 def explain_document(

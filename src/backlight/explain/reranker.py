@@ -15,10 +15,11 @@ from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import explain_document, rank_and_explain
+from backlight.explain.ranking import explain_document, rank_candidates
 from backlight.models.checkpoint import find_model
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
+from backlight.models.retrieval.index import BY_WORDS, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
 
@@ -33,10 +34,12 @@ class Reranker:
         scorer: what computes.
         estimate: what orders words that the default method does not measure, as `leave_one_out` takes it; by default
             that method's own choice.
+        retriever: what finds candidates in long lists by default (see NOTE [Retriever] in models/retrieval/index.py).
     """
 
     scorer: Scorer
     estimate: str | None = None
+    retriever: str = BY_WORDS
 
     @classmethod
     def from_pretrained(
@@ -64,7 +67,7 @@ class Reranker:
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
-        return cls(scorer, choice and choice.label)
+        return cls(scorer, choice and choice.label, own_retriever(folder))
 
     @property
     def name(self) -> str:
@@ -116,10 +119,14 @@ class Reranker:
         windows: str | None = None,
         stride: int | None = None,
         check: bool = True,
+        candidates: int | None = None,
+        retriever: str | Path | Index | None = None,
         advance: Progress = no_progress,
         **options,
     ) -> Ranking:
         """Rank documents for a query, best first.
+
+        Of a long list only candidates are scored, which a retriever finds; the others follow, as `not_reranked`.
 
         Args:
             top_k: how many of the best to return; all by default.
@@ -130,19 +137,29 @@ class Reranker:
                 of which the "best" or the "mean" gives the score.
             stride: how many tokens each window begins after the one before; half a window by default.
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
+            candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
+                200 documents, and 100 of a longer list.
+            retriever: "bm25"; a bi-encoder, a model folder or an installed package, for BM25 and its cosine added;
+                an index of the documents (`build_index`); or "none": all are scored. By default what the model's folder
+                brings, else "bm25".
             advance: called with the number of documents newly scored or explained.
 
         Raises:
-            InputError: there is no document, or a text holds nothing that the model reads.
+            InputError: there is no document, or a text holds nothing that the model reads; the retriever is no
+                bi-encoder, or its library is missing.
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
+        if retriever is not None and not isinstance(retriever, Index):
+            check_retriever(retriever)
         options = self._method_options(method, options)
-        ranking = rank_and_explain(
+        ranking = rank_candidates(
             self.scorer,
             query,
             documents,
             names,
+            candidates=candidates,
+            retriever=self.retriever if retriever is None else retriever,
             method=method,
             top=explain,
             windows=windows,
@@ -151,7 +168,8 @@ class Reranker:
             progress=advance,
             **options,
         )
-        return replace(ranking, documents=ranking.documents[:top_k])
+        left = None if top_k is None else max(0, top_k - len(ranking.documents))
+        return replace(ranking, documents=ranking.documents[:top_k], not_reranked=ranking.not_reranked[:left])
 
     def explain(
         self, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options

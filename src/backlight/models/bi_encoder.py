@@ -23,6 +23,8 @@ from backlight.models.scoring import PairScorer, finite_scores, passes
 from backlight.models.tokens import Batch, Tokenizer
 from backlight.tensor.tensor import Tensor
 
+TEXTS_A_BLOCK = 512  # texts that are tokenised before the first of them is embedded
+
 
 @dataclass(frozen=True, eq=False)
 class BiEncoder(PairScorer):
@@ -108,6 +110,22 @@ class BiEncoder(PairScorer):
         ids, type_ids, positions = np.concatenate([sequence.tokens for sequence in sequences], axis=1)
         with no_grad():
             return self.embed_texts(Batch(ids, type_ids, positions, tuple(map(len, sequences)))).numpy()
+
+    def embeddings_of(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
+        """Return the embedding of each text, of length 1, without recording; (texts, hidden).
+
+        Raises:
+            InputError: one is not finite.
+        """
+        found = []
+        for start in range(0, len(texts), TEXTS_A_BLOCK):
+            for some in passes(self.tokenizer.all_of(texts[start : start + TEXTS_A_BLOCK])):
+                with no_grad():
+                    found.append(self.embed_texts(Batch.of(some)).numpy())
+                progress(len(some))
+        embeddings = np.concatenate(found) if found else np.empty((0, 0), np.float32)
+        finite_scores(embeddings.sum(axis=1), [f"text {number}" for number in range(1, len(embeddings) + 1)])
+        return embeddings
 
     def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Return the score of each document for a query, which is embedded once."""

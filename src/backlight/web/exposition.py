@@ -19,8 +19,17 @@ from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS
 from backlight.explain.presentation.scales import activation_of, bar_share, largest_value, look_of, ranking_scales
-from backlight.explain.presentation.wording import check_line, closeness_line, effect_sentence, gap_text, joint_lines
+from backlight.explain.presentation.wording import (
+    candidates_line,
+    check_line,
+    closeness_line,
+    effect_sentence,
+    gap_text,
+    joint_lines,
+)
 from backlight.report.page import json_island
+
+LISTED = 1000  # documents that were not reranked, of which a page has the names
 
 
 @dataclass(frozen=True)
@@ -71,11 +80,25 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "scoreName": first.score_name,
         "maxTokens": page.rankings[0].max_tokens if page.rankings else None,
         "activation": activation_of(documents),
+        "candidates": _candidates(page),
+        "notReranked": [[one.rank, one.name] for ranking in page.rankings[:1] for one in ranking.not_reranked[:LISTED]],
         "closeness": closeness_line(page.rankings[0], page.typo) if page.rankings else None,
         "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
         "comparisons": [_comparison(one) for one in page.comparisons],
+    }
+
+
+def _candidates(page: Exposition) -> dict | None:
+    """Return how the documents of a page were chosen from a longer list; None where they were not."""
+    if not page.rankings or page.rankings[0].retrieval is None:
+        return None
+    ranking = page.rankings[0]
+    return {
+        "line": candidates_line(ranking.retrieval),
+        "retriever": ranking.retrieval.retriever,
+        "others": len(ranking.not_reranked),
     }
 
 

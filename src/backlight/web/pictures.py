@@ -14,6 +14,7 @@ from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
 from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
 from backlight.explain.presentation.wording import (
+    candidates_line,
     check_line,
     closeness_line,
     count_of,
@@ -247,6 +248,8 @@ def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
     activation = activation_of(ranking.documents)
     score = f"{ranking.score_name}{f' → {activation}' if activation else ''}"
     sheet.line(f"{ranking.model}, {score}, {count_of(len(ranking.documents), 'document')}")
+    if ranking.retrieval is not None:
+        sheet.paragraph(f"candidates: {candidates_line(ranking.retrieval)}")
     if explained:
         made = [ranked.attribution for ranked in explained]
         sheet.paragraph(account(made[0]))

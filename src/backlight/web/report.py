@@ -5,7 +5,7 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.report.page import TOKENS, data_script, jinja_template, joined, policy_element
-from backlight.web.exposition import Exposition, island
+from backlight.web.exposition import LISTED, Exposition, island
 
 HERE = Path(__file__).parent
 SCRIPTS = (  # in this order: each uses what stands before it
@@ -40,6 +40,8 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
         policy=policy_element(scripts=[script()], styles=[style]),
         query=page.query,
         documents=page.rankings[0].documents if page.rankings else (),
+        candidates=page.rankings[0].retrieval if page.rankings else None,
+        not_reranked=page.rankings[0].not_reranked[:LISTED] if page.rankings else (),
         version=version,
         style=style,
         island=island(page, version, when or datetime.datetime.now().astimezone()),

@@ -13,8 +13,10 @@ from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.notebook import baseline_text
 from backlight.explain.presentation.scales import activation_of, bar_share, explanations_of, look_of, ranking_scales
 from backlight.explain.presentation.wording import (
+    candidates_line,
     check_line,
     closeness_line,
+    count_of,
     effect_sentence,
     figure,
     gap_text,
@@ -22,6 +24,7 @@ from backlight.explain.presentation.wording import (
 )
 
 INDENT = 4  # columns that a text stands in from the edge
+UNREAD_SHOWN = 20  # documents that were not reranked, of which the names are printed
 BAR = 24  # most columns of a score's bar
 
 
@@ -48,6 +51,20 @@ def show(ranking: Ranking, screen: Screen, typo: float | None = None) -> None:
         show_title(ranked, ranking, screen)
         if ranked.truncation:
             console.print(Padding(unread(ranked.truncation), (0, 0, 0, INDENT)))
+    if ranking.not_reranked:
+        _show_not_reranked(ranking, screen)
+
+
+def _show_not_reranked(ranking: Ranking, screen: Screen) -> None:
+    """Print the names of the documents that were no candidates, the first of them."""
+    others, console = ranking.not_reranked, screen.console
+    console.print(f"\nnot reranked, in the order of {plain(ranking.retrieval.retriever)}")
+    room = max(len(str(one.rank)) for one in others[:UNREAD_SHOWN])
+    for one in others[:UNREAD_SHOWN]:
+        name = ending(plain(one.name), console.width - room - 2)
+        console.print(Text(f"{one.rank:>{max(room, 3)}} {name}", "dim"))
+    if len(others) > UNREAD_SHOWN:
+        console.print(Text(f"and {count_of(len(others) - UNREAD_SHOWN, 'more', 'more')} (--json lists all)", "dim"))
 
 
 def grid(lines: Mapping[str, Text]) -> Table:
@@ -67,6 +84,8 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
         "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
         "score": Text(f"{ranking.score_name}{'' if activation is None else f' → {activation}'}"),
     }
+    if ranking.retrieval is not None:
+        lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))
     if made:
         scale = ranking_scales(ranking)[1]
         of = f"of {figure(scale)}, the strongest word of the {len(made)} documents"

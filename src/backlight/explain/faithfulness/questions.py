@@ -2,9 +2,6 @@
 
 Formats: JSON lines or CSV of pairs (query, document, and label if it is known); JSON lines of lists (query, candidates,
 labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked for each question by BM25 (bm25s).
-
-Source: Robertson, Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, doi:10.1561/1500000019; Lù,
-BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, arXiv:2407.03618.
 """
 
 import csv
@@ -17,6 +14,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import parse_json
+from backlight.models.retrieval.bm25 import best_by_bm25
 
 DEPTH = 20  # candidates of a question
 RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
@@ -214,23 +212,3 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read {file}: {problem}") from problem
-
-
-def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -> list[list[int]]:
-    """Return for each query the numbers of the documents that BM25 ranks highest, best first.
-
-    Args:
-        depth: how many; fewer, if there are fewer.
-
-    Raises:
-        InputError: the bm25s library is missing.
-    """
-    try:
-        import bm25s
-    except ImportError as problem:
-        raise InputError('finding candidates needs the bm25s library: pip install "backlight[evaluate]"') from problem
-    index = bm25s.BM25()
-    quiet = {"stopwords": "en", "show_progress": False}
-    index.index(bm25s.tokenize(list(documents), **quiet), show_progress=False)
-    found = index.retrieve(bm25s.tokenize(list(queries), **quiet), k=min(depth, len(documents)), show_progress=False)
-    return found.documents.tolist()

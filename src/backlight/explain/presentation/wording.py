@@ -14,6 +14,7 @@ from backlight.explain.presentation.scales import (
     ValuedWord,
     look_of,
 )
+from backlight.models.retrieval.index import Retrieval
 from backlight.report.text import number
 
 UNITS = {"word": "words", "span": "phrases", "sentence": "sentences"}  # of leave-one-out
@@ -183,6 +184,16 @@ def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
         f"the first {close} documents are too close to call: they are {figure(apart)} apart, and one typo in the query "
         f"moves the best score by {figure(typo)}"
     )
+
+
+def candidates_line(retrieval: Retrieval) -> str:
+    """Return how the documents that were reranked were chosen.
+
+    >>> candidates_line(Retrieval("BM25", 100, 1234))
+    'the 100 best of 1,234 documents by BM25; the others were not reranked'
+    """
+    best = "best" if retrieval.candidates == 1 else f"{retrieval.candidates:,} best"
+    return f"the {best} of {retrieval.documents:,} documents by {retrieval.retriever}; the others were not reranked"
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:

@@ -9,6 +9,7 @@ const facts = () => {
     fact("Model", data.model),
     fact("Score", data.scoreName + (data.activation ? ` → ${data.activation}` : "")),
     data.documents.length ? fact("Documents", documents) : null,
+    data.candidates ? fact("Candidates", data.candidates.line) : null,
     fact("Date", make("time", { datetime: data.when }, data.date)));
 };
 

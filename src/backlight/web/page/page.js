@@ -114,6 +114,7 @@ const begin = () => {
     nav.append(make("h2", {}, "Ranking"));
     if (data.documents.length > 1) nav.append(make("div", { class: "search" }, field, status));
     nav.append(make("ol", {}, [...entries.values()]));
+    if (data.notReranked.length) nav.append(...notReranked());
   }
   if (data.comparisons.length) {
     const against = data.comparisons.map(({ a, b }, place) => make("li", {}, make("a", { class: "against", href: `#comparison-${place}` }, make("bdi", {}, a.name.split("/").at(-1)), " against ", make("bdi", {}, b.name.split("/").at(-1)))));

@@ -18,6 +18,18 @@ const entryOf = (ranked) => {
   return make("li", {}, explained ? make("a", { href: `#document-${ranked.rank}` }, inside) : make("span", { class: "entry" }, inside));
 };
 
+// The documents of a long list that were no candidates: the model did not read them.
+const notReranked = () => {
+  const more = data.candidates.others - data.notReranked.length;
+  const names = data.notReranked.map(([rank, name]) => make("li", {}, make("span", { class: "entry" },
+    make("span", { class: "rank" }, rank),
+    make("span", { class: "name", title: name }, make("bdi", {}, name.slice(name.lastIndexOf("/") + 1))))));
+  const list = make("details", { class: "not-reranked" },
+    make("summary", {}, `${many(data.candidates.others, "document")}, in the order of ${data.candidates.retriever}`),
+    make("ol", {}, names), more ? make("p", {}, `and ${more} more`) : null);
+  return [make("h2", {}, "Not reranked"), list];
+};
+
 // Show the documents that hold every word that is searched for, and mark the words.
 const search = (asked, entries, cards, status) => {
   const terms = asked.toLowerCase().split(/\s+/).filter(Boolean);
