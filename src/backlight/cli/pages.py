@@ -3,9 +3,9 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from backlight.cli.documents import check_query
+from backlight.cli.documents import LeftOut, check_query
 from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
@@ -80,12 +80,14 @@ def exposition_of(
     views: Sequence[str],
     stride: int | None = None,
     typo: float | None = None,
+    left_out: Sequence[LeftOut] = (),
 ) -> Exposition:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
         stride: with which long documents were read.
         typo: how much a typo in the query changes the best document's score.
+        left_out: the files that were not read.
     """
     ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
@@ -110,7 +112,7 @@ def exposition_of(
         method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
         names = first.name, second.name
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
-    return Exposition(rankings, matrices, attention, layers, comparisons, typo)
+    return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
 
 
 def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:

@@ -16,7 +16,7 @@ from backlight.cli.arguments import (
     reranker_of,
     whole_number,
 )
-from backlight.cli.documents import read_documents
+from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
 from backlight.cli.screens.ranking import show
@@ -30,7 +30,8 @@ def rank(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     check_given(given)
     ((method, options),) = methods_of(given)
-    documents = list(read_documents(given.documents))
+    left_out: list[LeftOut] = []
+    documents = read_documents(given.documents, left_out)
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     steps = len(texts) + min(given.explain, len(texts)) * (1 if given.no_check else 2)
@@ -50,10 +51,14 @@ def rank(argv: Sequence[str]) -> int:
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
     if given.json:
-        print(as_json(ranking, typo))
+        print(as_json(ranking, typo, left_out))
     else:
         show(ranking, screen(given.theme), typo)
-    write_files(given, lambda: exposition_of(reranker, [ranking], (), typo=typo), lambda: ranking_svg(ranking, typo))
+    write_files(
+        given,
+        lambda: exposition_of(reranker, [ranking], (), typo=typo, left_out=left_out),
+        lambda: ranking_svg(ranking, typo),
+    )
     return 0
 
 
@@ -70,11 +75,12 @@ def _parser() -> Parser:
     return parser
 
 
-def as_json(ranking: Ranking, typo: float | None = None) -> str:
+def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[LeftOut] = ()) -> str:
     """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`.
 
     Args:
         typo: how much a typo in the query changes the best document's score.
+        left_out: the files that were not read.
     """
     explained = any(ranked.attribution is not None for ranked in ranking.documents)
     found = {
@@ -87,6 +93,7 @@ def as_json(ranking: Ranking, typo: float | None = None) -> str:
             "max_tokens": ranking.max_tokens,
             "method": ranking.method if explained else None,
             "typo_effect": typo,
+            "left_out": [dataclasses.asdict(one) for one in left_out],
         },
     }
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

@@ -21,6 +21,7 @@ from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
+from backlight.models.texts import check_names, check_pairs, check_text, check_texts
 
 ENGINES: dict[str, Callable[..., Scorer]] = {"backlight": load_ranker, "torch": TorchRanker}
 
@@ -87,13 +88,13 @@ class Reranker:
                 the raw score.
 
         Raises:
-            InputError: a pair does not consist of two texts, or the activation is unknown.
+            InputTypeError: an item is no pair of two texts.
+            InputError: a text holds a NUL (see NOTE [What is no text] in models/texts.py), or the activation is
+                unknown.
         """
-        if len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
+        if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
             return self.predict([pairs], batch_size, activation=activation)[0]
-        for number, pair in enumerate(pairs):
-            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-                raise InputError(f"pair {number} must be a query and a document, two texts, got {pair!r}")
+        pairs = check_pairs(pairs)
         activate = self._activation(activation)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, got {batch_size}")
@@ -133,8 +134,11 @@ class Reranker:
             advance: called with the number of documents newly scored or explained.
 
         Raises:
+            InputTypeError: the query is no text, or the documents are no list of texts.
             InputError: there is no document, or a text holds nothing that the model reads.
         """
+        query, documents = check_text(query, "query"), check_texts(documents, "documents")
+        names = None if names is None else check_names(names, len(documents))
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
         options = self._method_options(method, options)
@@ -165,6 +169,7 @@ class Reranker:
         Raises:
             InputError: a text holds nothing that the model reads.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
         return explain_document(self.scorer, query, document, method=method, check=check, **options)
 
@@ -182,6 +187,7 @@ class Reranker:
 
         Arguments, options and errors as `compare` of explain/comparison.py.
         """
+        query, (a, b) = check_text(query, "query"), (check_text(a, "a"), check_text(b, "b"))
         return compare(self.scorer, query, a, b, method=method, names=names, **options)
 
     def matrix(self, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
@@ -189,6 +195,7 @@ class Reranker:
 
         Arguments, options and errors as `matrix` of explain/methods/interactions.py.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
 
     def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
@@ -196,11 +203,14 @@ class Reranker:
 
         Arguments and errors as `what_if` of explain/comparison.py.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
+        candidates = check_texts(candidates, "candidates")
         return what_if(self.scorer, query, document, edits, candidates=candidates)
 
     def build_up(self, query: str, document: str) -> BuildUp:
         """Return what the score would be if the model ended after each of its layers."""
-        return build_up(self.scorer, self.scorer.read([(query, document)]))[0]
+        pair = check_text(query, "query"), check_text(document, "document")
+        return build_up(self.scorer, self.scorer.read([pair]))[0]
 
     def inside(self, query: str, document: str, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer for one pair.
@@ -208,7 +218,8 @@ class Reranker:
         Args:
             slopes: also return the gradients of the score for them.
         """
-        return self.scorer.inside(PairBatch.of(self.scorer.read([(query, document)])), slopes=slopes)
+        pair = check_text(query, "query"), check_text(document, "document")
+        return self.scorer.inside(PairBatch.of(self.scorer.read([pair])), slopes=slopes)
 
     def _method_options(self, method: str, options: dict) -> dict:
         return {"estimate": self.estimate, **options} if method == DEFAULT and self.estimate else options

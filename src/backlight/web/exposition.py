@@ -34,6 +34,7 @@ class Exposition:
         layers: by the document's index, the score were each layer the last.
         comparisons: why one document stands above another.
         typo: how much a typo in the query changes the best document's score (`typo_effect`); None if not computed.
+        left_out: the files that were not read: their names and the reasons.
     """
 
     rankings: Sequence[Ranking] = ()
@@ -42,6 +43,7 @@ class Exposition:
     layers: Mapping[int, Sequence[float]] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
     typo: float | None = None
+    left_out: Sequence[Mapping[str, str]] = ()
 
     @property
     def query(self) -> str:
@@ -75,6 +77,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
+        "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
 
