@@ -13,7 +13,7 @@ import numpy as np
 
 from backlight.explain.notebook import attribution_html, ranking_html, summary
 from backlight.explain.tables import Tabular, word_rows
-from backlight.explain.words import WordTokens, is_mark, tokens_by_word, word_spans
+from backlight.explain.words import WordTokens, each_word, is_mark, tokens_by_word
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 
 STRONGEST = 5  # words that a row of a table names
@@ -309,5 +309,5 @@ def truncation_of(pair: Pair, side: int) -> Truncation:
     """Return how much of a text was left out. A word that was read in part counts as read."""
     first, last = pair.characters_read(side)
     left_out = pair.left_out[side]
-    unread = sum(end <= first or start >= last for start, end in word_spans(pair.text(side))) if left_out else 0
+    unread = sum(end <= first or start >= last for start, end in each_word(pair.text(side))) if left_out else 0
     return Truncation(len(pair.of_side(side)), left_out, unread, first, last)

@@ -15,7 +15,7 @@ from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import explain_document, rank_and_explain
+from backlight.explain.ranking import BEST, explain_document, rank_and_explain, scores_in_windows
 from backlight.models.checkpoint import find_model
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
@@ -78,6 +78,8 @@ class Reranker:
         batch_size: int | None = None,
         *,
         activation: str | Activation | None = None,
+        windows: str | None = BEST,
+        stride: int | None = None,
     ) -> np.ndarray:
         """Return the score of each pair (query, document), after the activation.
 
@@ -86,6 +88,7 @@ class Reranker:
             batch_size: how many pairs run at once; by default as many as are fastest.
             activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
                 the raw score.
+            windows, stride: how documents are read that are longer than the model reads, as `rank` has them.
 
         Raises:
             InputTypeError: an item is no pair of two texts.
@@ -93,17 +96,12 @@ class Reranker:
                 unknown.
         """
         if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
-            return self.predict([pairs], batch_size, activation=activation)[0]
+            return self.predict([pairs], batch_size, activation=activation, windows=windows, stride=stride)[0]
         pairs = check_pairs(pairs)
         activate = self._activation(activation)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, got {batch_size}")
-        read = self.scorer.read(pairs)
-        if batch_size is None:
-            return activate(self.scorer.scores_of(read))
-        parts = [read[start : start + batch_size] for start in range(0, len(read), batch_size)]
-        scores = [self.scorer.score(PairBatch.of(part)) for part in parts]
-        return activate(np.concatenate(scores) if scores else np.empty(0, np.float32))
+        return activate(scores_in_windows(self.scorer, pairs, windows, stride, batch_size))
 
     def rank(
         self,
@@ -114,7 +112,7 @@ class Reranker:
         explain: int = 0,
         method: str = DEFAULT,
         names: Sequence[str] | None = None,
-        windows: str | None = None,
+        windows: str | None = BEST,
         stride: int | None = None,
         check: bool = True,
         advance: Progress = no_progress,
@@ -127,8 +125,8 @@ class Reranker:
             explain: how many of the best to explain.
             method: how to explain, a name of `METHODS`; `options` are the method's.
             names: what to call the documents; their numbers by default.
-            windows: how documents are read that are longer than the model reads: cut at their end (None), or in windows
-                of which the "best" or the "mean" gives the score.
+            windows: how documents are read that are longer than the model reads: in windows of which the "best" or the
+                "mean" gives the score, or cut at their end (None).
             stride: how many tokens each window begins after the one before; half a window by default.
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             advance: called with the number of documents newly scored or explained.
@@ -158,12 +156,22 @@ class Reranker:
         return replace(ranking, documents=ranking.documents[:top_k])
 
     def explain(
-        self, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+        self,
+        query: str,
+        document: str,
+        *,
+        method: str = DEFAULT,
+        windows: str | None = BEST,
+        stride: int | None = None,
+        check: bool = True,
+        **options,
     ) -> Attribution:
         """Return why the document got its score: a value for each word of both texts.
 
         Args:
             method: how to explain, a name of `METHODS`; `options` are the method's.
+            windows, stride: how a document is read that is longer than the model reads, as `rank` has them. The
+                explanation's `document.truncation` says where the window begins and ends.
             check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
@@ -171,7 +179,8 @@ class Reranker:
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
-        return explain_document(self.scorer, query, document, method=method, check=check, **options)
+        reading = {"windows": windows, "stride": stride, "check": check}
+        return explain_document(self.scorer, query, document, method=method, **reading, **options)
 
     def compare(
         self,
