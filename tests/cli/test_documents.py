@@ -170,3 +170,31 @@ def test_a_nul_is_no_text_in_the_api_in_a_file_and_in_a_batch(reranker, tmp_path
     assert (bad.kind, "has a NUL at character 6" in bad.reason) == ("binary", True)
     (good,) = rows_of({"query": "food", "document": "plants make food"}, 2, Columns())
     assert isinstance(good, Row)
+
+
+COMMANDS = "\u202e\u2066\u2069\u200e\u200f\u061c\u202a\x1b[2J\x07\x9b"
+
+
+def test_characters_that_command_a_terminal_reach_no_screen_and_stay_in_data_and_pages(tmp_path, model, capsys):
+    name, text = tmp_path / f"a{COMMANDS}.txt", f"plants make {COMMANDS} food"
+    query = f"how do plants {COMMANDS} make food"
+    name.write_text(text, encoding="utf-8")
+    (tmp_path / f"b{COMMANDS}.txt").write_bytes(b"\xff")
+    page = tmp_path / "page.html"
+    command = [query, str(tmp_path), "--model", model]
+    assert main(["explain", *command, "--html", str(page)]) == 0
+    shown = capsys.readouterr()
+    for said in (shown.out, shown.err):
+        assert not set(COMMANDS) & set(said) - set("[2J")
+        assert "\N{REPLACEMENT CHARACTER}" in said
+    assert main(["missing\u202e"]) == 2
+    assert "\u202e" not in capsys.readouterr().err
+    for kind in ("rank", "explain"):
+        assert main([kind, *command, "--json"]) == 0
+        printed = capsys.readouterr().out
+        assert not set(COMMANDS) & set(printed) - set("[2J")
+        found = json.loads(printed)
+        (ranked,) = found["results"] if kind == "rank" else found["documents"]
+        assert (ranked["document"]["text"] if kind == "rank" else ranked["text"]) == text
+    island = page.read_text(encoding="utf-8").split('type="application/json">')[1].split("</script>")[0]
+    assert (json.loads(island)["query"], json.loads(island)["documents"][0]["text"]) == (query, text)

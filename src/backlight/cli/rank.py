@@ -1,7 +1,6 @@
 """`backlight rank`: documents in their order for a query, on screen or as the JSON that reranking services return."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 from backlight.cli.arguments import (
@@ -18,6 +17,7 @@ from backlight.cli.arguments import (
 )
 from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
+from backlight.cli.outputs import json_of
 from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
@@ -96,7 +96,7 @@ def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[Left
             "left_out": [dataclasses.asdict(one) for one in left_out],
         },
     }
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+    return json_of(found)
 
 
 def _result(ranked: Ranked) -> dict:

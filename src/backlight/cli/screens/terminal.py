@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from backlight.errors import InputError
 from backlight.explain.attribution import TextAttribution, Truncation, Word
 from backlight.explain.presentation.scales import Look
+from backlight.report.text import harmless
 from backlight.report.text import number as written
 
 try:
@@ -45,7 +46,6 @@ PALE = {"dark": ("#d9a047", "#7fb2ff"), "light": ("#9a5d00", "#2f6fd0")}  # lett
 BARS = {"dark": ("#ffb545", "#6aaeff"), "light": ("#c97a06", "#2f6fd0")}  # for +, for −
 MARKS = ("", "", "*", "**")
 LISTED = 7  # strongest words listed beneath a text, if there is room
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -254,4 +254,4 @@ def ending(name: str, width: int) -> str:
 
 def plain(text: str) -> str:
     """Return a text in one paragraph, without characters that would command the terminal."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(re.split(r"\s+", text)))
+    return harmless(" ".join(re.split(r"\s+", text)))
