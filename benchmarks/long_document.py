@@ -69,8 +69,8 @@ def measure(megabytes: float, model: str, explain: bool) -> None:
     best, place = ranking.documents[0], text.index(PASSAGE)
     found = best.window.first_character <= place < best.window.last_character
     print(
-        f"{megabytes:>6g} MB  {best.window.of:>6,} windows  peak {peak():6.1f} MiB, {before:.1f} with the model loaded  "
-        f"{seconds:.0f} s  score {best.score:.2f}, the passage is {'in' if found else 'NOT in'} the best window",
+        f"{megabytes:>6g} MB  {best.window.of:>6,} windows  peak {peak():6.1f} MiB, {before:.1f} with the model loaded"
+        f"  {seconds:.0f} s  score {best.score:.2f}, the passage is {'in' if found else 'NOT in'} the best window",
         flush=True,
     )
 

@@ -22,6 +22,7 @@ from backlight.cli.pages import (
     check_given,
     explained_again,
     exposition_of,
+    say_language,
     typo_of,
     views_of,
     write_files,
@@ -70,6 +71,7 @@ def explain(argv: Sequence[str]) -> int:
             raise
         code, views = INTERRUPTED, ()
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
+    say_language(rankings[0])
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))
     else:

@@ -15,6 +15,7 @@ from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
+from backlight.explain.presentation.wording import language_line
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
@@ -113,6 +114,13 @@ def exposition_of(
         names = first.name, second.name
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
     return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
+
+
+def say_language(ranking: Ranking) -> None:
+    """Say on standard error which texts look to be in a language that the model does not read."""
+    line = language_line(ranking)
+    if line is not None:
+        notice(line)
 
 
 def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:

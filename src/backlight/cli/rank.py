@@ -18,7 +18,7 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.outputs import json_of
-from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
+from backlight.cli.pages import check_given, exposition_of, say_language, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -50,6 +50,7 @@ def rank(argv: Sequence[str]) -> int:
             **options,
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
+    say_language(ranking)
     if given.json:
         print(as_json(ranking, typo, left_out))
     else:
@@ -93,6 +94,7 @@ def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[Left
             "max_tokens": ranking.max_tokens,
             "method": ranking.method if explained else None,
             "typo_effect": typo,
+            "other_languages": [dataclasses.asdict(one) for one in ranking.other_languages],
             "left_out": [dataclasses.asdict(one) for one in left_out],
         },
     }

@@ -227,6 +227,14 @@ class Ranked:
 
 
 @dataclass(frozen=True)
+class OtherLanguage:
+    """A text that looks to be in a language that its model does not read."""
+
+    text: str  # "the query", or the document's name
+    language: str
+
+
+@dataclass(frozen=True)
 class Ranking(Tabular):
     """All documents for a query, best first."""
 
@@ -236,6 +244,7 @@ class Ranking(Tabular):
     method: str
     max_tokens: int  # how many tokens of a text the model reads
     documents: tuple[Ranked, ...]
+    other_languages: tuple[OtherLanguage, ...] = ()  # for a model that reads English only
 
     def mean_query(self) -> TextAttribution:
         """Return the query with each word's importance averaged over the documents that were explained."""

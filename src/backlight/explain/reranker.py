@@ -8,7 +8,7 @@ import numpy as np
 
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, Ranking
+from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
 from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
 from backlight.explain.edits import Edit
 from backlight.explain.faithfulness.saved_choice import read_choice
@@ -17,6 +17,7 @@ from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
 from backlight.explain.ranking import BEST, explain_document, rank_and_explain, scores_in_windows
 from backlight.models.checkpoint import find_model
+from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
@@ -34,10 +35,12 @@ class Reranker:
         scorer: what computes.
         estimate: what orders words that the default method does not measure, as `leave_one_out` takes it; by default
             that method's own choice.
+        languages: those that the model's card says it reads, by their codes; none where it says nothing.
     """
 
     scorer: Scorer
     estimate: str | None = None
+    languages: tuple[str, ...] = ()
 
     @classmethod
     def from_pretrained(
@@ -65,7 +68,7 @@ class Reranker:
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
-        return cls(scorer, choice and choice.label)
+        return cls(scorer, choice and choice.label, languages_of(folder))
 
     @property
     def name(self) -> str:
@@ -153,7 +156,8 @@ class Reranker:
             progress=advance,
             **options,
         )
-        return replace(ranking, documents=ranking.documents[:top_k])
+        others = self._other_languages(query, [(one.name, one.text) for one in ranking.documents])
+        return replace(ranking, documents=ranking.documents[:top_k], other_languages=others)
 
     def explain(
         self,
@@ -229,6 +233,13 @@ class Reranker:
         """
         pair = check_text(query, "query"), check_text(document, "document")
         return self.scorer.inside(PairBatch.of(self.scorer.read([pair])), slopes=slopes)
+
+    def _other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
+        """Return the texts that look to be in other languages; none, unless the model is known to read English only."""
+        if set(self.languages) != {ENGLISH_CODE}:
+            return ()
+        found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
+        return tuple(OtherLanguage(name, language) for name, language in found if language)
 
     def _method_options(self, method: str, options: dict) -> dict:
         return {"estimate": self.estimate, **options} if method == DEFAULT and self.estimate else options

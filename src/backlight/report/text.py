@@ -1,14 +1,10 @@
 """Text: numbers and colours, for terminals, notebooks and pages alike; in SVG its width, and its element.
 
 NOTE [Characters that command a terminal]
-Control characters (C0, DEL, C1) move the cursor, change colours or clear the screen. Characters that direct right-to-left
-text (Unicode Standard Annex 9: embeddings, overrides, isolates, marks) let a file name or a passage rewrite the line
-around it, which a terminal, unlike a page, keeps in one paragraph. Where other people's text is printed, each becomes
-U+FFFD; in JSON it is spelled as an escape, which is the same text to those who read it.
-
-Widths are those of Helvetica, which Arial and Liberation Sans share.
-
-Source: Adobe, Core 14 AFM files, Helvetica.
+Control characters (C0, DEL, C1) move the cursor, change colours or clear the screen. Characters that direct
+right-to-left text (Unicode Standard Annex 9: embeddings, overrides, isolates, marks) let a file name or a passage
+rewrite the line around it, which a terminal, unlike a page, keeps in one paragraph. Where other people's text is
+printed, each becomes U+FFFD; in JSON it is spelled as an escape, which is the same text to those who read it.
 """
 
 import os

@@ -107,12 +107,16 @@ class Screen:
             return Text(f"~{mark}{text}{mark}~" if mark else text, self.pale(sign))
         return Text(f"{mark}{text}{mark}", self.shade(level, sign))
 
-    def text(self, text: TextAttribution, look: Look) -> Text:
-        """Return a text with each word lit by its importance, and what the model did not read."""
+    def text(self, text: TextAttribution, look: Look, windowed: bool = False) -> Text:
+        """Return a text with each word lit by its importance, and what the model did not read.
+
+        Args:
+            windowed: whether the rest of the text was read in other windows.
+        """
         lit = Text()
         for piece, word in text.segments():
             lit.append(Text(plain(piece)) if word is None else self.lit(word, look))
-        return lit + unread(text.truncation)
+        return lit + unread(text.truncation, windowed)
 
     def legend(
         self,
@@ -234,13 +238,12 @@ def strongest(text: TextAttribution, look: Look, width: int) -> str:
     return " · ".join(listed)
 
 
-def unread(left: Truncation) -> Text:
-    """Describe how much of a text the model did not read."""
+def unread(left: Truncation, windowed: bool = False) -> Text:
+    """Describe how much of a text the model did not read, or, if it read other windows of it, how much is outside."""
     if not left:
         return Text()
-    return Text(
-        f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) that the model does not read]", "italic"
-    )
+    why = "outside this window" if windowed else "that the model does not read"
+    return Text(f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) {why}]", "italic")
 
 
 def ending(name: str, width: int) -> str:

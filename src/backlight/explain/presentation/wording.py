@@ -170,6 +170,10 @@ def _place_without(word: ValuedWord, ranked: Scored, ranking: RankedDocuments) -
     return 1 + sum(other.score > after for other in ranking.documents if other.index != ranked.index)
 
 
+QUERY_NAME = "the query"  # in `OtherLanguage.text`
+NAMED = 3  # documents that a line names
+
+
 def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
     """Return that the first documents differ by less than a typo changes; None where they differ by more."""
     if typo is None or not ranking.documents:
@@ -183,6 +187,18 @@ def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
         f"the first {close} documents are too close to call: they are {figure(apart)} apart, and one typo in the query "
         f"moves the best score by {figure(typo)}"
     )
+
+
+def language_line(ranking: RankedDocuments) -> str | None:
+    """Return which texts look to be in a language that the model does not read; None where none does."""
+    query = [f"the query looks {one.language}" for one in ranking.other_languages if one.text == QUERY_NAME]
+    others = [one for one in ranking.other_languages if one.text != QUERY_NAME]
+    if not query and not others:
+        return None
+    named = ", ".join(f"{one.text} {one.language}" for one in others[:NAMED]) + (", …" if len(others) > NAMED else "")
+    looks = "document looks" if len(others) == 1 else "documents look"
+    documents = [f"{len(others)} {looks} to be in another language ({named})"] if others else []
+    return f"{' and '.join(query + documents)}; {ranking.model} reads English only"
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
