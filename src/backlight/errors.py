@@ -82,6 +82,10 @@ class InputError(BacklightError, ValueError):
     """What a person gave the command line (a file, a folder, a query) cannot be used."""
 
 
+class InputTypeError(InputError, ArgumentError):
+    """What was given where a text, or a list of texts, is meant is something else."""
+
+
 class MissingMethodError(BacklightError, NotImplementedError):
     """A class lacks a method that its user has to write."""
 

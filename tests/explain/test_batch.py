@@ -223,7 +223,8 @@ BAD_LINES = [
     ('{"query": "food", "documents": ["air"], "labels": 1}', "wrong type", "labels must be a list, got a number"),
     ('{"query": "food", "id": 0.5, "documents": ["air"]}', "wrong type", "id must be text or a whole number"),
     ('{"query": "food", "document": "air", "label": 1' + 400 * "0" + "}", "wrong type", "label must be a number"),
-    ('{"query": "food", "document": "\\u0000\\u200b"}', "not readable", "tokeniser finds nothing"),
+    ('{"query": "food", "document": "\\u200b"}', "not readable", "tokeniser finds nothing"),
+    ('{"query": "food", "document": "a\\u0000"}', "binary", "document must be text, and has a NUL at character 1"),
 ]
 
 
@@ -233,13 +234,13 @@ def test_bad_rows_are_written_with_line_and_reason_and_the_others_go_on(tmp_path
     file.write_bytes(file.read_bytes() + b'{"query": "\xff", "document": "air"}\n')
     found = run_batch(file, tmp_path / "out", cross_encoder(), Settings(rows=4))
     bad = bad_of(tmp_path / "out")
-    assert (found.rows, found.bad) == (29, 15)
+    assert (found.rows, found.bad) == (31, 16)
     expected = [*BAD_LINES, ("", "not UTF-8", "byte 11 is not")]
     for number, (row, (_, kind, said)) in enumerate(zip(bad, expected, strict=True)):
         assert (row["line"], row["kind"]) == (2 * number + 1, kind)
         assert said in row["reason"]
-    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 29, 2))
-    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 28, 2))
+    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 31, 2))
+    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 30, 2))
     assert found.summary["bad"]["kinds"]["wrong type"]["count"] == 7
 
 
@@ -438,7 +439,7 @@ def test_settings_that_cannot_be_are_refused():
         ({"format": "xml"}, "format must be one of jsonl, parquet"),
         ({"rows": 0}, "rows must be 1 or more"),
         ({"windows": "worst"}, "windows must be one of best, mean"),
-        ({"stride": 4}, "stride must come with windows"),
+        ({"stride": 4, "windows": None}, "stride must come with windows"),
     ]:
         with pytest.raises(InputError, match=said):
             Settings(**told)

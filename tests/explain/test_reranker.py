@@ -11,6 +11,8 @@ from backlight.errors import InputError
 from backlight.explain.edits import Remove
 from backlight.explain.methods.gradients import gradient_x_input
 from backlight.explain.reranker import Reranker
+from backlight.models.pairs import DOCUMENT
+from backlight.models.pairs import QUERY as QUERY_SIDE
 from backlight.models.tokens import Tokenizer
 
 QUERY = "how do plants make food"
@@ -125,8 +127,39 @@ def test_bad_windows_are_refused(reranker):
         reranker.rank(QUERY, [LONG], windows="first")
     with pytest.raises(InputError, match="stride must be from 1 to the"):
         reranker.rank(QUERY, [LONG], windows="best", stride=500)
-    with pytest.raises(InputError, match="the query must leave room for the document"):
-        reranker.rank("green " * 40, [LONG], windows="best")
+
+
+def test_a_query_of_more_than_half_the_model_reads_is_cut_there_for_a_long_document(reranker):
+    query = "green " * 40
+    (pair, *_) = reranker.scorer.windows(query, LONG)
+    room = reranker.scorer.max_tokens - 3
+    assert (len(pair.of_side(QUERY_SIDE)), pair.left_out[QUERY_SIDE]) == (room // 2, 40 - room // 2)
+    assert len(pair.of_side(DOCUMENT)) == room - room // 2
+    assert reranker.rank(query, [LONG]).documents[0].window.of > 1
+
+
+def test_a_long_document_is_read_in_windows_unless_none_is_asked_for(reranker):
+    scores = reranker.scorer.scores_of(reranker.scorer.windows(QUERY, LONG))
+    cut = reranker.scorer.scores_of(reranker.scorer.read([(QUERY, LONG)]))
+    assert scores.max() != pytest.approx(cut[0], abs=1e-4)
+    raw = {"activation": "identity"}
+    for how, expected in ({}, scores.max()), ({"windows": "mean"}, scores.mean()), ({"windows": None}, cut[0]):
+        assert reranker.rank(QUERY, [LONG], **how).documents[0].score == pytest.approx(expected, abs=1e-5)
+        assert reranker.predict((QUERY, LONG), **raw, **how) == pytest.approx(expected, abs=1e-5)
+        assert reranker.predict([(QUERY, LONG)], 2, **raw, **how)[0] == pytest.approx(expected, abs=1e-5)
+        assert reranker.explain(QUERY, LONG, check=False, **how).score == pytest.approx(expected, abs=1e-5)
+    ranked = reranker.rank(QUERY, [LONG], explain=1).documents[0]
+    explained = reranker.explain(QUERY, LONG).document.truncation
+    assert (explained.first_character, explained.characters_read) == (
+        ranked.window.first_character,
+        ranked.window.last_character,
+    )
+
+
+def test_each_document_of_a_ranking_counts_once_in_its_progress(reranker):
+    done = []
+    reranker.rank(QUERY, [DOCUMENTS[0], LONG, DOCUMENTS[1], LONG], advance=done.append)
+    assert sum(done) == 4
 
 
 def test_the_inside_of_a_pair_is_one_call_away(reranker):

@@ -9,7 +9,7 @@ from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
-from backlight.explain.ranking import WINDOWS
+from backlight.explain.ranking import BEST, WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
 from backlight.models.retrieval.index import (
     CANDIDATES,
@@ -61,9 +61,12 @@ def add_windows(parser: argparse.ArgumentParser) -> None:
     """Add how documents are read that are longer than the model reads."""
     parser.add_argument(
         "--windows",
-        choices=WINDOWS,
-        help="read long documents in windows that overlap, and score them by the best or by the mean of all; by "
-        "default a long document is cut at its end, and what was cut is said",
+        type=windows_called,
+        choices=(*WINDOWS, None),
+        default=BEST,
+        metavar="{best,mean,none}",
+        help="how documents are read that are longer than the model reads: in windows that overlap, scored by the best "
+        "(the default) or by the mean of all, or none: cut at their end, and what was cut is said",
     )
     parser.add_argument(
         "--stride", type=positive, metavar="N", help="tokens from one window to the next; by default half a window"
@@ -147,6 +150,11 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
     )
+
+
+def windows_called(text: str) -> str | None:
+    """Return a way to read long documents, as argparse reads it: `none` is None."""
+    return None if text == "none" else text
 
 
 def seconds(text: str) -> float:

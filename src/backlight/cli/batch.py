@@ -1,6 +1,5 @@
 """`backlight batch`: score and explain all pairs of a data set, and show how far it is."""
 
-import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
 from backlight.cli.main import INTERRUPTED, Parser, notice, version
+from backlight.cli.outputs import json_of
 from backlight.cli.screens.batch_progress import watcher
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Repair
@@ -21,6 +21,7 @@ from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.presentation.wording import count_of
 from backlight.explain.words import is_mark
+from backlight.report.text import harmless
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all
@@ -54,9 +55,9 @@ def batch(argv: Sequence[str]) -> int:
     if found.bad:
         notice(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
     if given.json:
-        print(json.dumps(_as_data(found), ensure_ascii=False, indent=1))
+        print(json_of(_as_data(found)))
     elif not given.quiet:
-        print(as_text(found))
+        print(*map(harmless, as_text(found).split("\n")), sep="\n")
     return 0
 
 

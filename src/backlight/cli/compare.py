@@ -23,7 +23,7 @@ def compare(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     check_given(given)
     ((method, options),) = methods_of(given)
-    documents = list(read_documents([given.a, given.b]))
+    documents = read_documents([given.a, given.b])
     if len(documents) != 2:
         raise InputError(f"compare must get two documents, got {len(documents)}: name two files or give two texts")
     (name_a, a), (name_b, b) = documents

@@ -1,13 +1,21 @@
-"""The documents that a command line names: files, folders, texts as they are, and standard input."""
+"""The documents that a command line names: files, folders, texts as they are, and standard input.
+
+NOTE [Files left out]
+A file that is no text (binary, not UTF-8, a PDF, empty) does not stop a command that has other documents: it is left
+out, named on standard error with the reason, and counted. Where nothing else is left, or it is the only input, it is an
+error. A file that is missing always is one: its name may be misspelt.
+"""
 
 import codecs
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from backlight.cli.main import notice
 from backlight.errors import InputError
+from backlight.explain.presentation.wording import count_of
 
 TEXT_FILES = {".txt", ".md"}
 NOT_TEXT = {  # by the name's ending: what it is, and what gets the text out of it
@@ -19,6 +27,7 @@ NOT_TEXT = {  # by the name's ending: what it is, and what gets the text out of 
     ".epub": ("an e-book", "pandoc"),
 }
 PDF = b"%PDF-"  # how a PDF begins, whatever its name
+EMPTY = "is empty"
 NAMED = 5  # most folders that a line names
 
 
@@ -34,26 +43,83 @@ def check_unicode(text: str, what: str) -> None:
         raise InputError(f"{what} must be UTF-8 text, and has bytes that are not")
 
 
-def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give the name and text of each document: of files, of folders' text files, of texts as they are.
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that was not read, and why, as a sentence without its name: "must be UTF-8 text, and …"."""
 
-    What a folder holds besides is not read: of its empty files and its folders, a line on standard error says so.
+    name: str
+    reason: str
+
+
+class NotText(InputError):
+    """A file is there and holds no text."""
+
+    def __init__(self, name: str, reason: str):
+        super().__init__(f"{name} {reason}")
+        self.left_out = LeftOut(name, reason)
+
+
+def read_documents(given: Sequence[str], left_out: list[LeftOut] | None = None) -> list[tuple[str, str]]:
+    """Return the name and text of each document: of files, of folders' text files, of texts as they are.
+
+    What a folder holds besides is not read: a line on standard error says so, and another names each file left out.
+
+    Args:
+        left_out: gets the files left out (see NOTE [Files left out]); None where each file that is named itself must be
+            read, and only files that lie in a folder may be left out.
 
     Raises:
-        InputError: a file is missing or cannot be read as text, or a document is empty.
+        InputError: a file is missing, or none of what was given can be read as text.
     """
+    found: list[tuple[str, str]] = []
+    problems: list[NotText] = []
     for number, value in enumerate(given, 1):
         if value == "-":
-            yield "standard input", _text_of(sys.stdin.buffer.read(), "standard input")
+            found.append(("standard input", _text_of(sys.stdin.buffer.read(), "standard input")))
             continue
         path = Path(_not_empty(value, f"document {number}"))
-        if _exists(path):
-            yield from _documents_in(path) if path.is_dir() else [(str(path), _read(path))]
-        elif looks_like_a_path(value):
-            raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
+        if not _exists(path):
+            found.append((f"text {number}", _as_it_is(value, number)))
+        elif path.is_dir():
+            found += _texts_of(_files_in(path, problems), problems)
+        elif left_out is None:
+            found.append((str(path), _read(path)))
         else:
-            check_unicode(value, f"document {number}")
-            yield f"text {number}", value
+            found += _texts_of([path], problems)
+    _say_left_out(problems, len(found))
+    if left_out is not None:
+        left_out += [problem.left_out for problem in problems]
+    return found
+
+
+def _as_it_is(value: str, number: int) -> str:
+    """Return a document that is given as its text. Raises InputError: it is not UTF-8, or was meant to be a file."""
+    if looks_like_a_path(value):
+        raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
+    check_unicode(value, f"document {number}")
+    return value
+
+
+def _say_left_out(problems: Sequence[NotText], read: int) -> None:
+    """Name each file that was left out, and count several. Raises the first problem: no document was read."""
+    if problems and not read:
+        more = f" (so it is with {len(problems)} files, and there is no other)" if len(problems) > 1 else ""
+        raise InputError(f"{problems[0]}{more}")
+    for problem in problems:
+        notice(f"{problem}{' and' if problem.left_out.reason == EMPTY else '; it'} was left out")
+    if len(problems) > 1:
+        notice(f"{len(problems)} files were left out, {count_of(read, 'document')} read")
+
+
+def _texts_of(files: Sequence[Path], problems: list[NotText]) -> list[tuple[str, str]]:
+    """Return the name and text of each file, and add those that hold no text to `problems`."""
+    found = []
+    for file in files:
+        try:
+            found.append((str(file), _read(file)))
+        except NotText as problem:
+            problems.append(problem)
+    return found
 
 
 def _exists(path: Path) -> bool:
@@ -78,8 +144,8 @@ def looks_like_a_path(value: str) -> bool:
     return separated or bool(suffix[1:].isalnum() and not suffix[1:].isdigit())
 
 
-def _documents_in(folder: Path) -> list[tuple[str, str]]:
-    """Return the name and text of each text file that lies in a folder, and say what was left out."""
+def _files_in(folder: Path, problems: list[NotText]) -> list[Path]:
+    """Return the text files that lie in a folder, say what else there is, and add its empty ones to `problems`."""
     try:
         entries = sorted(folder.iterdir())
     except OSError as problem:
@@ -89,18 +155,25 @@ def _documents_in(folder: Path) -> list[tuple[str, str]]:
         held = [entry.name for entry in entries if entry.is_file() and entry.name[0] != "."]
         only = f"; it has {_some(held)}, which must be converted to text first" if held else ""
         raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it{only}")
-    empty = [file for file in files if not _bytes_of(file).removeprefix(codecs.BOM_UTF8).strip()]
+    empty = [file for file in files if _is_blank(file)]
     if len(empty) == len(files):
         raise InputError(f"the folder {folder} holds no document: its .txt and .md files are empty")
-    for file in empty:
-        notice(f"{file} is empty and was left out")
+    problems += [NotText(str(file), EMPTY) for file in empty]
     others = [entry.name for entry in entries if entry.is_file() and entry not in files and entry.name[0] != "."]
     if others:
         notice(f"files in {folder} that are not .txt or .md are not read: {_some(others)}")
     inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     if inner:
         notice(f"folders inside {folder} are not read: {_some(inner)} (name them too to have them read)")
-    return [(str(file), _read(file)) for file in files if file not in empty]
+    return [file for file in files if file not in empty]
+
+
+def _is_blank(file: Path) -> bool:
+    """Return whether a file holds white space at most; a file that cannot be read is not called blank."""
+    try:
+        return not file.read_bytes().removeprefix(codecs.BOM_UTF8).strip()
+    except OSError:
+        return False
 
 
 def _some(names: Sequence[str]) -> str:
@@ -112,32 +185,28 @@ def _some(names: Sequence[str]) -> str:
 def _read(file: Path) -> str:
     kind = NOT_TEXT.get(file.suffix.lower())
     if kind is not None:
-        raise InputError(f"{file} must be text, and is {kind[0]}: convert it to a .txt file first ({kind[1]} does)")
-    return _text_of(_bytes_of(file), str(file))
-
-
-def _bytes_of(file: Path) -> bytes:
+        raise NotText(str(file), f"must be text, and is {kind[0]}: convert it to a .txt file first ({kind[1]} does)")
     try:
-        return file.read_bytes()
+        content = file.read_bytes()
     except OSError as problem:
         raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+    return _text_of(content, str(file))
 
 
 def _text_of(content: bytes, name: str) -> str:
     if content.startswith(PDF):
-        raise InputError(f"{name} must be text, and is a PDF: convert it to a .txt file first (pdftotext does)")
+        raise NotText(name, "must be text, and is a PDF: convert it to a .txt file first (pdftotext does)")
     if b"\0" in content:
-        raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
+        raise NotText(name, "must be text, and is a binary file: convert it to UTF-8 text first")
     try:
         return _not_empty(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as problem:
-        byte = content[problem.start]
-        raise InputError(
-            f"{name} must be UTF-8 text, and byte {problem.start} (0x{byte:02x}) is not: convert it first (iconv does)"
-        ) from problem
+        byte, place = content[problem.start], problem.start
+        reason = f"must be UTF-8 text, and byte {place} (0x{byte:02x}) is not: convert it first (iconv does)"
+        raise NotText(name, reason) from problem
 
 
 def _not_empty(text: str, name: str) -> str:
     if not text.strip():
-        raise InputError(f"{name} must not be empty: leave it out, or give it text")
+        raise NotText(name, "must not be empty: leave it out, or give it text")
     return text.strip()

@@ -16,7 +16,7 @@ from backlight.cli.arguments import (
     reranker_of,
     retriever_of,
 )
-from backlight.cli.documents import read_documents
+from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import INTERRUPTED, Parser, notice
 from backlight.cli.outputs import as_json
 from backlight.cli.pages import (
@@ -24,6 +24,7 @@ from backlight.cli.pages import (
     check_given,
     explained_again,
     exposition_of,
+    say_language,
     typo_of,
     views_of,
     write_files,
@@ -41,7 +42,8 @@ def explain(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     check_given(given)
     methods, views = methods_of(given), views_of(given)
-    documents = list(read_documents(given.documents))
+    left_out: list[LeftOut] = []
+    documents = read_documents(given.documents, left_out)
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     retriever, count = retriever_of(given, texts, reranker)
@@ -75,15 +77,16 @@ def explain(argv: Sequence[str]) -> int:
             raise
         code, views = INTERRUPTED, ()
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
+    say_language(rankings[0])
     if given.json:
-        print(as_json(_data(rankings, typo)))
+        print(as_json(_data(rankings, typo, left_out)))
     else:
         show(rankings[0], screen(given.theme), typo)
         if len(rankings) > 1 and not given.html:
             print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
     write_files(
         given,
-        lambda: exposition_of(reranker, rankings, views, given.stride, typo),
+        lambda: exposition_of(reranker, rankings, views, given.stride, typo, left_out),
         lambda: ranking_svg(rankings[0], typo),
     )
     return code
@@ -106,8 +109,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _data(rankings: Sequence[Ranking], typo: float | None = None) -> dict:
+def _data(rankings: Sequence[Ranking], typo: float | None, left_out: Sequence[LeftOut]) -> dict:
     """Return a ranking, explained in one or several ways, as data (docs/explain.md describes it)."""
     first, *others = map(dataclasses.asdict, rankings)
     first["typo_effect"] = typo
+    first["left_out"] = [dataclasses.asdict(one) for one in left_out]
     return first | {"others": others} if others else first

@@ -13,6 +13,7 @@ import numpy as np
 
 from backlight.errors import BacklightError, InputError, unknown
 from backlight.kernels.native import core, description
+from backlight.report.text import harmless
 
 COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name, with _ for -
     "rank": "rank documents for a query",
@@ -36,8 +37,8 @@ INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 
 
 def notice(text: str) -> None:
-    """Print a line on standard error."""
-    print("backlight:", text, file=sys.stderr)
+    """Print a line on standard error; it may name other people's files and texts."""
+    print("backlight:", harmless(text), file=sys.stderr)
 
 
 class Parser(argparse.ArgumentParser):

@@ -25,7 +25,7 @@ def matrix(argv: Sequence[str]) -> int:
     if given.method not in MATRICES:
         raise unknown("method", given.method, MATRICES)
     options = options_of(MATRICES[given.method], given.option)
-    documents = list(read_documents([given.document]))
+    documents = read_documents([given.document])
     if len(documents) != 1:
         raise InputError(f"matrix must get one document, got {len(documents)}: name a file or give a text")
     ((name, text),) = documents

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backlight.cli.main import version
 from backlight.errors import InputError
+from backlight.report.text import harmless_json
 
 
 def check_output(option: str, path: str | None) -> None:
@@ -44,4 +45,9 @@ def write_file(file: Path, content: bytes) -> str:
 def as_json(found: object) -> str:
     """Return a result (a mapping or a record) as one JSON document, with backlight's version first."""
     fields = found if isinstance(found, Mapping) else dataclasses.asdict(found)
-    return json.dumps({"backlight": version(), **fields}, ensure_ascii=False, indent=1, allow_nan=False)
+    return json_of({"backlight": version(), **fields})
+
+
+def json_of(found: Mapping) -> str:
+    """Return data as JSON for people and programs: other scripts as they are, what commands a terminal as escapes."""
+    return harmless_json(json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False))

@@ -3,9 +3,9 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from backlight.cli.documents import check_query
+from backlight.cli.documents import LeftOut, check_query
 from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
@@ -15,6 +15,7 @@ from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
+from backlight.explain.presentation.wording import language_line
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
@@ -82,12 +83,14 @@ def exposition_of(
     views: Sequence[str],
     stride: int | None = None,
     typo: float | None = None,
+    left_out: Sequence[LeftOut] = (),
 ) -> Exposition:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
         stride: with which long documents were read.
         typo: how much a typo in the query changes the best document's score.
+        left_out: the files that were not read.
     """
     ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
@@ -112,7 +115,14 @@ def exposition_of(
         method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
         names = first.name, second.name
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
-    return Exposition(rankings, matrices, attention, layers, comparisons, typo)
+    return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
+
+
+def say_language(ranking: Ranking) -> None:
+    """Say on standard error which texts look to be in a language that the model does not read."""
+    line = language_line(ranking)
+    if line is not None:
+        notice(line)
 
 
 def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:

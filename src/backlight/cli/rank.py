@@ -1,7 +1,6 @@
 """`backlight rank`: documents in their order for a query, on screen or as the JSON that reranking services return."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 from backlight.cli.arguments import (
@@ -18,9 +17,10 @@ from backlight.cli.arguments import (
     retriever_of,
     whole_number,
 )
-from backlight.cli.documents import read_documents
+from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_given, exposition_of, typo_of, write_files
+from backlight.cli.outputs import json_of
+from backlight.cli.pages import check_given, exposition_of, say_language, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -33,7 +33,8 @@ def rank(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     check_given(given)
     ((method, options),) = methods_of(given)
-    documents = list(read_documents(given.documents))
+    left_out: list[LeftOut] = []
+    documents = read_documents(given.documents, left_out)
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     retriever, count = retriever_of(given, texts, reranker)
@@ -55,11 +56,16 @@ def rank(argv: Sequence[str]) -> int:
             **options,
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
+    say_language(ranking)
     if given.json:
-        print(as_json(ranking, typo))
+        print(as_json(ranking, typo, left_out))
     else:
         show(ranking, screen(given.theme), typo)
-    write_files(given, lambda: exposition_of(reranker, [ranking], (), typo=typo), lambda: ranking_svg(ranking, typo))
+    write_files(
+        given,
+        lambda: exposition_of(reranker, [ranking], (), typo=typo, left_out=left_out),
+        lambda: ranking_svg(ranking, typo),
+    )
     return 0
 
 
@@ -77,13 +83,14 @@ def _parser() -> Parser:
     return parser
 
 
-def as_json(ranking: Ranking, typo: float | None = None) -> str:
+def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[LeftOut] = ()) -> str:
     """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`.
 
     Documents of a long list that were no candidates are in `not_reranked`, without a score.
 
     Args:
         typo: how much a typo in the query changes the best document's score.
+        left_out: the files that were not read.
     """
     explained = any(ranked.attribution is not None for ranked in ranking.documents)
     found = {
@@ -101,9 +108,11 @@ def as_json(ranking: Ranking, typo: float | None = None) -> str:
             "method": ranking.method if explained else None,
             "retrieval": None if ranking.retrieval is None else dataclasses.asdict(ranking.retrieval),
             "typo_effect": typo,
+            "other_languages": [dataclasses.asdict(one) for one in ranking.other_languages],
+            "left_out": [dataclasses.asdict(one) for one in left_out],
         },
     }
-    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+    return json_of(found)
 
 
 def _result(ranked: Ranked) -> dict:

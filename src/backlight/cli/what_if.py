@@ -19,10 +19,10 @@ def what_if(argv: Sequence[str]) -> int:
     check_query(given.query)
     if not given.edits:
         raise InputError("what-if must get an edit: --remove WORDS, --replace OLD=NEW or --add SENTENCE")
-    documents = list(read_documents([given.document]))
+    documents = read_documents([given.document])
     if len(documents) != 1:
         raise InputError(f"what-if must get one document, got {len(documents)}: name a file or give a text")
-    rivals = [text for _, text in read_documents(given.against)]
+    rivals = [text for _, text in read_documents(given.against, [])]
     with progress(None, "scoring"):
         found = reranker_of(given).what_if(given.query, documents[0][1], given.edits, candidates=rivals)
     if given.json:

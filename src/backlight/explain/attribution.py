@@ -13,7 +13,7 @@ import numpy as np
 
 from backlight.explain.notebook import attribution_html, ranking_html, summary
 from backlight.explain.tables import Tabular, word_rows
-from backlight.explain.words import WordTokens, is_mark, tokens_by_word, word_spans
+from backlight.explain.words import WordTokens, each_word, is_mark, tokens_by_word
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 from backlight.models.retrieval.index import Retrieval
 
@@ -238,6 +238,14 @@ class NotReranked:
 
 
 @dataclass(frozen=True)
+class OtherLanguage:
+    """A text that looks to be in a language that its model does not read."""
+
+    text: str  # "the query", or the document's name
+    language: str
+
+
+@dataclass(frozen=True)
 class Ranking(Tabular):
     """Documents for a query, best first: all, or the candidates of a long list, and the rest of it."""
 
@@ -249,6 +257,7 @@ class Ranking(Tabular):
     documents: tuple[Ranked, ...]
     retrieval: Retrieval | None = None  # how candidates were chosen; None where every document was reranked
     not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order: they have no score of the model
+    other_languages: tuple[OtherLanguage, ...] = ()  # for a model that reads English only
 
     def mean_query(self) -> TextAttribution:
         """Return the query with each word's importance averaged over the documents that were explained."""
@@ -331,5 +340,5 @@ def truncation_of(pair: Pair, side: int) -> Truncation:
     """Return how much of a text was left out. A word that was read in part counts as read."""
     first, last = pair.characters_read(side)
     left_out = pair.left_out[side]
-    unread = sum(end <= first or start >= last for start, end in word_spans(pair.text(side))) if left_out else 0
+    unread = sum(end <= first or start >= last for start, end in each_word(pair.text(side))) if left_out else 0
     return Truncation(len(pair.of_side(side)), left_out, unread, first, last)

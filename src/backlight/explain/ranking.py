@@ -1,13 +1,15 @@
 """Rank documents for a query, and explain the best of them.
 
 NOTE [Windows]
-A document that is longer than the model reads is cut at its end, or, with `windows`, read in windows that
-overlap. `best` ranks it by its best window and explains that one. `mean` ranks it by the mean of all; the explanation
-of a mean is the mean of the explanations, and a word that several windows read gets a share of each.
+A document that is longer than the model reads is read in windows that overlap. `best`, the default, ranks it by its
+best window and explains that one. `mean` ranks it by the mean of all; the explanation of a mean is the mean of the
+explanations, and a word that several windows read gets a share of each. With None it is cut at its end. Windows are
+made as they are scored (see NOTE [Long texts] in models/tokens.py), and of those that do not count a score is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +19,13 @@ from backlight.explain.attribution import Attribution, NotReranked, Ranked, Rank
 from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, Method, method_called
 from backlight.explain.verification import ExplainedDocument, check_explanations
-from backlight.explain.words import word_spans
-from backlight.models.pairs import DOCUMENT, Pair
+from backlight.explain.words import each_word
+from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.retrieval.index import Index, Retrieval, build_index, candidate_count
-from backlight.models.scorer import Progress, Scorer, no_progress
+from backlight.models.scorer import Progress, Scorer, Texts, no_progress
+from backlight.models.tokens import PIECE, Windows
 
-WINDOWS = ("best", "mean")
+BEST, MEAN = WINDOWS = ("best", "mean")
 
 
 def check_windows(how: str | None) -> None:
@@ -35,7 +38,7 @@ def check_windows(how: str | None) -> None:
 class Scored:
     """A document as it was scored: its one pair, or a pair for each of its windows."""
 
-    pairs: tuple[Pair, ...]
+    pairs: Sequence[Pair]
     scores: np.ndarray  # (pairs,)
     windows: str | None  # None, or one of WINDOWS
 
@@ -71,7 +74,7 @@ def rank_and_explain(
     *,
     method: str = DEFAULT,
     top: int | None = None,
-    windows: str | None = None,
+    windows: str | None = BEST,
     stride: int | None = None,
     check: bool = True,
     progress: Progress = no_progress,
@@ -91,7 +94,7 @@ def rank_and_explain(
     chosen_method = method_called(method)
     names = names_of(documents) if names is None else names
     read = _read(ranker, query, documents, names, windows, stride)
-    if windows is None and (top is None or top >= len(documents)):
+    if max(map(len, read)) == 1 and (top is None or top >= len(documents)):
         scored, made = _explained_at_once(ranker, chosen_method, [pair for (pair,) in read], progress, options)
     else:
         scored, made = _scored(ranker, read, windows, progress), None
@@ -175,13 +178,68 @@ def names_of(documents: Sequence[str]) -> list[str]:
 
 
 def explain_document(
-    ranker: Scorer, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+    ranker: Scorer,
+    query: str,
+    document: str,
+    *,
+    method: str = DEFAULT,
+    windows: str | None = BEST,
+    stride: int | None = None,
+    check: bool = True,
+    **options,
 ) -> Attribution:
     """Return the explanation of one pair; arguments and errors as `Reranker.explain`."""
-    pairs = ranker.read([(query, document)])
-    check_readable(pairs[0])
-    (made,) = method_called(method).explain(ranker, pairs, **options)
+    chosen = method_called(method)
+    (pairs,) = _read(ranker, query, [document], ["the document"], windows, stride)
+    if len(pairs) > 1:
+        (scored,) = _scored(ranker, [pairs], windows, no_progress)
+        made = _explained(ranker, chosen, {0: scored}, no_progress, options)[0]
+        pairs = [scored.pairs[part] for part in scored.explained]
+    else:
+        (made,) = chosen.explain(ranker, pairs, **options)
     return check_explanations(ranker, [ExplainedDocument(tuple(pairs), made)])[0] if check else made
+
+
+def scores_in_windows(
+    ranker: Scorer,
+    pairs: Sequence[Texts],
+    windows: str | None = BEST,
+    stride: int | None = None,
+    at_once: int | None = None,
+) -> np.ndarray:
+    """Return the raw score of each pair of texts, long documents read in windows (see NOTE [Windows]); (pairs,).
+
+    Args:
+        at_once: how many pairs, or windows, run at once; by default as many as are fastest.
+    """
+    read = read_in_windows(ranker, pairs, windows, stride)
+    if at_once is None:
+        scored = _scored(ranker, read, windows, no_progress)
+    else:
+        parts = _chunks(chain.from_iterable(read), at_once)
+        scores = [score for part in parts for score in ranker.score(PairBatch.of(part)).tolist()]
+        scored = _cut_by_document(read, np.array(scores, np.float32), windows)
+    return np.array([one.score for one in scored], np.float32)
+
+
+def read_in_windows(
+    ranker: Scorer, pairs: Sequence[Texts], windows: str | None, stride: int | None
+) -> list[Sequence[Pair]]:
+    """Return what a model reads of pairs of texts: one `Pair` each, or one for each window of a long document."""
+    check_windows(windows)
+    if windows is None:
+        return [[pair] for pair in ranker.read(pairs)]
+    short = iter(ranker.read([pair for pair in pairs if len(pair[1]) <= PIECE]))
+    found: list[Sequence[Pair]] = []
+    for pair in pairs:
+        whole = next(short) if len(pair[1]) <= PIECE else None
+        found.append(ranker.windows(*pair, stride) if whole is None or whole.left_out[DOCUMENT] else [whole])
+    return found
+
+
+def _chunks(pairs: Iterator[Pair], size: int) -> Iterator[list[Pair]]:
+    while some := list(islice(pairs, size)):
+        yield some
 
 
 def _read(
@@ -191,27 +249,40 @@ def _read(
     names: Sequence[str],
     windows: str | None,
     stride: int | None,
-) -> list[list[Pair]]:
-    """Return the pairs of each document: one, or one for each of its windows."""
-    check_windows(windows)
-    if windows is None:
-        read = [[pair] for pair in ranker.read([(query, document) for document in documents])]
-    else:
-        read = [ranker.windows(query, document, stride) for document in documents]
-    for pairs, name in zip(read, names, strict=True):
-        pairs[:] = [replace(pair, name=name, windowed=len(pairs) > 1) for pair in pairs]
+) -> list[Sequence[Pair]]:
+    """Return the pairs of each document: one, or one for each of its windows, with its name."""
+    read = read_in_windows(ranker, [(query, document) for document in documents], windows, stride)
+    found = [named(pairs, name) for pairs, name in zip(read, names, strict=True)]
+    for pairs in found:
         check_readable(pairs[0])
-    return read
+    return found
+
+
+def named(pairs: Sequence[Pair], name: str) -> Sequence[Pair]:
+    """Return the pairs of one document with its name."""
+    if len(pairs) == 1:
+        return [replace(pairs[0], name=name)]
+    return Windows(lambda number: replace(pairs[number], name=name, windowed=True), len(pairs))
 
 
 def _scored(ranker: Scorer, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress) -> list[Scored]:
-    if windows is None:
-        scores = ranker.scores_of([pair for (pair,) in read], progress)
-        return [Scored(tuple(pairs), score[None], None) for pairs, score in zip(read, scores)]
-    scores = ranker.scores_of([pair for pairs in read for pair in pairs])
-    progress(len(read))
+    """Score the windows of all documents, one after another; `progress` is called with the number of documents done."""
     ends = np.cumsum([len(pairs) for pairs in read])
-    return [Scored(tuple(pairs), part, windows) for pairs, part in zip(read, np.split(scores, ends[:-1]))]
+    passed, done = 0, 0
+
+    def advance(windows_done: int) -> None:
+        nonlocal passed, done
+        passed += windows_done
+        ready = int(np.searchsorted(ends, passed, side="right"))
+        progress(ready - done)
+        done = ready
+
+    return _cut_by_document(read, ranker.scores_of(chain.from_iterable(read), advance), windows)
+
+
+def _cut_by_document(read: Sequence[Sequence[Pair]], scores: np.ndarray, windows: str | None) -> list[Scored]:
+    parts = np.split(scores, np.cumsum([len(pairs) for pairs in read])[:-1])
+    return [Scored(pairs, part, windows if len(pairs) > 1 else None) for pairs, part in zip(read, parts)]
 
 
 def _explained_at_once(
@@ -271,7 +342,7 @@ def mean_of(parts: Sequence[Attribution], score: float) -> Attribution:
         reach[0],
         tokens_left_out=0,
         tokens_read=reach[0].tokens_read + reach[0].tokens_left_out,
-        words_left_out=sum(not any(a < end and start < b for a, b in covered) for start, end in word_spans(text)),
+        words_left_out=sum(not any(a < end and start < b for a, b in covered) for start, end in each_word(text)),
         first_character=0,
         characters_read=len(text),
     )

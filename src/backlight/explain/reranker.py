@@ -8,20 +8,22 @@ import numpy as np
 
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, Ranking
+from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
 from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
 from backlight.explain.edits import Edit
 from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import explain_document, rank_candidates
+from backlight.explain.ranking import BEST, explain_document, rank_candidates, scores_in_windows
 from backlight.models.checkpoint import find_model
+from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.retrieval.index import BY_WORDS, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
+from backlight.models.texts import check_names, check_pairs, check_text, check_texts
 
 ENGINES: dict[str, Callable[..., Scorer]] = {"backlight": load_ranker, "torch": TorchRanker}
 
@@ -35,11 +37,13 @@ class Reranker:
         estimate: what orders words that the default method does not measure, as `leave_one_out` takes it; by default
             that method's own choice.
         retriever: what finds candidates in long lists by default (see NOTE [Retriever] in models/retrieval/index.py).
+        languages: those that the model's card says it reads, by their codes; none where it says nothing.
     """
 
     scorer: Scorer
     estimate: str | None = None
     retriever: str = BY_WORDS
+    languages: tuple[str, ...] = ()
 
     @classmethod
     def from_pretrained(
@@ -67,7 +71,7 @@ class Reranker:
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
-        return cls(scorer, choice and choice.label, own_retriever(folder))
+        return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder))
 
     @property
     def name(self) -> str:
@@ -80,6 +84,8 @@ class Reranker:
         batch_size: int | None = None,
         *,
         activation: str | Activation | None = None,
+        windows: str | None = BEST,
+        stride: int | None = None,
     ) -> np.ndarray:
         """Return the score of each pair (query, document), after the activation.
 
@@ -88,24 +94,20 @@ class Reranker:
             batch_size: how many pairs run at once; by default as many as are fastest.
             activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
                 the raw score.
+            windows, stride: how documents are read that are longer than the model reads, as `rank` has them.
 
         Raises:
-            InputError: a pair does not consist of two texts, or the activation is unknown.
+            InputTypeError: an item is no pair of two texts.
+            InputError: a text holds a NUL (see NOTE [What is no text] in models/texts.py), or the activation is
+                unknown.
         """
-        if len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
-            return self.predict([pairs], batch_size, activation=activation)[0]
-        for number, pair in enumerate(pairs):
-            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-                raise InputError(f"pair {number} must be a query and a document, two texts, got {pair!r}")
+        if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
+            return self.predict([pairs], batch_size, activation=activation, windows=windows, stride=stride)[0]
+        pairs = check_pairs(pairs)
         activate = self._activation(activation)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, got {batch_size}")
-        read = self.scorer.read(pairs)
-        if batch_size is None:
-            return activate(self.scorer.scores_of(read))
-        parts = [read[start : start + batch_size] for start in range(0, len(read), batch_size)]
-        scores = [self.scorer.score(PairBatch.of(part)) for part in parts]
-        return activate(np.concatenate(scores) if scores else np.empty(0, np.float32))
+        return activate(scores_in_windows(self.scorer, pairs, windows, stride, batch_size))
 
     def rank(
         self,
@@ -116,7 +118,7 @@ class Reranker:
         explain: int = 0,
         method: str = DEFAULT,
         names: Sequence[str] | None = None,
-        windows: str | None = None,
+        windows: str | None = BEST,
         stride: int | None = None,
         check: bool = True,
         candidates: int | None = None,
@@ -133,8 +135,8 @@ class Reranker:
             explain: how many of the best to explain.
             method: how to explain, a name of `METHODS`; `options` are the method's.
             names: what to call the documents; their numbers by default.
-            windows: how documents are read that are longer than the model reads: cut at their end (None), or in windows
-                of which the "best" or the "mean" gives the score.
+            windows: how documents are read that are longer than the model reads: in windows of which the "best" or the
+                "mean" gives the score, or cut at their end (None).
             stride: how many tokens each window begins after the one before; half a window by default.
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
@@ -145,9 +147,12 @@ class Reranker:
             advance: called with the number of documents newly scored or explained.
 
         Raises:
+            InputTypeError: the query is no text, or the documents are no list of texts.
             InputError: there is no document, or a text holds nothing that the model reads; the retriever is no
                 bi-encoder, or its library is missing.
         """
+        query, documents = check_text(query, "query"), check_texts(documents, "documents")
+        names = None if names is None else check_names(names, len(documents))
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
         if retriever is not None and not isinstance(retriever, Index):
@@ -169,22 +174,40 @@ class Reranker:
             **options,
         )
         left = None if top_k is None else max(0, top_k - len(ranking.documents))
-        return replace(ranking, documents=ranking.documents[:top_k], not_reranked=ranking.not_reranked[:left])
+        others = self._other_languages(query, [(one.name, one.text) for one in ranking.documents])
+        return replace(
+            ranking,
+            documents=ranking.documents[:top_k],
+            not_reranked=ranking.not_reranked[:left],
+            other_languages=others,
+        )
 
     def explain(
-        self, query: str, document: str, *, method: str = DEFAULT, check: bool = True, **options
+        self,
+        query: str,
+        document: str,
+        *,
+        method: str = DEFAULT,
+        windows: str | None = BEST,
+        stride: int | None = None,
+        check: bool = True,
+        **options,
     ) -> Attribution:
         """Return why the document got its score: a value for each word of both texts.
 
         Args:
             method: how to explain, a name of `METHODS`; `options` are the method's.
+            windows, stride: how a document is read that is longer than the model reads, as `rank` has them. The
+                explanation's `document.truncation` says where the window begins and ends.
             check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
             InputError: a text holds nothing that the model reads.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
-        return explain_document(self.scorer, query, document, method=method, check=check, **options)
+        reading = {"windows": windows, "stride": stride, "check": check}
+        return explain_document(self.scorer, query, document, method=method, **reading, **options)
 
     def compare(
         self,
@@ -200,6 +223,7 @@ class Reranker:
 
         Arguments, options and errors as `compare` of explain/comparison.py.
         """
+        query, (a, b) = check_text(query, "query"), (check_text(a, "a"), check_text(b, "b"))
         return compare(self.scorer, query, a, b, method=method, names=names, **options)
 
     def matrix(self, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
@@ -207,6 +231,7 @@ class Reranker:
 
         Arguments, options and errors as `matrix` of explain/methods/interactions.py.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
 
     def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
@@ -214,11 +239,14 @@ class Reranker:
 
         Arguments and errors as `what_if` of explain/comparison.py.
         """
+        query, document = check_text(query, "query"), check_text(document, "document")
+        candidates = check_texts(candidates, "candidates")
         return what_if(self.scorer, query, document, edits, candidates=candidates)
 
     def build_up(self, query: str, document: str) -> BuildUp:
         """Return what the score would be if the model ended after each of its layers."""
-        return build_up(self.scorer, self.scorer.read([(query, document)]))[0]
+        pair = check_text(query, "query"), check_text(document, "document")
+        return build_up(self.scorer, self.scorer.read([pair]))[0]
 
     def inside(self, query: str, document: str, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer for one pair.
@@ -226,7 +254,15 @@ class Reranker:
         Args:
             slopes: also return the gradients of the score for them.
         """
-        return self.scorer.inside(PairBatch.of(self.scorer.read([(query, document)])), slopes=slopes)
+        pair = check_text(query, "query"), check_text(document, "document")
+        return self.scorer.inside(PairBatch.of(self.scorer.read([pair])), slopes=slopes)
+
+    def _other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
+        """Return the texts that look to be in other languages; none, unless the model is known to read English only."""
+        if set(self.languages) != {ENGLISH_CODE}:
+            return ()
+        found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
+        return tuple(OtherLanguage(name, language) for name, language in found if language)
 
     def _method_options(self, method: str, options: dict) -> dict:
         return {"estimate": self.estimate, **options} if method == DEFAULT and self.estimate else options

@@ -10,7 +10,7 @@ split depends on the run alone, so the runs of a text that are met again and aga
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ BETWEEN_LETTERS = set("'’-‐‑.·_&@")
 BETWEEN_DIGITS = set(",:")
 RUNS_KEPT = 1 << 14  # runs whose words are remembered
 LONGEST_KEPT = 64  # characters of such a run, at most
+RUN_AROUND = 1000  # characters of a run without white space that are looked at beyond a part of a text
 PHRASE = 4  # words of a phrase at most
 ENGLISH_FUNCTION_WORDS = """
 a about above after again against all also am an and any are aren't as at be because been before being below between
@@ -48,28 +49,47 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     >>> [text[a:b] for text in ["It's 1,000 km (or so)."] for a, b in word_spans(text)]
     ["It's", '1,000', 'km', '(', 'or', 'so', ')', '.']
     """
-    spans = []
+    return list(each_word(text))
+
+
+def each_word(text: str) -> Iterator[tuple[int, int]]:
+    """Give first and last + 1 character of each word, as `word_spans` returns them."""
     for found in RUN.finditer(text):
         (first, end), run = found.span(), found[0]
         if run.isascii() and run.isalnum():
-            spans.append((first, end))
+            yield first, end
         else:
             words = _remembered(run) if len(run) <= LONGEST_KEPT else _words_of_run(run)
-            spans += [(first + start, first + stop) for start, stop in words]
-    return spans
+            for start, stop in words:
+                yield first + start, first + stop
 
 
-def _words_of_run(run: str) -> tuple[tuple[int, int], ...]:
-    """Return first and last + 1 character of each word of a run without whitespace."""
-    words, start = [], 0
+def words_around(text: str, first: int, last: int) -> list[tuple[int, int]]:
+    """Return first and last + 1 character of each word that has characters in a part of a text.
+
+    A run without white space is looked at for `RUN_AROUND` characters beyond the part.
+    """
+    start, end = max(first - RUN_AROUND, 0), min(last + RUN_AROUND, len(text))
+    before, after = text[start:first], text[last:end]
+    start = first - len(before) + next((i + 1 for i in range(len(before) - 1, -1, -1) if before[i].isspace()), 0)
+    end = last + next((i for i, character in enumerate(after) if character.isspace()), len(after))
+    spans = ((start + a, start + b) for a, b in each_word(text[start:end]))
+    return [(a, b) for a, b in spans if b > first and a < last]
+
+
+def _words_of_run(run: str) -> Iterator[tuple[int, int]]:
+    """Give first and last + 1 character of each word of a run without whitespace."""
+    start = 0
     for place in range(1, len(run)):
         if not _joined(run, place):
-            words.append((start, place))
+            yield start, place
             start = place
-    return (*words, (start, len(run)))
+    yield start, len(run)
 
 
-_remembered = lru_cache(RUNS_KEPT)(_words_of_run)
+@lru_cache(RUNS_KEPT)
+def _remembered(run: str) -> tuple[tuple[int, int], ...]:
+    return tuple(_words_of_run(run))
 
 
 def _joined(text: str, place: int) -> bool:
@@ -138,7 +158,9 @@ def tokens_by_word(text: str, offsets: Sequence[Sequence[int]]) -> list[WordToke
     Args:
         offsets: first and last + 1 character of each token.
     """
-    spans = word_spans(text)
+    places = [place for place in offsets if place[0] < place[1]]
+    first, last = min((place[0] for place in places), default=0), max((place[1] for place in places), default=0)
+    spans = words_around(text, first, last)
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     words: list[list] = []  # [first span, last span, tokens], in the order of the text
     for token, (start, end) in enumerate(offsets):

@@ -9,7 +9,7 @@ those of each pair alone, but for the rounding of products over other batches. W
 Source: Reimers, Gurevych, Sentence-BERT, 2019, arXiv:1908.10084.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from backlight.models.tokens import Batch, Tokenizer
 from backlight.tensor.tensor import Tensor
 
 TEXTS_A_BLOCK = 512  # texts that are tokenised before the first of them is embedded
+TOKENS_COMPARED = 1 << 17  # of pairs whose sequences are compared, so that each distinct one runs once
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +88,15 @@ class BiEncoder(PairScorer):
         sequences, numbers = _distinct(batch.pairs)
         return finite_scores(_compared(self._embeddings(sequences), numbers), batch.names)
 
-    def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
-        """Return the score of each pair; distinct sequences of all pairs run some thousand tokens at a time.
+    def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
+        """Return the score of each pair; distinct sequences of many pairs run some thousand tokens at a time.
 
-        What is held is an embedding for each of them, (sequences, hidden).
+        What is held are the sequences of `TOKENS_COMPARED` tokens of pairs, and an embedding for each.
         """
+        found = [self._scores_of(some, progress) for some in passes(pairs, tokens=TOKENS_COMPARED)]
+        return np.concatenate(found) if found else np.empty(0, np.float32)
+
+    def _scores_of(self, pairs: Sequence[Pair], progress: Progress) -> np.ndarray:
         sequences, numbers = _distinct(pairs)
         needed = np.maximum.accumulate(numbers.max(axis=1, initial=-1)) + 1  # sequences that pairs up to each one need
         embeddings, embedded, done = [], 0, 0
@@ -101,8 +106,6 @@ class BiEncoder(PairScorer):
             ready = int(np.searchsorted(needed, embedded, side="right"))
             progress(ready - done)
             done = ready
-        if not embeddings:
-            return np.empty(0, np.float32)
         return finite_scores(_compared(np.concatenate(embeddings), numbers), [pair.name for pair in pairs])
 
     def _embeddings(self, sequences: "Sequence[_Sequence]") -> np.ndarray:

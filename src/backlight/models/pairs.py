@@ -11,7 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.tokens import Batch, Encoding, Tokenizer, Tokens, windows_of
+from backlight.models.tokens import (
+    PIECE,
+    Batch,
+    Encoding,
+    Tokenizer,
+    TokenRow,
+    Tokens,
+    Windows,
+    checked_stride,
+    count_of_windows,
+    put_in,
+)
 from backlight.system.fork_safety import cached_property
 
 QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
@@ -125,10 +136,14 @@ class PairReader:
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
-        read = self.tokenizer.encoded([text for pair in pairs for text in pair])
+        short = [pair for pair in pairs if max(map(len, pair)) <= PIECE]
+        read = iter(self.tokenizer.encoded([text for pair in short for text in pair]))
         found = []
-        for number, (query, document) in enumerate(pairs):
-            query_encoding, document_encoding = read[2 * number], read[2 * number + 1]
+        for query, document in pairs:
+            if max(len(query), len(document)) > PIECE:
+                found.append(self._long(query, document))
+                continue
+            query_encoding, document_encoding = next(read), next(read)
             rooms = longest_first(len(query_encoding), len(document_encoding), self._room)
             left_out = len(query_encoding) - rooms[0], len(document_encoding) - rooms[1]
             query_encoding.truncate(rooms[0])
@@ -136,20 +151,47 @@ class PairReader:
             found.append(self._joined(query, document, query_encoding, document_encoding, left_out))
         return found
 
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+    def _long(self, query: str, document: str) -> Pair:
+        """Return a pair with a long text (see NOTE [Long texts] in models/tokens.py)."""
+        rows = self.tokenizer.row(query), self.tokenizer.row(document)
+        rooms = longest_first(len(rows[0]), len(rows[1]), self._room)
+        parts = [self.tokenizer.part(row, room) for row, room in zip(rows, rooms)]
+        return self._joined(query, document, *parts, (len(rows[0]) - rooms[0], len(rows[1]) - rooms[1]))
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
-        query_encoding, document_encoding = self.tokenizer.encoded([query, document])
-        room = self._room - len(query_encoding)
-        if len(document_encoding) <= room:
+        query_row, row = self.tokenizer.row(query), self.tokenizer.row(document)
+        asked = query_room(len(query_row), len(row), self._room)
+        room = self._room - asked
+        if len(row) <= room or not asked:
             return self([(query, document)])
-        if room < 2:
-            raise InputError(
-                f"the query must leave room for the document among {self.max_length} tokens, "
-                f"got {len(query_encoding)} tokens"
-            )
-        total = len(document_encoding)
-        parts = windows_of(document_encoding, room, stride)
-        return [self._joined(query, document, query_encoding, part, (0, total - len(part))) for part in parts]
+        stride = checked_stride(stride, room)
+        part = self.tokenizer.part(query_row, asked)
+        frame = self._joined(query, document, part, self.tokenizer.one(row), (len(query_row) - asked, 0))
+        return Windows(
+            lambda number: self._window(frame, row, number * stride, room), count_of_windows(len(row), room, stride)
+        )
+
+    def _window(self, frame: Pair, row: TokenRow, start: int, room: int) -> Pair:
+        """Return a pair with tokens of a document, `room` at most from `start` on.
+
+        Args:
+            frame: the pair with one token of the document.
+        """
+        ids, offsets = row.ids[start : start + room], row.offsets[start : start + room]
+        (place,) = frame.of_side(DOCUMENT).tolist()
+        found = put_in(frame.ids, place, ids)
+        return replace(
+            frame,
+            ids=found,
+            type_ids=put_in(frame.type_ids, place, np.full(len(ids), frame.type_ids[place])),
+            positions=np.arange(len(found)),
+            sides=put_in(frame.sides, place, np.full(len(ids), DOCUMENT)),
+            offsets=put_in(frame.offsets, place, offsets),
+            pieces=frame.pieces[:place] + self.tokenizer.spelled(ids) + frame.pieces[place + 1 :],
+            lengths=(len(found),),
+            left_out=(frame.left_out[QUERY], len(row) - len(ids)),
+        )
 
     def _joined(
         self,
@@ -193,6 +235,15 @@ def longest_first(query: int, document: int, room: int) -> tuple[int, int]:
     return (shorter, longer) if query <= document else (longer, shorter)
 
 
+def query_room(query: int, document: int, room: int) -> int:
+    """Return how many tokens of a query are read beside windows of its document: all, or half of the room at most.
+
+    >>> query_room(10, 600, 509), query_room(400, 600, 509), query_room(400, 100, 509)
+    (10, 254, 400)
+    """
+    return min(query, max(room // 2, room - document))
+
+
 class ApartReader:
     """Reads query and document as two sequences, as bi-encoders do. `tokenizer`: the model's."""
 
@@ -204,9 +255,10 @@ class ApartReader:
         read = self.tokenizer.all_of([text for pair in pairs for text in pair])
         return [side_by_side(query, document) for query, document in zip(read[0::2], read[1::2])]
 
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
-        return [side_by_side(self.tokenizer(query), window) for window in self.tokenizer.windows(document, stride)]
+        tokens, windows = self.tokenizer(query), self.tokenizer.windows(document, stride)
+        return Windows(lambda number: side_by_side(tokens, windows[number]), len(windows))
 
 
 def side_by_side(query: Tokens, document: Tokens) -> Pair:

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
-from backlight.models.tokens import Encoding, Tokenizer, checked_stride
+from backlight.models.tokens import Tokenizer, TokenRow, Windows, checked_stride, count_of_windows
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,12 @@ class _PromptPart:
     ids: np.ndarray  # (tokens,)
     sides: np.ndarray
     offsets: np.ndarray  # (tokens, 2), in the text of the token's side
-    pieces: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, place: slice) -> "_PromptPart":
-        return _PromptPart(self.ids[place], self.sides[place], self.offsets[place], self.pieces[place])
+        return _PromptPart(self.ids[place], self.sides[place], self.offsets[place])
 
 
 class PromptReader:
@@ -72,7 +71,7 @@ class PromptReader:
     def __init__(self, tokenizer: Tokenizer, prompt: Prompt | None = None):
         self.tokenizer, self.max_length = tokenizer, tokenizer.max_length
         self._prompt = prompt or qwen3_prompt()
-        fixed = tokenizer.encoded([self._prompt.opening, self._prompt.closing])
+        fixed = [tokenizer.row(part) for part in (self._prompt.opening, self._prompt.closing)]
         self._opening, self._closing = (_prompt_part(part, {}) for part in fixed)
         if self.max_length <= len(self._opening) + len(self._closing):
             around = len(self._opening) + len(self._closing)
@@ -104,21 +103,24 @@ class PromptReader:
             found.append(self._pair(query, document, query_part, document_part[:room], len(document_part)))
         return found
 
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
         ((query_part, document_part),) = self._middles([(query, document)])
         room = self._room(query_part, document_part)
-        stride = checked_stride(stride, room)
-        starts = range(0, max(len(document_part) - room, 0) + stride, stride)
-        total = len(document_part)
-        return [self._pair(query, document, query_part, document_part[start : start + room], total) for start in starts]
+        stride, total = checked_stride(stride, room), len(document_part)
+
+        def window(number: int) -> Pair:
+            part = document_part[number * stride : number * stride + room]
+            return self._pair(query, document, query_part, part, total)
+
+        return Windows(window, count_of_windows(total, room, stride))
 
     def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_PromptPart, _PromptPart]]:
         """Return for each pair the tokens of the prompt's middle before the document's first, and the others."""
         before, between = self._prompt.before_query, self._prompt.between
-        middles = self.tokenizer.encoded([before + query + between + document for query, document in pairs])
         found = []
-        for (query, document), middle in zip(pairs, middles):
+        for query, document in pairs:
+            middle = self.tokenizer.row(before + query + between + document)
             start = len(before) + len(query) + len(between)
             prompt = _prompt_part(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
             documents = np.flatnonzero(prompt.sides == DOCUMENT)
@@ -137,7 +139,7 @@ class PromptReader:
 
     def _pair(self, query: str, document: str, query_part: _PromptPart, document_part: _PromptPart, total: int) -> Pair:
         parts = self._opening, query_part, document_part, self._closing
-        ids = np.concatenate([part.ids for part in parts])
+        ids = np.concatenate([part.ids for part in parts]).astype(np.int64)
         return Pair(
             query=query,
             document=document,
@@ -145,24 +147,23 @@ class PromptReader:
             type_ids=np.zeros_like(ids),
             positions=np.arange(len(ids)),
             sides=np.concatenate([part.sides for part in parts]),
-            offsets=np.concatenate([part.offsets for part in parts]),
-            pieces=tuple(piece for part in parts for piece in part.pieces),
+            offsets=np.concatenate([part.offsets for part in parts]).astype(np.int64),
+            pieces=self.tokenizer.spelled(ids),
             lengths=(len(ids),),
             left_out=(0, total - len(document_part)),
         )
 
 
-def _prompt_part(encoding: Encoding, texts: dict[int, tuple[int, int]]) -> _PromptPart:
-    """Return an encoding with the side of each token.
+def _prompt_part(row: TokenRow, texts: dict[int, tuple[int, int]]) -> _PromptPart:
+    """Return tokens with the side of each.
 
     Args:
-        texts: by side, where its text begins in what was encoded, and how long it is.
+        texts: by side, where its text begins in what was cut into tokens, and how long it is.
     """
-    spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-    sides = np.full(len(spans), ADDED, np.int8)
-    offsets = np.zeros_like(spans)
+    sides = np.full(len(row), ADDED, np.int8)
+    offsets = np.zeros_like(row.offsets)
     for side, (start, length) in texts.items():
-        inside = np.clip(spans - start, 0, length)
+        inside = np.clip(row.offsets - start, 0, length)
         own = inside[:, 0] < inside[:, 1]
         sides[own], offsets[own] = side, inside[own]
-    return _PromptPart(np.array(encoding.ids, np.int64), sides, offsets, tuple(encoding.tokens))
+    return _PromptPart(row.ids, sides, offsets)

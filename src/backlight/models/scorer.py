@@ -123,14 +123,17 @@ class Scorer(Protocol):
     def read(self, pairs: Sequence[Texts]) -> list[Pair]:
         """Return pairs of query and document as the model reads them."""
 
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits.
+
+        Each is made when it is read (see NOTE [Long texts] in models/tokens.py). A query that is longer than half of
+        what the model reads is cut there.
 
         Args:
             stride: how many tokens of the document each window begins after the one before; half a window by default.
 
         Raises:
-            InputError: the query leaves no room, or the stride is not between 1 and a window.
+            InputError: a prompt leaves no room, or the stride is not between 1 and a window.
         """
 
     def activate(self, scores: np.ndarray) -> np.ndarray:
@@ -148,7 +151,7 @@ class Scorer(Protocol):
             InputError: a score is not finite, or the model takes no word embeddings.
         """
 
-    def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
+    def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
         """Return the raw score of each pair, some thousand tokens at a time.
 
         Args:

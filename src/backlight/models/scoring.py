@@ -62,7 +62,7 @@ class PairScorer:
         """Return pairs of query and document as the model reads them."""
         return self.reader(pairs)
 
-    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits."""
         return self.reader.windows(query, document, stride)
 
@@ -179,13 +179,13 @@ class PairScorer:
         sums = [self.embed_ids(part).sum(axis=0, dtype=np.float64) for part in parts]
         return (np.sum(sums, axis=0) / len(places)).astype(np.float32)
 
-    def scores_of(self, pairs: Sequence[Pair], progress: Progress = no_progress) -> np.ndarray:
+    def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
         """Return the raw score of each pair, `tokens_a_pass` tokens at a time."""
-        found = []
+        found: list[float] = []  # not the arrays: a small one may lie in, and keep, a large block of a pass
         for some in passes(pairs, tokens=self.tokens_a_pass):
-            found.append(self.score(PairBatch.of(some)))
+            found += self.score(PairBatch.of(some)).tolist()
             progress(len(some))
-        return np.concatenate(found) if found else np.empty(0, np.float32)
+        return np.array(found, np.float32)
 
     def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Return the raw score of each document for a query."""

@@ -3,13 +3,20 @@
 NOTE [Laid end to end]
 Texts of different lengths are not padded into a rectangle. Their tokens follow each other in one row, and `starts` says
 where each text begins. What a layer does to each token alone runs on the row; attention runs text by text.
+
+NOTE [Long texts]
+The library keeps some 150 bytes a token, 400 MB for a text of 10 MB. A text of more than `PIECE` characters is cut into
+tokens a piece at a time, and what is kept of a token is its id and its place, 12 bytes. Pieces end before a single
+space between two words, where no tokeniser joins what stands before and after it, so the tokens are those of the whole
+text; where there is no such space in half a piece (some scripts have none), a piece ends at the last white space or,
+without any, anywhere. Windows are made when they are read, so that a pass holds its own and no others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +24,9 @@ from backlight.errors import InputError
 from backlight.formats.strict_json import Bounds
 from backlight.models.checkpoint import checked_settings, read_settings
 from backlight.system.fork_safety import cached_property
+
+PIECE = 1 << 16  # characters that are cut into tokens at once (see NOTE [Long texts])
+Item = TypeVar("Item")
 
 
 class Encoding(Protocol):
@@ -54,6 +64,46 @@ class Tokens:
     def characters_read(self) -> int:
         """How many characters of the text come before the first token left out."""
         return int(self.offsets[:, 1].max(initial=0)) if self.left_out else len(self.text)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRow:
+    """The tokens of a text of any length, without special tokens (see NOTE [Long texts])."""
+
+    text: str
+    ids: np.ndarray  # (tokens,), int32
+    offsets: np.ndarray  # (tokens, 2), int32: first and last + 1 character in `text`
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Windows(Sequence[Item], Generic[Item]):
+    """Windows of a text, each made anew when it is read: a long text has thousands (see NOTE [Long texts]).
+
+    Args:
+        make: returns a window, given its number from 0.
+        count: how many there are.
+    """
+
+    def __init__(self, make: Callable[[int], Item], count: int):
+        self._make, self._count = make, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Item]: ...
+
+    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+        if isinstance(place, slice):
+            return [self._make(number) for number in range(*place.indices(self._count))]
+        if not -self._count <= place < self._count:
+            raise IndexError(f"there are {self._count} windows, got number {place}")
+        return self._make(place % self._count)
 
 
 @dataclass(frozen=True)
@@ -122,9 +172,10 @@ class Tokenizer:
 
     def all_of(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text."""
-        return [self._cut(text, encoding) for text, encoding in zip(texts, self.encoded(texts))]
+        short = iter(self.encoded([text for text in texts if len(text) <= PIECE]))
+        return [self._cut(text, next(short)) if len(text) <= PIECE else self._first(text) for text in texts]
 
-    def windows(self, text: str, stride: int | None = None) -> list[Tokens]:
+    def windows(self, text: str, stride: int | None = None) -> Sequence[Tokens]:
         """Return the tokens of each window of a text; one, if all of it fits.
 
         Args:
@@ -133,9 +184,68 @@ class Tokenizer:
         Raises:
             InputError: the stride is not between 1 and a window.
         """
-        (encoding,) = self.encoded([text])
-        total = len(encoding)
-        return [self._finished(text, part, total - len(part)) for part in windows_of(encoding, self._room, stride)]
+        row = self.row(text)
+        stride = checked_stride(stride, self._room)
+        if len(row) <= self._room:
+            return [self(text)]
+        around = self.around(row)
+        return Windows(
+            lambda number: self._window(row, around, number * stride), count_of_windows(len(row), self._room, stride)
+        )
+
+    def row(self, text: str) -> TokenRow:
+        """Return the tokens of a text of any length (see NOTE [Long texts])."""
+        ids, offsets = [], []
+        for start, end in pieces_of(text):
+            (encoding,) = self.encoded([text[start:end]])
+            ids.append(np.array(encoding.ids, np.int32))
+            offsets.append(np.array(encoding.offsets, np.int32).reshape(-1, 2) + start)
+        return TokenRow(text, np.concatenate(ids), np.concatenate(offsets))
+
+    def part(self, row: TokenRow, count: int) -> Encoding:
+        """Return the library's encoding of the first tokens of a row, for what it puts around them."""
+        end = int(row.offsets[count - 1, 1]) if count else 0
+        if len(row.text) - end > PIECE:
+            end = _end_of_piece(row.text, end, end + PIECE // 2)  # so that the last word is whole
+        else:
+            end = len(row.text)
+        (encoding,) = self.encoded([row.text[:end]])
+        encoding.truncate(count)
+        return encoding
+
+    def one(self, row: TokenRow) -> Encoding:
+        """Return the library's encoding of one token of a row that has some."""
+        start, end = row.offsets[np.flatnonzero(row.offsets[:, 1] > row.offsets[:, 0])[0]].tolist()
+        (encoding,) = self.encoded([row.text[start:end]])
+        encoding.truncate(1)
+        return encoding
+
+    def spelled(self, ids: np.ndarray) -> tuple[str, ...]:
+        """Return tokens as the vocabulary spells them."""
+        return tuple(map(self._tokenizer.id_to_token, ids.tolist()))
+
+    def around(self, row: TokenRow) -> Tokens:
+        """Return one token of a text with the special ones around it, between which any others may stand."""
+        return self._finished(row.text, self.one(row), 0)
+
+    def _first(self, text: str) -> Tokens:
+        """Return as much of a long text as the model reads."""
+        row = self.row(text)
+        return self._window(row, self.around(row), 0) if len(row) else self._cut(text, *self.encoded([""]))
+
+    def _window(self, row: TokenRow, around: Tokens, start: int) -> Tokens:
+        """Return the tokens of a row from a place on, as many as the model reads, with the special ones around them."""
+        ids, offsets = row.ids[start : start + self._room], row.offsets[start : start + self._room]
+        place = int(np.flatnonzero(~around.special)[0])
+        return Tokens(
+            text=row.text,
+            ids=put_in(around.ids, place, ids),
+            type_ids=put_in(around.type_ids, place, np.full(len(ids), around.type_ids[place])),
+            offsets=put_in(around.offsets, place, offsets),
+            special=put_in(around.special, place, np.zeros(len(ids), bool)),
+            pieces=around.pieces[:place] + self.spelled(ids) + around.pieces[place + 1 :],
+            left_out=len(row) - len(ids),
+        )
 
     def encoded(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the library's encoding of each text, without special tokens."""
@@ -169,10 +279,34 @@ class Tokenizer:
         )
 
 
-def windows_of(encoding: Encoding, room: int, stride: int | None) -> list[Encoding]:
-    """Return an encoding cut into windows of `room` tokens that overlap; one, if all of it fits."""
-    encoding.truncate(room, stride=room - checked_stride(stride, room))
-    return [encoding, *encoding.overflowing]
+def pieces_of(text: str, size: int = PIECE) -> Iterator[tuple[int, int]]:
+    """Give first and last + 1 character of each piece of a text, one at least (see NOTE [Long texts])."""
+    start = 0
+    while len(text) - start > size:
+        end = _end_of_piece(text, start + size // 2, start + size)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _end_of_piece(text: str, first: int, last: int) -> int:
+    """Return the last place between two at which a text may be cut."""
+    place = text.rfind(" ", first, last)
+    while place > 0:
+        if text[place - 1].isalnum() and text[place + 1].isalnum():
+            return place
+        place = text.rfind(" ", first, place)
+    return next((place for place in range(last - 1, first, -1) if text[place].isspace()), last)
+
+
+def put_in(row: np.ndarray, place: int, values: np.ndarray) -> np.ndarray:
+    """Return a row with values in place of the one at `place`."""
+    return np.concatenate([row[:place], values, row[place + 1 :]]).astype(row.dtype)
+
+
+def count_of_windows(tokens: int, room: int, stride: int) -> int:
+    """Return how many windows of `room` tokens cover a text, each beginning `stride` tokens after the one before."""
+    return 1 + max(0, -(-(tokens - room) // stride))
 
 
 def checked_stride(stride: int | None, room: int) -> int:

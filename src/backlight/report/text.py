@@ -1,17 +1,37 @@
 """Text: numbers and colours, for terminals, notebooks and pages alike; in SVG its width, and its element.
 
-Widths are those of Helvetica, which Arial and Liberation Sans share.
-
-Source: Adobe, Core 14 AFM files, Helvetica.
+NOTE [Characters that command a terminal]
+Control characters (C0, DEL, C1) move the cursor, change colours or clear the screen. Characters that direct
+right-to-left text (Unicode Standard Annex 9: embeddings, overrides, isolates, marks) let a file name or a passage
+rewrite the line around it, which a terminal, unlike a page, keeps in one paragraph. Where other people's text is
+printed, each becomes U+FFFD; in JSON it is spelled as an escape, which is the same text to those who read it.
 """
 
 import os
+import re
 import unicodedata
 from functools import lru_cache
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 MINUS = "\N{MINUS SIGN}"
+BIDI = "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f"
+COMMANDS = re.compile(f"[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f{BIDI}]")
+UNESCAPED = re.compile(f"[\\x7f-\\x9f{BIDI}]")  # what JSON does not spell as an escape by itself
+
+
+def harmless(text: str) -> str:
+    """Return a text to print, without characters that command a terminal (see the NOTE above).
+
+    >>> ascii(harmless("a\\x1b[2Jb\\u202ec"))
+    "'a\\\\ufffd[2Jb\\\\ufffdc'"
+    """
+    return COMMANDS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON that says the same, without characters that command a terminal."""
+    return UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def number(value: float, spec: str = ".3f") -> str:

@@ -12,7 +12,6 @@ from backlight.report.text import number
 
 HERE = Path(__file__).parent
 WORDS = 100  # of each side in the tables
-LONGEST = 3000  # characters of a text that the page carries
 MOST = 12_000_000  # characters of rows that the page carries
 
 
@@ -66,6 +65,7 @@ def _rows(file: Path) -> Iterator[dict]:
                 "unread": record["query_left_out"] + record["document_left_out"],
                 "query": pieces(record, "query"),
                 "document": pieces(record, "document"),
+                "window": [record["window"], record["windows"]] if record.get("windows", 1) > 1 else None,
             }
             carried += len(line)
             if carried > MOST:
@@ -74,19 +74,19 @@ def _rows(file: Path) -> Iterator[dict]:
 
 
 def pieces(record: dict, side: str) -> list:
-    """Return a text as what stands between words (texts) and words ([text, value]), cut at `LONGEST` characters.
+    """Return a text as what stands between words (texts) and words ([text, value]), with … where it is an excerpt.
 
     >>> pieces({"query": "so it is", "query_words": [{"text": "it", "start": 3, "end": 5, "value": 0.25}]}, "query")
     ['so ', ['it', 0.25], ' is']
     """
-    text, done, found = record[side], 0, []
+    text, done = record[side], 0
+    first, length = record.get(f"{side}_from", 0), record.get(f"{side}_length", len(text))
+    found: list = ["… "] * (first > 0)
     for word in record.get(f"{side}_words") or ():
-        if word["end"] > LONGEST:
-            break
         found += [text[done : word["start"]]] * (word["start"] > done)
         found.append([text[word["start"] : word["end"]], float(f"{word['value']:.4g}")])
         done = word["end"]
-    rest = text[done:LONGEST] + ("…" if len(text) > LONGEST else "")
+    rest = text[done:] + ("…" if first + len(text) < length else "")
     return found + [rest] * bool(rest)
 
 

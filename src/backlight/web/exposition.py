@@ -3,8 +3,9 @@
 NOTE [The island]
 A word is `[start, end, value, tokens, error or null, effect or null, estimated]`; its text is cut from the text that it
 belongs to. `effect` is what was measured for it, `estimated` is 1 where its value is an estimate beside measured ones.
-Values have five significant figures. `<` is written as an escape: no text can
-end the script element that holds the island.
+Values have five significant figures. Of a document of more than `CARRIED` characters the page has an excerpt, from
+`from` on of `length`, around what was read; its words' places are in the excerpt, those of `window` in the document.
+`<` is written as an escape: no text can end the script element that holds the island.
 """
 
 import datetime
@@ -26,9 +27,12 @@ from backlight.explain.presentation.wording import (
     effect_sentence,
     gap_text,
     joint_lines,
+    language_line,
 )
 from backlight.report.page import json_island
 
+CARRIED = 20_000  # characters of a document that a page has completely
+AROUND = 3000  # of a longer one, those before and after what was read
 LISTED = 1000  # documents that were not reranked, of which a page has the names
 
 
@@ -43,6 +47,7 @@ class Exposition:
         layers: by the document's index, the score were each layer the last.
         comparisons: why one document stands above another.
         typo: how much a typo in the query changes the best document's score (`typo_effect`); None if not computed.
+        left_out: the files that were not read: their names and the reasons.
     """
 
     rankings: Sequence[Ranking] = ()
@@ -51,6 +56,7 @@ class Exposition:
     layers: Mapping[int, Sequence[float]] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
     typo: float | None = None
+    left_out: Sequence[Mapping[str, str]] = ()
 
     @property
     def query(self) -> str:
@@ -86,6 +92,8 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
+        "language": language_line(page.rankings[0]) if page.rankings else None,
+        "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
 
@@ -111,25 +119,42 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         if one.index == ranked.index and one.attribution
     }
     made = next((one.attribution for one in found.values()), None)
+    read = _read(made.document) if made else [0, len(ranked.text)]
+    first, last = excerpt_of(ranked, read)
     layers, links = page.layers.get(ranked.index), page.attention.get(ranked.index)
     return {
         "rank": ranked.rank,
         "name": ranked.name,
-        "text": ranked.text,
+        "text": ranked.text[first:last],
+        "from": first,
+        "length": len(ranked.text),
         "score": _short(ranked.score),
         "activated": _short(ranked.activated),
         "truncation": asdict(ranked.truncation),
-        "read": _read(made.document) if made else [0, len(ranked.text)],
+        "read": [place - first for place in read] if made else [0, last - first],
         "window": asdict(ranked.window) if ranked.window else None,
         "bar": _short(bar_share(ranked, page.rankings[0])),
         "explanations": {
-            name: {**_explanation(one.attribution), "sentence": effect_sentence(one, page.rankings[0])}
+            name: {**_explanation(one.attribution, first), "sentence": effect_sentence(one, page.rankings[0])}
             for name, one in found.items()
         },
-        "matrices": [_matrix(matrix) for matrix in page.matrices.get(ranked.index, ())],
-        "attention": _attention(links) if links else None,
+        "matrices": [_matrix(matrix, first, last) for matrix in page.matrices.get(ranked.index, ())],
+        "attention": _attention(links, first) if links else None,
         "layers": {"after": [_short(score) for score in layers]} if layers else None,
     }
+
+
+def excerpt_of(ranked: Ranked, read: Sequence[int]) -> tuple[int, int]:
+    """Return first and last + 1 character of what a page has of a document: all, or the part around what was read."""
+    length = len(ranked.text)
+    if length <= CARRIED:
+        return 0, length
+    if read[1] - read[0] == length:  # not explained, or explained by the mean of all windows
+        single = ranked.window is not None and ranked.window.number is not None
+        read = (ranked.window.first_character, ranked.window.last_character) if single else (0, CARRIED)
+        if not single and ranked.attribution is not None:
+            return 0, length
+    return max(0, read[0] - AROUND), min(length, read[1] + AROUND)
 
 
 def _account(made: Attribution | Interactions) -> dict:
@@ -142,7 +167,7 @@ def _settings(made: Attribution | Interactions) -> dict:
     return {name: value for name, value in made.settings.items() if name != "measured"}
 
 
-def _explanation(made: Attribution) -> dict:
+def _explanation(made: Attribution, first: int) -> dict:
     return {
         **_account(made),
         "title": METHODS[made.method].title,
@@ -151,20 +176,25 @@ def _explanation(made: Attribution) -> dict:
         "check": check_line(made),
         "together": joint_lines(made),
         "query": _words(made.query, made),
-        "document": _words(made.document, made),
+        "document": _moved(_words(made.document, made), first),
         "special": [[token.text, _short(token.value)] for token in made.special],
     }
 
 
-def _matrix(made: Interactions) -> dict:
+def _moved(places: Sequence[Sequence], first: int) -> list[list]:
+    """Return words, or places, counted from the first character of an excerpt."""
+    return [[start - first, end - first, *rest] for start, end, *rest in places]
+
+
+def _matrix(made: Interactions, first: int, last: int) -> dict:
     read = [made.document[0].start, made.document[-1].end] if made.document else [0, 0]
     return {
         **_account(made),
         "queryText": made.query_text,
-        "documentText": made.document_text,
-        "read": read,
+        "documentText": made.document_text[first:last],
+        "read": [place - first for place in read],
         "query": [_word(word) for word in made.query],
-        "document": [_word(word) for word in made.document],
+        "document": _moved([_word(word) for word in made.document], first),
         "values": [[_short(value) for value in row] for row in made.values],
     }
 
@@ -205,7 +235,7 @@ def _comparison(made: Comparison) -> dict:
     }
 
 
-def _attention(links: AttentionLinks) -> dict:
+def _attention(links: AttentionLinks, first: int) -> dict:
     """Return links as flat lists of small whole numbers: see `linksOf` in attention.js."""
     ways = {"The query looks at the document": links.from_query, "The document looks at the query": links.from_document}
     return {
@@ -213,7 +243,7 @@ def _attention(links: AttentionLinks) -> dict:
         "heads": len(links.from_query[0]) - 1,
         "kept": links.kept,
         "query": links.query,
-        "document": links.document,
+        "document": _moved(links.document, first),
         "directions": [
             {"name": name, "links": [[_flat(head) for head in layer] for layer in way]} for name, way in ways.items()
         ],

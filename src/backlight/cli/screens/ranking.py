@@ -49,7 +49,7 @@ def show(ranking: Ranking, screen: Screen, typo: float | None = None) -> None:
         console.print("\nranked, not explained" if explained else "")
     for ranked in rest:
         show_title(ranked, ranking, screen)
-        if ranked.truncation:
+        if ranked.truncation and ranked.window is None:
             console.print(Padding(unread(ranked.truncation), (0, 0, 0, INDENT)))
     if ranking.not_reranked:
         _show_not_reranked(ranking, screen)
@@ -160,7 +160,7 @@ def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
     shown = Text()
     if check and of_document.fails:
         shown += Text(f"{plain(check)}\n", "bold")
-    shown += screen.text(made.document, of_document)
+    shown += screen.text(made.document, of_document, windowed=ranked.window is not None)
     shown += Text(f"\n{strongest(made.document, of_document, width)}", "dim")
     if sentence:
         shown += Text(f"\n{plain(sentence)}")

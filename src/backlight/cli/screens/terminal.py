@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from backlight.errors import InputError
 from backlight.explain.attribution import TextAttribution, Truncation, Word
 from backlight.explain.presentation.scales import Look
+from backlight.report.text import harmless
 from backlight.report.text import number as written
 
 try:
@@ -45,7 +46,6 @@ PALE = {"dark": ("#d9a047", "#7fb2ff"), "light": ("#9a5d00", "#2f6fd0")}  # lett
 BARS = {"dark": ("#ffb545", "#6aaeff"), "light": ("#c97a06", "#2f6fd0")}  # for +, for −
 MARKS = ("", "", "*", "**")
 LISTED = 7  # strongest words listed beneath a text, if there is room
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,16 @@ class Screen:
             return Text(f"~{mark}{text}{mark}~" if mark else text, self.pale(sign))
         return Text(f"{mark}{text}{mark}", self.shade(level, sign))
 
-    def text(self, text: TextAttribution, look: Look) -> Text:
-        """Return a text with each word lit by its importance, and what the model did not read."""
+    def text(self, text: TextAttribution, look: Look, windowed: bool = False) -> Text:
+        """Return a text with each word lit by its importance, and what the model did not read.
+
+        Args:
+            windowed: whether the rest of the text was read in other windows.
+        """
         lit = Text()
         for piece, word in text.segments():
             lit.append(Text(plain(piece)) if word is None else self.lit(word, look))
-        return lit + unread(text.truncation)
+        return lit + unread(text.truncation, windowed)
 
     def legend(
         self,
@@ -234,13 +238,12 @@ def strongest(text: TextAttribution, look: Look, width: int) -> str:
     return " · ".join(listed)
 
 
-def unread(left: Truncation) -> Text:
-    """Describe how much of a text the model did not read."""
+def unread(left: Truncation, windowed: bool = False) -> Text:
+    """Describe how much of a text the model did not read, or, if it read other windows of it, how much is outside."""
     if not left:
         return Text()
-    return Text(
-        f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) that the model does not read]", "italic"
-    )
+    why = "outside this window" if windowed else "that the model does not read"
+    return Text(f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) {why}]", "italic")
 
 
 def ending(name: str, width: int) -> str:
@@ -254,4 +257,4 @@ def ending(name: str, width: int) -> str:
 
 def plain(text: str) -> str:
     """Return a text in one paragraph, without characters that would command the terminal."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(re.split(r"\s+", text)))
+    return harmless(" ".join(re.split(r"\s+", text)))

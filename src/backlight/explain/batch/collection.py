@@ -16,6 +16,7 @@ from backlight.errors import InputError
 from backlight.explain.batch.checksums import Damaged, Records, Repair
 from backlight.explain.batch.files import Fingerprint, lines_of, replacing, suffix_of
 from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row, chunks, record_of
+from backlight.models.texts import no_text_because
 
 SCHEMA = """
 CREATE TABLE document (id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
@@ -129,7 +130,7 @@ def text_of(line: bytes, file: Path) -> tuple[str, str]:
         body = next((record[key] for key in ("text", "contents", "body") if key in record), None)
         parts = [part for part in (record.get("title"), body) if isinstance(part, str)]
     text = " ".join(part.strip() for part in parts).strip()
-    if not name or any("\ud800" <= character <= "\udfff" for character in name + text):
+    if not name or no_text_because(name + text):
         raise Unusable("not UTF-8", "must have an id and a text")
     return name, text
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from backlight.models.texts import NUL, no_text_because
+
 SHOWN = 200  # characters of a bad row that are written down
 
 
@@ -176,8 +178,9 @@ def text_in(record: Mapping, name: str) -> str:
         raise Unusable("wrong type", f"{name} must be text, got {kind_of(value)}")
     if not value.strip():
         raise Unusable("empty text", f"{name} must not be empty")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise Unusable("not UTF-8", f"{name} must be UTF-8 text, and has bytes or halves of characters that are not")
+    problem = no_text_because(value)
+    if problem:
+        raise Unusable("binary" if NUL in value else "not UTF-8", f"{name} must be text, and {problem}")
     return value
 
 

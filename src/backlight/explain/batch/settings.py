@@ -7,7 +7,7 @@ from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.parts import STRONGEST
-from backlight.explain.ranking import check_windows
+from backlight.explain.ranking import BEST, check_windows
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
@@ -26,7 +26,7 @@ class Settings:
         top_words: how many words of each text are kept, the strongest; None for all.
         tokens: whether the values of single tokens are kept too.
         windows: "best" or "mean": read a document that is too long in windows, and score it by the best or the mean of
-            them; by default what is too long is left out.
+            them; with None what is too long is left out.
         stride: how many tokens each window begins after the one before; half a window by default.
         rows: how many rows of the input a part holds, bad ones counted.
 
@@ -39,7 +39,7 @@ class Settings:
     format: str = "jsonl"
     top_words: int | None = None
     tokens: bool = False
-    windows: str | None = None
+    windows: str | None = BEST
     stride: int | None = None
     rows: int = 1024
 

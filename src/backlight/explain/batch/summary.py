@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from backlight.explain.batch.collection import AT_ONCE
+from backlight.explain.batch.excerpts import SIDES, excerpt
 from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
@@ -34,7 +35,6 @@ INSERT INTO word VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (side, word) DO UPD
     count = count + excluded.count, pairs = pairs + excluded.pairs, share = share + excluded.share,
     value = value + excluded.value, place = place + excluded.place, strongest = strongest + excluded.strongest
 """
-SIDES = ("query", "document")
 SPREAD = (
     "(row * 2654435761) % 4294967296"  # an order that looks random and is always the same (Knuth's multiplicative hash)
 )
@@ -366,9 +366,9 @@ def _lines_and_descriptions(
     for record in records_with(tally, parts, errors | set(chosen)):
         row = record["row"]
         if row in chosen:
-            lines.append(line_of({"why": chosen[row], **record}))
+            lines.append(line_of({"why": chosen[row], **excerpt(record)}))
         if row in errors:
-            described[row] = _described(record)
+            described[row] = _described(excerpt(record))
     return lines, described
 
 

@@ -15,7 +15,7 @@ from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
 from backlight.explain.batch.settings import CHECK_COLUMNS, Settings
 from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
-from backlight.explain.ranking import mean_of
+from backlight.explain.ranking import mean_of, named
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scorer import Scorer
@@ -93,12 +93,11 @@ class Worker:
                 yield place, bad_row(row.line, Unusable("not readable", str(problem)), _raw(row))
 
     def _windowed(self, place: int, row: Row, pair: Pair) -> Job:
-        """Return the pair, or if its document is too long and windows are requested, those that count."""
+        """Return the pair, or if its document is too long and is read in windows, those that count."""
         how = self.settings.windows
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
-        windows = self.ranker.windows(row.query, row.document, self.settings.stride)
-        found = [replace(one, name=pair.name, windowed=len(windows) > 1) for one in windows]
+        found = named(self.ranker.windows(row.query, row.document, self.settings.stride), pair.name)
         if how == "mean":
             return Job(place, row, tuple(found), None, len(found))
         best = int(np.argmax(self.ranker.scores_of(found)))

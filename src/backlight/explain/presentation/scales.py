@@ -66,11 +66,20 @@ class Scored(Protocol):
     attribution: Explained | None
 
 
+class TextInOtherLanguage(Protocol):
+    """An `OtherLanguage`."""
+
+    text: str
+    language: str
+
+
 class RankedDocuments(Protocol):
     """A `Ranking`."""
 
+    model: str
     score_name: str
     documents: Sequence[Scored]
+    other_languages: Sequence[TextInOtherLanguage]
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,10 @@ def _place_without(word: ValuedWord, ranked: Scored, ranking: RankedDocuments) -
     return 1 + sum(other.score > after for other in ranking.documents if other.index != ranked.index)
 
 
+QUERY_NAME = "the query"  # in `OtherLanguage.text`
+NAMED = 3  # documents that a line names
+
+
 def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
     """Return that the first documents differ by less than a typo changes; None where they differ by more."""
     if typo is None or not ranking.documents:
@@ -194,6 +198,18 @@ def candidates_line(retrieval: Retrieval) -> str:
     """
     best = "best" if retrieval.candidates == 1 else f"{retrieval.candidates:,} best"
     return f"the {best} of {retrieval.documents:,} documents by {retrieval.retriever}; the others were not reranked"
+
+
+def language_line(ranking: RankedDocuments) -> str | None:
+    """Return which texts look to be in a language that the model does not read; None where none does."""
+    query = [f"the query looks {one.language}" for one in ranking.other_languages if one.text == QUERY_NAME]
+    others = [one for one in ranking.other_languages if one.text != QUERY_NAME]
+    if not query and not others:
+        return None
+    named = ", ".join(f"{one.text} {one.language}" for one in others[:NAMED]) + (", …" if len(others) > NAMED else "")
+    looks = "document looks" if len(others) == 1 else "documents look"
+    documents = [f"{len(others)} {looks} to be in another language ({named})"] if others else []
+    return f"{' and '.join(query + documents)}; {ranking.model} reads English only"
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:

@@ -45,10 +45,10 @@ const wordsView = (ranked) => {
   return make("div", { class: "words" },
     holds ? null : checkOf(made),
     make("p", { class: "text" },
-      ranked.read[0] > 0 ? make("span", { class: "cut" }, "… ") : null,
+      ranked.from + ranked.read[0] > 0 ? make("span", { class: "cut" }, "… ") : null,
       found.group,
-      ranked.read[1] < ranked.text.length ? make("span", { class: "cut" }, " …") : null),
-    unread(ranked.truncation, data.maxTokens),
+      ranked.from + ranked.read[1] < ranked.length ? make("span", { class: "cut" }, " …") : null),
+    ranked.window ? null : unread(ranked.truncation, data.maxTokens),
     made.sentence ? make("p", { class: "said" }, sentence(made.sentence)) : null,
     holds ? checkOf(made) : null,
     make("div", { class: "beside" },
@@ -80,7 +80,23 @@ const fillCard = (ranked, card) => {
   card.body.replaceChildren(offered.length ? VIEWS[card.view][1](ranked)(ranked) : make("p", { class: "text" }, ranked.text));
 };
 
-const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of} windows: the ${which}. is shown`);
+const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of.toLocaleString("en")} windows: number ${which.toLocaleString("en")}`);
+
+// Where the best window is: a link to it in what the page carries of the document, which is open once it is followed.
+const windowLine = (ranked) => {
+  const { window: { number: which, first_character: first, last_character: last }, text, from, length } = ranked;
+  if (which === null) return make("p", { class: "window" }, windowOf(ranked.window));
+  const id = `window-${ranked.rank}`;
+  const context = make("details", { class: "context" },
+    make("summary", {}, text.length < length ? "The window in the document around it" : "The window in the whole document"),
+    make("p", { class: "text" },
+      from > 0 ? make("span", { class: "cut" }, "… ") : null, text.slice(0, first - from),
+      make("mark", { id, tabindex: -1 }, text.slice(first - from, last - from)), text.slice(last - from),
+      from + text.length < length ? make("span", { class: "cut" }, " …") : null));
+  const link = make("a", { href: `#${id}`, onclick: () => { context.open = true; } },
+    `characters ${(first + 1).toLocaleString("en")} to ${last.toLocaleString("en")} of ${length.toLocaleString("en")}`);
+  return make("div", { class: "window" }, `The ${windowOf(ranked.window)}, `, link, context);
+};
 
 // A path that may be broken after each of its folders.
 const folderOf = (path) => path.split("/").slice(0, -1).map((part) => [`${part}/`, make("wbr")]);
@@ -95,7 +111,7 @@ const documentCard = (ranked) => {
       make("span", { class: "rank" }, ranked.rank),
       make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, folderOf(ranked.name.slice(0, folder))), ranked.name.slice(folder))),
       scoreOf(ranked)),
-    ranked.window ? make("p", { class: "window" }, windowOf(ranked.window)) : null,
+    ranked.window ? windowLine(ranked) : null,
     tabs, body);
   card.fill = () => fillCard(ranked, card);
   return card;

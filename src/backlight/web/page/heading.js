@@ -2,6 +2,13 @@
 
 const fact = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 
+// The files that hold no text: how many, the first of them by name, all with their reasons on hover.
+const leftOut = () => {
+  const [first, ...others] = data.leftOut;
+  const reasons = data.leftOut.map(({ name, reason }) => `${name} ${reason}`).join("\n");
+  return make("span", { title: reasons }, many(data.leftOut.length, "file"), ": ", make("bdi", {}, first.name), others.length ? " …" : "");
+};
+
 const facts = () => {
   const explained = data.documents.filter((ranked) => Object.keys(ranked.explanations).length).length;
   const documents = data.documents.length + (explained < data.documents.length ? `, the best ${explained} explained` : "");
@@ -10,6 +17,7 @@ const facts = () => {
     fact("Score", data.scoreName + (data.activation ? ` → ${data.activation}` : "")),
     data.documents.length ? fact("Documents", documents) : null,
     data.candidates ? fact("Candidates", data.candidates.line) : null,
+    data.leftOut.length ? fact("Left out", leftOut()) : null,
     fact("Date", make("time", { datetime: data.when }, data.date)));
 };
 

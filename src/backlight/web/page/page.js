@@ -32,6 +32,7 @@ const drawHeading = () => {
   heading.replaceChildren(...[
     litQuery(rankedOf(state.shown)),
     data.queryTruncation ? unread(data.queryTruncation, data.maxTokens) : null,
+    data.language ? make("p", { class: "unread" }, sentence(data.language)) : null,
     facts(), methodSwitch(chooseMethod), rankingLegend(),
     data.closeness ? make("p", { class: "closeness" }, sentence(data.closeness)) : null,
   ].filter(Boolean));

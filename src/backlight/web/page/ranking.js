@@ -6,12 +6,13 @@ const meterOf = ({ bar }) => make("span", { class: "meter", "aria-hidden": "true
 
 const entryOf = (ranked) => {
   const name = ranked.name.slice(ranked.name.lastIndexOf("/") + 1);
-  const left = ranked.truncation.words_left_out;
+  const left = ranked.window ? 0 : ranked.truncation.words_left_out;
   const inside = [
     make("span", { class: "rank" }, ranked.rank),
     make("span", { class: "name", title: ranked.name }, make("bdi", {}, name)),
     scoreOf(ranked),
     meterOf(ranked),
+    ranked.window ? make("span", { class: "part" }, windowOf(ranked.window)) : null,
     left ? make("span", { class: "part" }, `read in part: ${many(left, "word")} left out`) : null,
   ];
   const explained = Object.keys(ranked.explanations).length > 0;
