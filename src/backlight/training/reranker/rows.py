@@ -194,7 +194,7 @@ def _rows_of_table(file: Path, content: bytes) -> Iterator[Row]:
         for row in reader:
             yield _row({name: value for name, value in row.items() if value != ""}, f"{file}, line {reader.line_num}")
     except csv.Error as problem:
-        raise InputError(f"{file}, line {reader.line_num} is not CSV: {problem}") from problem
+        raise InputError(f"{file}, line {reader.reader.line_num} is not CSV: {problem}") from problem
 
 
 def _row(row: Mapping, where: str) -> Row:

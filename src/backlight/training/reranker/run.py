@@ -11,6 +11,7 @@ NOTE [A reranker's folder]
 """
 
 import hashlib
+import importlib
 import json
 import platform
 import signal
@@ -280,7 +281,11 @@ class RerankerTraining:
             steps = self.schedule.steps(self.settings.epochs)
             if self.settings.minutes is not None:
                 steps = min(steps, self._steps_in_time())
-            versions = {"python": platform.python_version(), "numpy": np.__version__}
+            versions = {
+                "backlight": importlib.import_module("backlight").__version__,
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+            }
             names = {"files": [file.name for file in self.files], "sources": list(self.sources)}
             self.run.write_config(
                 {
