@@ -5,6 +5,7 @@ import pytest
 from pair_files import rows, write_rows
 from tiny_bert import write_bert
 
+from backlight.errors import InputError
 from backlight.models.bm25 import Bm25
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker.candidates import (
@@ -77,6 +78,11 @@ def test_bm25_scores_of_some_documents_are_those_of_the_ranking():
     scores = index.scores("green leaves", best)
     assert (np.diff(scores) <= 0).all() and scores[0] > 0
     np.testing.assert_array_equal(index.scores("unheard", [0, 1]), [0, 0])
+
+
+def test_documents_without_words_are_an_error():
+    with pytest.raises(InputError, match="documents must have words to rank them by"):
+        Bm25(["the", "a"])
 
 
 def test_a_teacher_scores_each_document_of_each_query(bert):

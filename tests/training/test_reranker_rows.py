@@ -100,6 +100,7 @@ RIGHT = {"query": "a", "positive": "x"}
         ({"query": "a", "positive": "x", "teacher": ["good"]}, "line 2: teacher must be a number, got 'good'"),
         ({"query": "a", "positive": "x", "weight": 0}, "line 2: weight must be above 0, got 0"),
         ({"query": "a", "positive": "x", "domain": 5}, "line 2: domain must be a text"),
+        ({"query": "a", "positive": "x", "domain": "all"}, "line 2: domain must be another name than all"),
         ({"query": "a", "document": "x", "label": 0}, r"line 2: label must be 1 as in .*line 1"),
     ],
 )

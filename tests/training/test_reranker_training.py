@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from model_folders import CASES, write_reranker
 from pair_files import rows, write_rows
 from safetensors.numpy import load_file
 from tiny_bert import write_bert, write_cross_encoder
@@ -22,7 +23,10 @@ from backlight.explain.reranker import Reranker
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker import LossWeights, Optimisation, RerankerSettings, RerankerTraining, train_reranker
 from backlight.training.reranker.calibration import calibrate
+from backlight.training.reranker.candidates import Candidates
 from backlight.training.reranker.model import scores_of, starting_model
+from backlight.training.reranker.rows import Judged
+from backlight.training.reranker.validation import Validation
 from backlight.training.run_folder import RunFolder
 
 FAST = Optimisation(rate=3e-3)
@@ -270,12 +274,38 @@ def test_domains_are_measured_apart_and_queries_that_nothing_answers_are_only_ca
     assert "| second | 7 |" in card and "unknown: no source was named" in card
 
 
-def test_a_model_is_written_as_it_was_read(start, tmp_path):
-    starting_model(start, 32).write(tmp_path)
-    before, after = weights(start), weights(tmp_path)
-    assert before.keys() == after.keys()
-    for name in before:
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_of_each_family_is_written_as_it_was_read_and_folded(case, tmp_path):
+    start = write_reranker(tmp_path / "start", case)
+    model = starting_model(start)
+    model.write(tmp_path / "same")
+    before, after = weights(start), weights(tmp_path / "same")
+    assert before.keys() - {"model.embeddings.position_ids"} == after.keys()
+    for name in after:
         np.testing.assert_array_equal(before[name], after[name])
+    logits = scores_of(model.scorer, PAIRS)
+    model.fold(2.0, -1.0)
+    model.write(tmp_path / "folded")
+    np.testing.assert_allclose(scores_of(load_ranker(tmp_path / "folded"), PAIRS), 2 * logits - 1, atol=1e-5)
+
+
+def test_a_sample_is_even_over_domains_and_within_each():
+    judged = [Judged(f"q{n}", (0,), (1.0,), (0.0,), "a" if n < 80 else "b") for n in range(100)]
+    whole = Validation(tuple(Candidates(one, (), (0.0,)) for one in judged), ("d",))
+    assert whole.sample(8).tolist() == [0, 20, 40, 60, 80, 85, 90, 95]
+    assert whole.sample(200).tolist() == list(range(100)) and len(whole.part(whole.sample(50)).candidates) == 50
+
+
+def test_a_run_that_died_while_it_was_prepared_is_begun_anew_by_another(pairs, settings, tmp_path):
+    def die(stand):
+        if stand.doing == "validating":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train_reranker(pairs, tmp_path / "out", settings, watch=die)
+    with pytest.raises(InputError, match="with other settings"):
+        train_reranker(pairs, tmp_path / "out", replace(settings, seed=1), resume=True)
+    assert train_reranker(pairs, tmp_path / "out", settings, resume=True).steps == 39
 
 
 def test_the_command_prints_the_figures(pairs, start, tmp_path, capsys):

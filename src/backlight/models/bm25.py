@@ -20,7 +20,7 @@ class Bm25:
         documents: their texts.
 
     Raises:
-        InputError: the bm25s library is missing.
+        InputError: the bm25s library is missing, or no document has a word that counts.
     """
 
     def __init__(self, documents: Sequence[str]):
@@ -31,8 +31,13 @@ class Bm25:
                 'finding candidates needs the bm25s library: pip install "backlight[evaluate]"'
             ) from problem
         self._tokenize, self._count = bm25s.tokenize, len(documents)
+        tokens = bm25s.tokenize(list(documents), **QUIET)
+        if not any(tokens.ids):
+            raise InputError(
+                f"documents must have words to rank them by, and all {len(documents)} have stop words and letters alone"
+            )
         self._index = bm25s.BM25()
-        self._index.index(bm25s.tokenize(list(documents), **QUIET), show_progress=False)
+        self._index.index(tokens, show_progress=False)
 
     def best(self, queries: Sequence[str], depth: int) -> list[list[int]]:
         """Return for each query the numbers of the documents that rank highest, best first.

@@ -25,7 +25,8 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.training.run_folder import object_of
 
-DEFAULT_DOMAIN = "all"
+DEFAULT_DOMAIN = "unnamed"
+TAKEN = ("all", "ndcg")  # what figures of all domains are called
 LINES = (".jsonl", ".jsonlines", ".ndjson")
 
 
@@ -201,6 +202,8 @@ def _row(row: Mapping, where: str) -> Row:
     """Return a line as it was checked."""
     query = _text(row.get("query"), "query", where)
     domain = _text(row.get("domain") or DEFAULT_DOMAIN, "domain", where)
+    if domain in TAKEN:
+        raise InputError(f"{where}: domain must be another name than {' and '.join(TAKEN)}, got {domain}")
     weight = _number(row.get("weight", 1.0), "weight", where)
     if not 0 < weight < np.inf:
         raise InputError(f"{where}: weight must be above 0, got {weight}")

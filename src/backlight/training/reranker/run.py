@@ -199,6 +199,9 @@ class RerankerTraining:
         if holds and file.is_file():
             return validated(Result, read_json_file(file), str(file))
         self.run.make()
+        if not holds:
+            (self.run.path / PREPARED).unlink(missing_ok=True)
+            self.run.write_config(own)
         return None
 
     # --- before the first step -------------------------------------------------------------------------------------

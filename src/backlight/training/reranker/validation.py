@@ -27,13 +27,14 @@ class Validation:
     texts: tuple[str, ...]
 
     def sample(self, count: int) -> np.ndarray:
-        """Return the numbers of about `count` queries, evenly from the domains; all, if there are no more."""
+        """Return the numbers of about `count` queries, evenly from the domains and within each; all, if not more."""
         by_domain: dict[str, list[int]] = {}
         for number, one in enumerate(self.candidates):
             by_domain.setdefault(one.asked.domain, []).append(number)
         chosen: list[int] = []
         for left, numbers in zip(range(len(by_domain), 0, -1), sorted(by_domain.values(), key=len)):
-            chosen += numbers[: max(1, -(-(count - len(chosen)) // left))]
+            own = min(len(numbers), max(1, -(-(count - len(chosen)) // left)))
+            chosen += [numbers[place * len(numbers) // own] for place in range(own)]
         return np.sort(chosen)
 
     def part(self, numbers: np.ndarray) -> "Validation":
