@@ -18,7 +18,8 @@ from pathlib import Path
 
 from backlight.cli.main import main as backlight
 from backlight.explain.faithfulness.columns import markdown_tables
-from backlight.explain.faithfulness.table import LinkRow, Mean, Row
+from backlight.explain.faithfulness.table import LinkRow, Row
+from backlight.report.intervals import Mean
 from backlight.training.run_folder import write_atomically
 from backlight.web.evaluation import deletion_picture
 

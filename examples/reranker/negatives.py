@@ -3,17 +3,14 @@
 Source: Gao, Dai, Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, 2021, arXiv:2101.08751.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.engine.grad_mode import no_grad
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.retrieval.bm25 import best_by_bm25
-from backlight.models.scoring import passes
-from backlight.models.tokens import Batch
+from backlight.training.reranker.candidates import overlap, words_of
 from reranker.texts import Collection
 
 DEPTH = 24  # how far down a ranking negatives are looked for
@@ -21,7 +18,7 @@ ALIKE = 0.6  # share of words in common from which a text is taken for a version
 
 
 @dataclass(frozen=True)
-class Group:
+class Drawn:
     """A question of a collection with its right document, first, and wrong ones, all by number."""
 
     which: int
@@ -47,9 +44,9 @@ class Negatives:
     questions: np.ndarray
     documents: np.ndarray
 
-    def cosines(self, group: Group) -> np.ndarray:
-        """Return the cosine of a group's question to each of its documents."""
-        return self.documents[list(group.documents)] @ self.questions[group.question]
+    def cosines(self, drawn: Drawn) -> np.ndarray:
+        """Return the cosine of a question to each of its documents."""
+        return self.documents[list(drawn.documents)] @ self.questions[drawn.question]
 
     def draw(self, question: int, count: int, seed: Sequence[int]) -> list[int]:
         """Return `count` documents, two thirds by turns of BM25 and cosine, the others any; never the right one.
@@ -80,8 +77,8 @@ def find_negatives(collection: Collection, ranker: BiEncoder) -> Negatives:
     May be right: a document with one of the answers in it, where answers are known; else one that shares most of its
     words with the positive.
     """
-    questions = embeddings_of([question.text for question in collection.questions], ranker)
-    documents = embeddings_of(collection.documents, ranker)
+    questions = ranker.embeddings_of([question.text for question in collection.questions])
+    documents = ranker.embeddings_of(collection.documents)
     nearest = np.argsort(-(questions @ documents.T), axis=1, kind="stable")[:, :DEPTH]
     found = []
     for ranking in (bm25_rankings(collection, DEPTH), nearest):
@@ -95,29 +92,16 @@ def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
     return np.array(best_by_bm25(collection.documents, asked, depth))
 
 
-def embeddings_of(texts: Sequence[str], ranker: BiEncoder) -> np.ndarray:
-    """Return the embedding of each text; (texts, hidden)."""
-    with no_grad():
-        tokens = ranker.tokenizer.all_of(texts)
-        return np.concatenate([ranker.embed_texts(Batch.of(some)).numpy() for some in passes(tokens)])
-
-
 def _wrong(collection: Collection, number: int, ranking: np.ndarray) -> tuple[int, ...]:
     """Return the documents of a ranking that do not answer the question."""
     asked = collection.questions[number]
-    right = collection.documents[asked.positive]
+    words = words_of(collection.documents[asked.positive])
     others = (int(place) for place in ranking if place != asked.positive)
     if asked.answers:
         return tuple(place for place in others if not _holds(collection.documents[place], asked.answers))
-    return tuple(place for place in others if _overlap(collection.documents[place], right) < ALIKE)
+    return tuple(place for place in others if overlap(words_of(collection.documents[place]), words) < ALIKE)
 
 
 def _holds(document: str, answers: Sequence[str]) -> bool:
     document = document.casefold()
     return any(answer.casefold() in document for answer in answers)
-
-
-def _overlap(text: str, other: str) -> float:
-    """Return how many of the words of two texts are in both."""
-    words, others = (set(re.findall(r"\w+", some.casefold())) for some in (text, other))
-    return len(words & others) / max(1, len(words | others))

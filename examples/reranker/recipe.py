@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from backlight.training.reranker.loss import COSINES, LossWeights
+from backlight.training.reranker.settings import Optimisation
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -59,10 +62,15 @@ class Recipe:
     logistic: float = 0.3
     imitation: float = 0.0
 
-    def share(self, step: int, steps: int) -> float:
-        """Return the learning rate of a step, counted from 0, as a share of the highest."""
-        rising = max(1, round(self.warm_up * steps))
-        return min((step + 1) / rising, (steps - step) / max(1, steps - rising))
+    @property
+    def optimisation(self) -> Optimisation:
+        """Rates, clipping, decay."""
+        return Optimisation(self.rate, self.head_rate, self.warm_up, self.weight_decay, self.clip)
+
+    @property
+    def loss(self) -> LossWeights:
+        """The weights of the parts of the loss."""
+        return LossWeights(logistic=self.logistic, imitation=self.imitation, temperature=COSINES)
 
 
 FIRST = Recipe()  # which document holds the answer

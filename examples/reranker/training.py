@@ -13,24 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-import backlight as torch
 from backlight.errors import InputError
 from backlight.models.checkpoint import find_model
-from backlight.models.cross_encoder import CrossEncoder
-from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
-from backlight.nn.functional import cross_entropy, softplus
-from backlight.nn.utils import clip_grad_norm_
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
+from backlight.training.reranker.loss import Group
+from backlight.training.reranker.measures import ndcg, reciprocal
+from backlight.training.reranker.model import scores_of, starting_model
+from backlight.training.reranker.steps import Stepper
 from backlight.training.run_folder import RunFolder
 from reranker.candidates import Candidates
-from reranker.measures import ndcg, reciprocal
-from reranker.model import scores_of, starting_model, weights_of, write_model
-from reranker.negatives import Group, find_negatives
+from reranker.negatives import Drawn, find_negatives
 from reranker.recipe import Recipe
 from reranker.texts import read_paragraphs, read_sentences, split_articles
-
-TEMPERATURE = 0.05  # of cosines: those that lie 0.05 apart differ by one as logits
 
 
 class Training:
@@ -67,8 +62,12 @@ class Training:
         self.negatives = [find_negatives(collection, ranker) for collection in self.collections]
         self.asked = [(which, n) for which, one in enumerate(self.collections) for n in range(len(one.questions))]
         self.model = starting_model(self._source, recipe.max_length, recipe.seed)
-        self.optimizer = _optimizer(self.model, recipe)
-        self.step = 0
+        self.stepper = Stepper(self.model, self.steps, recipe.optimisation, recipe.loss)
+
+    @property
+    def step(self) -> int:
+        """How many steps were made."""
+        return self.stepper.step
 
     @property
     def steps_an_epoch(self) -> int:
@@ -95,7 +94,7 @@ class Training:
         if file is not None:
             if self.run.config() != config:
                 raise InputError(f"{self.run.path} holds a run of another recipe or other data: name another folder")
-            self._load(load_checkpoint(file))
+            self.stepper.load(load_checkpoint(file))
         self.run.write_config(config)
         self.run.go_back_to(self.step, epoch=1)
 
@@ -104,7 +103,7 @@ class Training:
         began, first = time.monotonic(), self.step
         while self.step < self.steps:
             at = time.monotonic()
-            found = self._one_step()
+            found = self.stepper.advance(self.groups(self.step))
             self.run.append({"step": self.step, **found, "seconds": time.monotonic() - at})
             if self.step % self.recipe.validate_every == 0 or self.step == self.steps:
                 self.validate()
@@ -115,14 +114,14 @@ class Training:
 
     def validate(self) -> None:
         """Rank the candidates of the validation questions, record how well, and write the model."""
-        ranks = self._validation.ranks(lambda pairs: scores_of(self.model, pairs))
+        ranks = self._validation.ranks(lambda pairs: scores_of(self.model.scorer, pairs))
         found = {"ndcg": float(ndcg(ranks).mean()), "mrr": float(reciprocal(ranks).mean())}
         self.run.append({"step": self.step, "epoch": 0, "evaluation": found})
-        write_model(self.model, self._source, self.run.path / "model")
+        self.model.write(self.run.path / "model")
         self.report(f"step {self.step}: validation nDCG@10 {found['ndcg']:.4f}, MRR@10 {found['mrr']:.4f}")
 
-    def groups(self, step: int) -> list["Group"]:
-        """Return what a step sees: for each question the right document and wrong ones."""
+    def drawn(self, step: int) -> list[Drawn]:
+        """Return which questions a step sees, each with its right document and wrong ones, by number."""
         recipe = self.recipe
         epoch, place = divmod(step + recipe.stage * self.steps, self.steps_an_epoch)
         order = np.random.default_rng([recipe.seed, epoch]).permutation(len(self.asked))
@@ -132,57 +131,26 @@ class Training:
             which, question = self.asked[number]
             wrong = self.negatives[which].draw(question, counts[which], (recipe.seed, epoch, which))
             right = self.collections[which].questions[question].positive
-            found.append(Group(which, question, (right, *wrong)))
+            found.append(Drawn(which, question, (right, *wrong)))
         return found
 
-    def pairs(self, groups: Sequence["Group"]) -> list[tuple[str, str]]:
-        """Return the question of each group with each of its documents, the right one first."""
-        return [
-            (self.collections[group.which].questions[group.question].text, self.collections[group.which].documents[one])
-            for group in groups
-            for one in group.documents
-        ]
+    def groups(self, step: int) -> list[Group]:
+        """Return what a step sees: MiniLM is the teacher in how to order the wrong documents, not the right one."""
+        return [self._group(drawn) for drawn in self.drawn(step)]
 
-    def loss(self, groups: Sequence["Group"]) -> torch.Tensor:
-        """Return the mean loss of groups, ()."""
-        scores = self.model.pair_scores(PairBatch.of(self.model.read(self.pairs(groups))))
-        ends = np.cumsum([len(group.documents) for group in groups])
-        losses = []
-        for size in sorted({len(group.documents) for group in groups}):
-            some = [number for number, group in enumerate(groups) if len(group.documents) == size]
-            places = np.concatenate([np.arange(ends[number] - size, ends[number]) for number in some])
-            own = scores if len(some) == len(groups) else scores[torch.from_numpy(places)]
-            cosines = np.stack([self.negatives[groups[n].which].cosines(groups[n]) for n in some])
-            loss = loss_of(own.reshape(len(some), size), self.recipe.logistic, cosines, self.recipe.imitation)
-            losses.append(loss * (len(some) / len(groups)))
-        return sum(losses[1:], losses[0])
-
-    def _one_step(self) -> dict:
-        """Train on the next questions; return the loss, the gradient's norm and how many pairs were read."""
-        share = self.recipe.share(self.step, self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = share * group["highest"]
-        groups = self.groups(self.step)
-        loss = self.loss(groups)
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = clip_grad_norm_(list(weights_of(self.model).values()), self.recipe.clip, error_if_nonfinite=True)
-        self.optimizer.step()
-        self.step += 1
-        return {"loss": loss.item(), "norm": norm.item(), "pairs": sum(len(group.documents) for group in groups)}
+    def _group(self, drawn: Drawn) -> Group:
+        collection, cosines = self.collections[drawn.which], self.negatives[drawn.which].cosines(drawn)
+        return Group(
+            query=collection.questions[drawn.question].text,
+            documents=tuple(collection.documents[number] for number in drawn.documents),
+            labels=(1.0,) + (0.0,) * (len(drawn.documents) - 1),
+            teacher=(np.nan, *cosines[1:].tolist()),
+        )
 
     def _save(self) -> None:
         """Write all that is needed to go on from here."""
-        state = {"step": self.step, "weights": weights_of(self.model), "optimizer": self.optimizer.state_dict()}
-        save_checkpoint(self.run.checkpoint_at(self.step), state)
+        save_checkpoint(self.run.checkpoint_at(self.step), self.stepper.state())
         self.run.keep_last(2)
-
-    def _load(self, state: dict) -> None:
-        self.step = state["step"]
-        with torch.no_grad():
-            for name, weight in weights_of(self.model).items():
-                weight.copy_(state["weights"][name])
-        self.optimizer.load_state_dict(state["optimizer"])
 
 
 def train_stages(
@@ -217,40 +185,3 @@ def _is_done(run: RunFolder, recipe: Recipe) -> bool:
     """Return whether a folder holds the last step of a recipe."""
     config = run.config()
     return config.get("recipe") == asdict(recipe) and run.checkpoint_at(config["steps"]).is_file()
-
-
-def loss_of(
-    scores: torch.Tensor, logistic: float, cosines: np.ndarray | None = None, imitation: float = 0.0
-) -> torch.Tensor:
-    """Return the loss of groups whose first document is right and whose others are wrong.
-
-        −log softmax(scores)₀ + logistic · ½ (softplus(−s₀) + mean of softplus(sₙ) over the wrong ones)
-        + imitation · −Σₙ softmax(cosines / τ)ₙ · log softmax(s)ₙ over the wrong ones
-
-    The second part gives the logit a zero: undecided, with right and wrong documents counting as much. The third keeps
-    what the bi-encoder knows of meaning: which of the wrong documents is less wrong.
-
-    Shapes: scores, cosines (questions, documents) -> ()
-    """
-    right, wrong = scores[:, 0], scores[:, 1:]
-    listwise = cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64))
-    loss = listwise + logistic * 0.5 * (softplus(-right).mean() + softplus(wrong).mean())
-    if not imitation:
-        return loss
-    weights = np.exp((cosines[:, 1:] - cosines[:, 1:].max(1, keepdims=True)) / TEMPERATURE)
-    wanted = torch.from_numpy((weights / weights.sum(1, keepdims=True)).astype(np.float32))
-    return loss + imitation * cross_entropy(wrong, wanted)
-
-
-def _optimizer(model: CrossEncoder, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW over all weights: matrices decay, vectors do not; the head has a rate of its own."""
-    groups = []
-    for head, rate in ((False, recipe.rate), (True, recipe.head_rate)):
-        for matrix, decay in ((True, recipe.weight_decay), (False, 0.0)):
-            chosen = [
-                weight.requires_grad_()
-                for name, weight in weights_of(model).items()
-                if name.startswith("head.") == head and (weight.dim() > 1) == matrix
-            ]
-            groups.append({"params": chosen, "lr": rate, "highest": rate, "weight_decay": decay})
-    return torch.optim.AdamW(groups)

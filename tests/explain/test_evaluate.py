@@ -22,9 +22,9 @@ from backlight.explain.faithfulness.columns import PANELS
 from backlight.explain.faithfulness.measure import Plan, measure_pair
 from backlight.explain.faithfulness.questions import Listed, choose, read_questions
 from backlight.explain.faithfulness.records import Records
-from backlight.explain.faithfulness.table import Mean
 from backlight.explain.methods.interactions import MATRICES
 from backlight.models.retrieval.bm25 import best_by_bm25
+from backlight.report.intervals import Mean
 from backlight.web.curves import curves
 
 WORDS = ("plants", "make", "food", "from", "sunlight", "water", "and", "air", "the", "leaf", "of", "a")

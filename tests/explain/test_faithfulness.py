@@ -40,12 +40,12 @@ from backlight.explain.faithfulness.randomisation import (
 )
 from backlight.explain.faithfulness.removal import DocumentScores
 from backlight.explain.faithfulness.shortcuts import planted, precision, teach
-from backlight.explain.faithfulness.table import difference, mean_of
 from backlight.explain.methods.gradients import saliency
 from backlight.explain.methods.interactions import MATRICES
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.methods.registry import METHODS
 from backlight.models.pairs import DOCUMENT, PairBatch
+from backlight.report.intervals import difference, mean_of
 
 QUERY, TEXT = "how do plants make food", "the leaf of a green plant makes food from air and water . cells"
 WORDS = ("plants", "make", "food", "from", "sunlight", "water", "and", "air", "the", "leaf", "of", "a")

@@ -19,9 +19,9 @@ from backlight.explain.faithfulness.measure import Variant
 from backlight.explain.faithfulness.questions import Listed
 from backlight.explain.faithfulness.quick import QuickCheck, QuickRow, cheap_variants, sample, verdict_of
 from backlight.explain.faithfulness.saved_choice import FILE, SavedChoice, read_choice, write_choice
-from backlight.explain.faithfulness.table import Mean
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.models.ranker import load_ranker
+from backlight.report.intervals import Mean
 
 WORDS = ("plants", "make", "food", "from", "sunlight", "water", "and", "air", "the", "leaf", "of", "green", "cell")
 

@@ -14,7 +14,7 @@ from reranker_data import write_data
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.models.conversion import export_float32
 from backlight.models.ranker import load_ranker
-from reranker.model import scores_of
+from backlight.training.reranker.model import scores_of
 
 BUILTIN = find_model("builtin")
 PASSAGES = {file.stem: file.read_text() for file in sorted((ROOT / "examples" / "passages").glob("*.txt"))}

@@ -72,6 +72,14 @@ def test_bm25_knows_texts_without_words_to_index(documents):
     assert BM25(documents).scores("the cat").tolist() == [0.0] * len(documents)
 
 
+def test_the_best_are_in_the_order_of_the_scores():
+    index = BM25(DOCUMENTS)
+    (best,) = index.best(["a plant"], 100)
+    assert sorted(best) == list(range(len(DOCUMENTS)))
+    assert (np.diff(index.scores("a plant")[best]) <= 0).all()
+    assert BM25(["the", "a", "of"]).best(["plants", "a"], 2) == [[0, 1], [0, 1]]
+
+
 def test_the_cosine_is_that_of_the_model():
     model = real_ranker()
     cosines = Cosine(DOCUMENTS, model).scores("how does photosynthesis work")

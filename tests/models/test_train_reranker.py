@@ -11,22 +11,21 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import torch
 from paths import ROOT
 from reranker_data import write_data
 from tiny_bert import write_bert
 
-import backlight
 from backlight.errors import InputError
 from backlight.models.ranker import load_ranker
+from backlight.training.reranker.measures import ndcg, ranks_of, reciprocal
+from backlight.training.reranker.model import scores_of
+from backlight.training.reranker.settings import Optimisation
 from reranker.candidates import Candidates
-from reranker.measures import ndcg, ranks_of, reciprocal
-from reranker.model import scores_of
 from reranker.negatives import Negatives
 from reranker.package import write_package
 from reranker.recipe import STAGES, Recipe
 from reranker.texts import as_written, read_paragraphs, read_sentences, split_articles
-from reranker.training import Training, loss_of, train_stages
+from reranker.training import Training, train_stages
 
 SMALL = {
     "held_out": 2,
@@ -86,6 +85,11 @@ def started(data, bert, out, *more):
     )
 
 
+def pairs_of(groups):
+    """Return each query with each of its documents."""
+    return [(group.query, document) for group in groups for document in group.documents]
+
+
 def finished(process):
     """Wait for a script and return what it printed."""
     out, _ = process.communicate(timeout=120)
@@ -125,15 +129,11 @@ def test_no_held_out_article_is_trained_on(training, data):
     texts = set(held_out.documents) | {question.text for question in held_out.questions}
     assert len(held_out.documents) == 16
     for step in range(training.steps):
-        assert not texts & {text for pair in training.pairs(training.groups(step)) for text in pair}
+        assert not texts & {text for pair in pairs_of(training.groups(step)) for text in pair}
 
 
 def test_an_epoch_asks_each_question_once(training):
-    asked = [
-        question
-        for step in range(training.steps_an_epoch)
-        for question, _ in training.pairs(training.groups(step))[::4]
-    ]
+    asked = [group.query for step in range(training.steps_an_epoch) for group in training.groups(step)]
     assert len(asked) == len(set(asked)) == len(training.asked) == 64
 
 
@@ -158,34 +158,13 @@ def test_negatives_come_from_both_rankings_and_one_from_anywhere():
     assert sorted(few.draw(0, 3, (0,))) == [1, 2, 3]
 
 
-def test_the_loss_is_listwise_and_logistic():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(5, 4)).astype(np.float32)
-    theirs = torch.tensor(scores)
-    expected = torch.nn.functional.cross_entropy(theirs, torch.zeros(5, dtype=torch.long))
-    logistic = torch.nn.functional.binary_cross_entropy_with_logits
-    right, wrong = theirs[:, 0], theirs[:, 1:]
-    balanced = logistic(right, torch.ones_like(right)) + logistic(wrong, torch.zeros_like(wrong))
-    ours = loss_of(backlight.tensor(scores), 0.3).item()
-    assert ours == pytest.approx((expected + 0.15 * balanced).item(), rel=1e-6)
-
-
-def test_the_bi_encoder_is_followed_in_the_order_of_the_wrong_documents():
-    rng = np.random.default_rng(0)
-    scores, cosines = rng.normal(size=(2, 5, 4)).astype(np.float32)
-    theirs = torch.tensor(scores[:, 1:]), torch.softmax(torch.tensor(cosines[:, 1:]) / 0.05, 1)
-    expected = torch.nn.functional.cross_entropy(*theirs).item()
-    plain, both = (loss_of(backlight.tensor(scores), 0.3, cosines, weight).item() for weight in (0.0, 0.7))
-    assert both == pytest.approx(plain + 0.7 * expected, rel=1e-5)
-
-
 def test_groups_of_two_sizes_weigh_by_their_questions(data, bert, tmp_path):
     recipe = Recipe(model=str(bert), ranker=str(bert), **(SMALL | {"sentence_negatives": 6, "imitation": 0.5}))
     training = Training(recipe, data, tmp_path / "run", lambda line: None)
     groups = training.groups(0)
     assert {len(group.documents) for group in groups} == {4, 7}
-    alone = [training.loss([group]).item() for group in groups]
-    assert training.loss(groups).item() == pytest.approx(np.mean(alone), rel=1e-5)
+    alone = [training.stepper.gradients([group])["loss"] for group in groups]
+    assert training.stepper.gradients(groups)["loss"] == pytest.approx(np.mean(alone), rel=1e-5)
 
 
 def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(training, data, tmp_path):
@@ -199,11 +178,11 @@ def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(t
         for recipe in (first, second)
     )
     assert before.split == after.split == training.split
-    pairs = training.pairs(training.groups(0))
-    np.testing.assert_array_equal(scores_of(after.model, pairs), scores_of(training.model, pairs))
+    pairs = pairs_of(training.groups(0))
+    np.testing.assert_array_equal(scores_of(after.model.scorer, pairs), scores_of(training.model.scorer, pairs))
     asked = [{question.text for question in one.collections[1].questions} for one in (before, after)]
     assert len(asked[0]) == 30 and len(asked[1]) == 18 and not asked[0] & asked[1]
-    assert after.pairs(after.groups(0)) != before.pairs(before.groups(0))
+    assert pairs_of(after.groups(0)) != pairs_of(before.groups(0))
 
 
 def test_the_stages_of_the_package_hold_out_the_same_articles():
@@ -212,14 +191,14 @@ def test_the_stages_of_the_package_hold_out_the_same_articles():
 
 
 def test_rates_rise_then_fall_to_zero():
-    shares = [Recipe(warm_up=0.1).share(step, 100) for step in range(101)]
+    shares = [Optimisation(warm_up=0.1).share(step, 100) for step in range(101)]
     assert shares[0] == 0.1 and max(shares) == shares[9] == 1 and shares[100] == 0
     assert shares[55] == pytest.approx(0.5)
 
 
 def first_loss(training):
     """Return the loss of what the first step reads."""
-    return training.loss(training.groups(0)).item()
+    return training.stepper.gradients(training.groups(0))["loss"]
 
 
 def test_training_raises_the_right_document(training):

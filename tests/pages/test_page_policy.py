@@ -13,7 +13,7 @@ from tiny_bert import cross_encoder
 
 import backlight
 from backlight.explain.batch import Settings, run_batch
-from backlight.explain.faithfulness.table import Mean, Row
+from backlight.explain.faithfulness.table import Row
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.logit_lens import build_up
@@ -24,6 +24,7 @@ from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History
 from backlight.lens.records.nodes import Edge, Node, Place, Summary
 from backlight.lens.records.record import Record
+from backlight.report.intervals import Mean
 from backlight.training.report import report as run_report
 from backlight.training.run_folder import RunFolder
 from backlight.web.batch import batch_page

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import run_script
-from backlight.cli.scripts import add_engine, engine_requested, parsed
+from backlight.cli.run import add_engine, engine_requested, parsed, run_script
 from backlight.errors import InputError
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line

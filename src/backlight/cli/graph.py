@@ -8,8 +8,7 @@ from pathlib import Path
 
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import run_script
-from backlight.cli.scripts import add_engine, engine_requested, parsed
+from backlight.cli.run import add_engine, engine_requested, parsed, run_script
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, Picture, picture_of

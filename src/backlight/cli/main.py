@@ -29,6 +29,7 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
     "replay": "step through the forward and the backward of a script, or of a saved record",
     "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",
     "train": "train a model that a file describes, and show how it goes",
+    "train-reranker": "train a reranker on pairs of query and document of your own",
     "info": "show the versions and the threads that backlight runs with",
 }
 

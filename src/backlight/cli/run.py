@@ -1,5 +1,7 @@
 """`backlight run`: a PyTorch script, unchanged, on backlight; and how other commands run one, on either engine."""
 
+import argparse
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,6 +12,7 @@ from types import CodeType, FunctionType, ModuleType
 from backlight.cli.main import INTERRUPTED
 from backlight.cli.screens.tracebacks import show
 from backlight.errors import InputError
+from backlight.lens.engines import Engine, engine_named
 from backlight.overrides import asked_about
 from backlight.torch_api.module_names import torch_names
 
@@ -104,3 +107,33 @@ def _exit_code(code: object) -> int:
         return int(code or 0)
     print(code, file=sys.stderr)
     return 1
+
+
+def add_engine(parser: argparse.ArgumentParser, source: str) -> None:
+    """Add which engine a script runs on, and say how it gets its own arguments.
+
+    Args:
+        source: what the usage calls the script.
+    """
+    parser.usage = f"%(prog)s {source} [options] [-- what the script sees in sys.argv]"
+    parser.add_argument(
+        "--engine",
+        choices=("torch", "backlight"),
+        help="what `import torch` gives the script; by default PyTorch if it is installed",
+    )
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return a command's own arguments, and what follows the first `--`, which are the script's."""
+    argv = list(argv)
+    end = argv.index("--") if "--" in argv else len(argv)
+    return parser.parse_args(argv[:end]), argv[end + 1 :]
+
+
+def engine_requested(name: str | None) -> Engine:
+    """Return the engine that a script is to run on: the one that is named, else PyTorch if it is installed.
+
+    Raises:
+        InputError: PyTorch is named and not installed.
+    """
+    return engine_named(name or ("torch" if importlib.util.find_spec("torch") else "backlight"))

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from backlight.errors import InputError
 from backlight.explain.faithfulness.quick import QuickCheck, QuickRow, State, verdict_of
-from backlight.explain.faithfulness.table import Mean
 from backlight.explain.verification import THRESHOLD
+from backlight.report.intervals import Mean
 from backlight.report.text import number
 
 try:

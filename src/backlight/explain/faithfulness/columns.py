@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from backlight.explain.faithfulness.table import LinkRow, Mean, Row
+from backlight.explain.faithfulness.table import LinkRow, Row
+from backlight.report.intervals import Mean
 from backlight.report.text import MINUS, number
 
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}

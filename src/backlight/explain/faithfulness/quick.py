@@ -25,7 +25,6 @@ from backlight.explain.attribution import Attribution, Word
 from backlight.explain.faithfulness.measure import Variant
 from backlight.explain.faithfulness.questions import Listed
 from backlight.explain.faithfulness.randomisation import spearman
-from backlight.explain.faithfulness.table import Mean, mean_of
 from backlight.explain.methods.ablation import dropped
 from backlight.explain.methods.leave_one_out import ESTIMATES
 from backlight.explain.methods.registry import METHODS
@@ -34,6 +33,7 @@ from backlight.explain.verification import THRESHOLD
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
+from backlight.report.intervals import Mean, mean_of
 
 SECONDS = 100.0  # that a check takes at most
 EARLY = 0.05  # share of the time before which it says nothing about the passes in all

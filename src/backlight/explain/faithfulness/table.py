@@ -1,8 +1,6 @@
 """From the records of a study to its table: a row for each method, a mean with its interval for each measure.
 
-Intervals hold 95 %, by drawing the questions anew: Efron, Bootstrap Methods: Another Look at the Jackknife, 1979,
-doi:10.1214/aos/1176344552; Sakai, Evaluating Evaluation Metrics based on the Bootstrap, 2006,
-doi:10.1145/1148170.1148261.
+Intervals hold 95 %, by drawing the questions anew (report/intervals.py).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,59 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.errors import InputError
 from backlight.explain.faithfulness.curves import SHARES, TENTHS, area, lost
 from backlight.explain.faithfulness.measure import Variant
 from backlight.explain.faithfulness.randomisation import HALF, WHOLE
 from backlight.explain.faithfulness.study import Study, check_key, links_key, pair_key
 from backlight.explain.methods.interactions import MATRICES
-
-DRAWS = 2000
-LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over pairs, and the interval that holds it with 95 % confidence."""
-
-    value: float
-    low: float
-    high: float
-    count: int  # pairs
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return self.low > 0 or self.high < 0
-
-
-def mean_of(values: Sequence[float], units: Sequence[int] | None = None, *, draws: int = DRAWS, seed: int = 0) -> Mean:
-    """Return the mean of a measure with its interval.
-
-    Args:
-        values: one for each pair.
-        units: which question each pair belongs to: pairs of one question are drawn together. Each its own by default.
-
-    Raises:
-        InputError: there is no value.
-    """
-    values = np.asarray(values, np.float64)
-    if not len(values):
-        raise InputError("a mean must be of a value at least, got none")
-    _, own = np.unique(np.arange(len(values)) if units is None else np.asarray(units), return_inverse=True)
-    sums = np.bincount(own, values)
-    sizes = np.bincount(own)
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=draws)  # how often each question came
-    means = (drawn @ sums) / (drawn @ sizes)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Mean(float(values.mean()), float(low), float(high), len(values))
-
-
-def difference(values: Sequence[float], others: Sequence[float], units: Sequence[int] | None = None, **options) -> Mean:
-    """Return the mean of values − others on the same pairs; otherwise as `mean_of`."""
-    return mean_of(np.asarray(values, np.float64) - np.asarray(others, np.float64), units, **options)
-
+from backlight.report.intervals import Mean, difference, mean_of
 
 FIFTH = SHARES.index(0.2)  # the share of words after which ranks are reported
 

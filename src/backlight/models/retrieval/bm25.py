@@ -44,8 +44,8 @@ def _without_s(word: str) -> str:
     return word.removesuffix("s")
 
 
-STUDIED = {"stopwords": "en", "show_progress": False}  # of best_by_bm25
-TOKENS = {
+PLAIN = {"stopwords": "en", "show_progress": False}
+STEMMED = {
     "stopwords": "en_plus",
     "stemmer": lambda words: [stem(word) for word in words],
     "show_progress": False,
@@ -57,6 +57,7 @@ class BM25:
 
     Args:
         passages: what is indexed.
+        stems: whether English endings are cut off (see NOTE [Stems]).
 
     Raises:
         InputError: the bm25s library is missing.
@@ -64,9 +65,9 @@ class BM25:
 
     name = "BM25"
 
-    def __init__(self, passages: Sequence[str]):
-        self._library = _bm25s()
-        tokens = self._library.tokenize(list(passages), **TOKENS)
+    def __init__(self, passages: Sequence[str], *, stems: bool = True):
+        self._library, self._how = _bm25s(), STEMMED if stems else PLAIN
+        tokens = self._library.tokenize(list(passages), **self._how)
         self._size = len(passages)
         self._index = self._library.BM25()
         if any(tokens.ids):
@@ -76,26 +77,27 @@ class BM25:
 
     def scores(self, query: str) -> np.ndarray:
         """Return the score of each passage: 0 for those that share no word with the query; (passages,)."""
-        (tokens,) = self._library.tokenize([query], return_ids=False, **TOKENS)
+        (tokens,) = self._library.tokenize([query], return_ids=False, **self._how)
         if self._index is None or not (known := self._index.get_tokens_ids(tokens)):
             return np.zeros(self._size, np.float32)
         return self._index.get_scores(known)
 
+    def best(self, queries: Sequence[str], depth: int) -> list[list[int]]:
+        """Return for each query the numbers of the passages that rank highest, best first.
+
+        Args:
+            depth: how many; fewer, if there are fewer.
+        """
+        depth = min(depth, self._size)
+        if self._index is None:
+            return [list(range(depth)) for _ in queries]
+        tokens = self._library.tokenize(list(queries), **self._how)
+        return self._index.retrieve(tokens, k=depth, show_progress=False).documents.tolist()
+
 
 def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -> list[list[int]]:
-    """Return for each query the numbers of the documents that BM25 ranks highest, best first.
-
-    Args:
-        depth: how many; fewer, if there are fewer.
-
-    Raises:
-        InputError: the bm25s library is missing.
-    """
-    bm25s = _bm25s()
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(documents), **STUDIED), show_progress=False)
-    found = index.retrieve(bm25s.tokenize(list(queries), **STUDIED), k=min(depth, len(documents)), show_progress=False)
-    return found.documents.tolist()
+    """Return for each query the numbers of the documents that BM25 without stems ranks highest (see `BM25.best`)."""
+    return BM25(documents, stems=False).best(queries, depth)
 
 
 def _bm25s():
