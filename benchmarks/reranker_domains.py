@@ -17,7 +17,9 @@ without them.
 import argparse
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from backlight.explain.typos import typos
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
+from backlight.models.scorer import Scorer
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
@@ -36,6 +39,7 @@ from reranker.model import scores_of
 from reranker.negatives import embeddings_of
 from reranker_sources import shared_data
 from reranker_sources.handbooks import read_debian
+from reranker_sources.mining import Embed
 from reranker_sources.source import Source, digest
 
 CANDIDATES = 20
@@ -43,6 +47,7 @@ POOL = 1_500  # passages of a collection among which candidates are looked for
 SEED = 0
 TESTS = (shared_data.squad_test, shared_data.fool_me_twice, shared_data.qed)  # never trained on: all of them is asked
 TRAINED = (shared_data.covid_qa, shared_data.medquad, shared_data.tldr, shared_data.question_sentence)
+Score = Callable[[Sequence[tuple[str, str]]], np.ndarray]  # pairs -> (pairs,)
 FIGURES = ("model", "cosine", "BM25")
 COLUMNS = ("collection", "queries", "passages", *FIGURES, "model − cosine", "right > 0", "ECE", "typos", "case")
 
@@ -98,7 +103,9 @@ def main():
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     rows = []
     for source in collections(given.data, given.debian, tuple(given.only), everything=given.all):
-        rows.append(measured(candidates_of(source, given.queries, cosine), model, given.robust))
+        ranked = candidates_of(source, given.queries, lambda texts: embeddings_of(texts, cosine))
+        scores = partial(scored, model)
+        rows.append(measured(ranked, scores, given.robust, calibrated=not isinstance(model, BiEncoder)))
         print(line_of(rows[-1]), flush=True)
     if rows:
         summary = summary_of(rows)
@@ -119,8 +126,12 @@ def collections(
     return [one for one in found if one.asked and (not only or one.name in only)]
 
 
-def candidates_of(source: Source, count: int, ranker: BiEncoder) -> Ranked:
-    """Return queries drawn by a fixed seed, with their candidates; passages that may also be right are none."""
+def candidates_of(source: Source, count: int, embed: Embed) -> Ranked:
+    """Return queries drawn by a fixed seed, with their candidates; passages that may also be right are none.
+
+    Args:
+        embed: of the bi-encoder whose cosine finds candidates.
+    """
     rng = np.random.default_rng([SEED, digest(source.name)])
     asked = [source.asked[place] for place in rng.permutation(len(source.asked))[:count].tolist()]
     rights = list(dict.fromkeys(one.right for one in asked))
@@ -130,7 +141,7 @@ def candidates_of(source: Source, count: int, ranker: BiEncoder) -> Ranked:
     texts = [source.passages[number].text for number in pool]
     places = {number: place for place, number in enumerate(pool)}
     queries = [one.query for one in asked]
-    nearness = embeddings_of(queries, ranker) @ embeddings_of(texts, ranker).T  # (queries, pool)
+    nearness = embed(queries) @ embed(texts).T  # (queries, pool)
     lexical = np.argsort(np.array(best_by_bm25(texts, queries, len(texts))), axis=1)  # rank of each passage
     chosen = []
     for place, one in enumerate(asked):
@@ -139,6 +150,8 @@ def candidates_of(source: Source, count: int, ranker: BiEncoder) -> Ranked:
         turns = (int(number) for both in zip(*rankings) for number in both)
         wrong = list(dict.fromkeys(number for number in turns if number not in banned))[: CANDIDATES - 1]
         chosen.append([places[one.right], *wrong])
+    shortest = min(map(len, chosen))  # all have as many, in small collections too
+    chosen = [row[:shortest] for row in chosen]
     table = np.array(chosen)
     return Ranked(
         source.name,
@@ -150,17 +163,22 @@ def candidates_of(source: Source, count: int, ranker: BiEncoder) -> Ranked:
     )
 
 
-def measured(ranked: Ranked, model, robust: int) -> dict:
-    """Score the candidates with the model and return every figure of a collection."""
+def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = True) -> dict:
+    """Score the candidates and return every figure of a collection.
+
+    Args:
+        robust: how many queries are put in other forms too.
+        calibrated: scores are logits, so that 0 and the sigmoid mean something.
+    """
     shape = ranked.cosine.shape
-    scores = scored(model, ranked.pairs(ranked.queries)).reshape(shape)
+    scores = score(ranked.pairs(ranked.queries)).reshape(shape)
     right = np.zeros(shape[0], int)
     found = {name: ndcg(ranks_of(values, right)) for name, values in figures(ranked, scores).items()}
     gain = mean_of(found["model"] - found["cosine"], seed=SEED)
     row = {"collection": ranked.name, "queries": shape[0], "passages": ranked.passages}
     row |= {name: float(values.mean()) for name, values in found.items()}
     row["model − cosine"] = [gain.value, gain.low, gain.high]
-    if not isinstance(model, BiEncoder):
+    if calibrated:
         is_right = np.zeros(shape, bool)
         is_right[:, 0] = True
         row["right > 0"] = float((scores[:, 0] > 0).mean())
@@ -168,7 +186,7 @@ def measured(ranked: Ranked, model, robust: int) -> dict:
     few = ranked.first(robust)
     if few.queries:
         for name, change in (("typos", with_typos), ("case", other_case)):
-            changed = scored(model, few.pairs(tuple(map(change, few.queries)))).reshape(few.cosine.shape)
+            changed = score(few.pairs(tuple(map(change, few.queries)))).reshape(few.cosine.shape)
             row[name] = float((found["model"][:robust] - ndcg(ranks_of(changed, right[:robust]))).mean())
     return row
 
@@ -178,7 +196,7 @@ def figures(ranked: Ranked, scores: np.ndarray) -> dict[str, np.ndarray]:
     return {"model": scores, "cosine": ranked.cosine, "BM25": ranked.bm25}
 
 
-def scored(model, pairs: list[tuple[str, str]]) -> np.ndarray:
+def scored(model: Scorer, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
     """Return the score of each pair; a bi-encoder reads each text once."""
     if not isinstance(model, BiEncoder):
         return scores_of(model, pairs)

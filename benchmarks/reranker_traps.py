@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +57,7 @@ def main():
     found: dict = {"model": given.model, "collections": {}}
     for source in read:
         asked = drawn(source, given.queries)
-        found["collections"][source.name] = figures = measured(
-            source, asked, lambda pairs: scores_of(model, list(pairs))
-        )
+        found["collections"][source.name] = figures = measured(source, asked, partial(scores_of, model))
         print("\n".join(lines_of(source.name, figures)), flush=True)
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -21,8 +21,10 @@ import platform
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -62,7 +64,9 @@ def main():
     try:
         sources = read_sources(given.data, given.debian, given.leave_out)
         words = synonyms(given.debian) if any(one.name == "wordnet" for one in sources) else {}
-        write_pairs(given.out, sources, embed, words, given.size, given.seed, lambda line: print(line, flush=True))
+        packages = package_versions(given.debian) if given.debian else {}
+        say = partial(print, flush=True)
+        write_pairs(given.out, sources, embed, words, given.size, given.seed, say, packages)
     except InputError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)
@@ -98,8 +102,14 @@ def write_pairs(
     size: int,
     seed: int,
     say: Callable[[str], None],
+    packages: Mapping[str, str] = MappingProxyType({}),
 ):
-    """Write rows of all sources in a mixed order, and the manifest beside them."""
+    """Write rows of all sources in a mixed order, and the manifest beside them.
+
+    Args:
+        embed: of the bi-encoder that finds wrong passages; words: each with another of its sense.
+        packages: versions of Debian's packages.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     shares = budgets(sources, size)
     counts = {key: Counter() for key in ("source", "domain", "form", "positive_kind", "kinds")}
@@ -120,7 +130,7 @@ def write_pairs(
             unmixed.seek(start)
             out.write(unmixed.read(length))
     half.rename(file)
-    manifest = manifest_of(file, sources, counts, size, seed)
+    manifest = manifest_of(file, sources, counts, size, seed, packages)
     file.with_suffix(".manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     say(f"{len(places):,} rows in {file}")
 
@@ -135,7 +145,14 @@ def strangers_to(source: Source, sources: Sequence[Source], seed: int) -> list[s
     return found
 
 
-def manifest_of(file: Path, sources: Sequence[Source], counts: dict[str, Counter], size: int, seed: int) -> dict:
+def manifest_of(
+    file: Path,
+    sources: Sequence[Source],
+    counts: Mapping[str, Counter],
+    size: int,
+    seed: int,
+    packages: Mapping[str, str],
+) -> dict:
     """Return what the pairs were made of."""
     return {
         "file": file.name,
@@ -160,11 +177,26 @@ def manifest_of(file: Path, sources: Sequence[Source], counts: dict[str, Counter
             }
             for one in sources
         ],
-        "packages": list(PACKAGES),
+        "packages": dict(packages),
         "left_out": LEFT_OUT,
         "tests_only": ["fool_me_twice", "qed", *sorted(frozenset().union(*shared_data.kept_out()))],
         **{f"rows by {key}": dict(counter.most_common()) for key, counter in counts.items()},
     }
+
+
+def package_versions(root: Path) -> dict[str, str]:
+    """Return the versions of the packages below a root: unpacked by `make reranker-sources`, or installed."""
+    unpacked, status = root / "packages.txt", root / "var/lib/dpkg/status"
+    if unpacked.exists():
+        names = (line.split("_") for line in unpacked.read_text(encoding="utf-8").splitlines())
+        return {name: version.replace("%3a", ":") for name, version, *_ in names}
+    found = {}
+    if status.exists():
+        for paragraph in status.read_text(encoding="utf-8", errors="replace").split("\n\n"):
+            held = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+            if held.get("Package") in PACKAGES:
+                found[held["Package"]] = held.get("Version", "")
+    return found
 
 
 def sha256_of(files: Sequence[Path]) -> str:

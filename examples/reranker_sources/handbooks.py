@@ -94,3 +94,7 @@ def read_debian(root: Path) -> list[Source]:
     present = {"wordnet": "usr/share/wordnet/data.noun", "jargon": "usr/share/dictd/jargon.index"}
     found += [read(root) for name, (_, read) in DICTIONARIES.items() if (root / present[name]).exists()]
     return found
+
+
+if __name__ == "__main__":
+    print(*PACKAGES)
