@@ -1,7 +1,7 @@
 """How well a reranker puts the right passage first on every kind of text, beside BM25 and a bi-encoder's cosine.
 
 python benchmarks/reranker_domains.py DATA --model M [--against NAME] [--debian ROOT] [--only NAME ...] [--queries N]
-    [--robust N] [--all] [--json FILE]
+    [--robust N] [--pool N] [--all] [--json FILE]
 
 For each query 20 candidates: the right passage, and the best ones of BM25 and of the cosine by turns. Measured:
 nDCG@10; the paired difference to the cosine's, with its 95 % interval by drawing queries with replacement; the share
@@ -43,7 +43,6 @@ from reranker_sources.mining import Embed
 from reranker_sources.source import Source, digest
 
 CANDIDATES = 20
-POOL = 1_500  # passages of a collection among which candidates are looked for
 SEED = 0
 TESTS = (shared_data.squad_test, shared_data.fool_me_twice, shared_data.qed)  # never trained on: all of them is asked
 TRAINED = (shared_data.covid_qa, shared_data.medquad, shared_data.tldr, shared_data.question_sentence)
@@ -94,6 +93,9 @@ def main():
     options.add_argument(
         "--robust", type=int, default=100, metavar="N", help="queries put with typos and in other case"
     )
+    options.add_argument(
+        "--pool", type=int, default=1_500, metavar="N", help="passages that are searched for candidates"
+    )
     options.add_argument("--all", action="store_true", help="also groups that training may have seen")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     given = options.parse_args()
@@ -103,7 +105,7 @@ def main():
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     rows = []
     for source in collections(given.data, given.debian, tuple(given.only), everything=given.all):
-        ranked = candidates_of(source, given.queries, lambda texts: embeddings_of(texts, cosine))
+        ranked = candidates_of(source, given.queries, lambda texts: embeddings_of(texts, cosine), given.pool)
         scores = partial(scored, model)
         rows.append(measured(ranked, scores, given.robust, calibrated=not isinstance(model, BiEncoder)))
         print(line_of(rows[-1]), flush=True)
@@ -126,18 +128,19 @@ def collections(
     return [one for one in found if one.asked and (not only or one.name in only)]
 
 
-def candidates_of(source: Source, count: int, embed: Embed) -> Ranked:
+def candidates_of(source: Source, count: int, embed: Embed, size: int) -> Ranked:
     """Return queries drawn by a fixed seed, with their candidates; passages that may also be right are none.
 
     Args:
-        embed: of the bi-encoder whose cosine finds candidates.
+        embed: of the bi-encoder whose cosine finds candidates; size: of the pool in which they are found, at least
+            the right passages.
     """
     rng = np.random.default_rng([SEED, digest(source.name)])
     asked = [source.asked[place] for place in rng.permutation(len(source.asked))[:count].tolist()]
     rights = list(dict.fromkeys(one.right for one in asked))
     taken = set(rights)
     others = [number for number in range(len(source.passages)) if number not in taken]
-    pool = rights + [others[place] for place in rng.permutation(len(others))[: max(0, POOL - len(rights))].tolist()]
+    pool = rights + [others[place] for place in rng.permutation(len(others))[: max(0, size - len(rights))].tolist()]
     texts = [source.passages[number].text for number in pool]
     places = {number: place for place, number in enumerate(pool)}
     queries = [one.query for one in asked]

@@ -42,7 +42,7 @@ def lexical(pairs):
 
 
 def test_candidates_are_the_right_passage_and_others_each_once(squad):
-    ranked = domains.candidates_of(squad, 5, letters)
+    ranked = domains.candidates_of(squad, 5, letters, 500)
     right = {one.query: squad.passages[one.right].text for one in squad.asked}
     assert len(ranked.queries) == 5
     for query, documents in zip(ranked.queries, ranked.documents):
@@ -52,7 +52,7 @@ def test_candidates_are_the_right_passage_and_others_each_once(squad):
 
 def test_passages_that_may_also_be_right_are_no_candidates(data):
     source = shared_data.tldr(data)
-    ranked = domains.candidates_of(source, 100, letters)
+    ranked = domains.candidates_of(source, 100, letters, 500)
     asked = {one.query: one for one in source.asked}
     for query, documents in zip(ranked.queries, ranked.documents):
         also = {source.passages[number].text for number in asked[query].also_right}
@@ -60,7 +60,7 @@ def test_passages_that_may_also_be_right_are_no_candidates(data):
 
 
 def test_a_scorer_that_knows_all_is_perfect_and_calibrated(squad):
-    ranked = domains.candidates_of(squad, 10, letters)
+    ranked = domains.candidates_of(squad, 10, letters, 500)
     row = domains.measured(ranked, knowing(squad), 5)
     assert row["model"] == 1
     assert row["right > 0"] == 1
@@ -71,7 +71,7 @@ def test_a_scorer_that_knows_all_is_perfect_and_calibrated(squad):
 
 
 def test_the_cosine_gains_nothing_over_itself(squad):
-    ranked = domains.candidates_of(squad, 10, letters)
+    ranked = domains.candidates_of(squad, 10, letters, 500)
 
     def cosine(pairs):
         return np.array([float((letters([query]) @ letters([text]).T)[0, 0]) for query, text in pairs])
