@@ -21,9 +21,8 @@ POOL = 1_000  # passages among which they are looked for
 ALIKE = 0.6  # share of words in common from which a passage is taken for a version of the right one
 NEAR = 0.94  # cosine to the right passage from which it is
 MARGIN = 0.05  # a passage nearer to the query than the right one by more may be right, where answers are not known
-WORDS = (
-    64  # of a text that are embedded: its beginning says what it is about, and reading all takes three times as long
-)
+WORDS = 64  # of a text that are embedded: its beginning says what it is about, and is read in a third of the time
+SPECIFIC = frozenset(("question", "faq", "task", "claim"))  # forms of queries that ask for one thing
 PART = 256  # texts whose embeddings are written to disk at a time
 Embed = Callable[[Sequence[str]], np.ndarray]  # texts -> (texts, hidden), of length one
 
@@ -56,9 +55,8 @@ class EmbeddingCache:
         """Return the embedding of each text, (texts, hidden)."""
         texts = [" ".join(text.split()[:WORDS]) for text in texts]
         keys = [hashlib.sha1(text.encode()).hexdigest() for text in texts]
-        missing = [
-            place for key, place in {key: place for place, key in enumerate(keys)}.items() if key not in self.known
-        ]
+        last = {key: place for place, key in enumerate(keys)}
+        missing = [place for key, place in last.items() if key not in self.known]
         missing.sort(key=lambda place: len(texts[place]))
         for start in range(0, len(missing), PART):
             part = missing[start : start + PART]
@@ -73,12 +71,16 @@ class EmbeddingCache:
 
 
 def mine(source: Source, chosen: Sequence[Asked], embed: Embed, rng: np.random.Generator) -> list[Mined]:
-    """Return for each query the passages that BM25 and cosine rank highest among a pool, less what may be right."""
+    """Return for each query the passages that BM25 and cosine rank highest, less what may be right.
+
+    The cosine ranks a pool, since embeddings take time. BM25 ranks the whole source for queries that ask for one
+    thing; for others, such as headings, the pool, where the cosine tells which passages may be right too.
+    """
     pool = pool_of(source, chosen, rng)
     texts = [source.passages[number].text for number in pool]
     places = {number: place for place, number in enumerate(pool)}
     queries = [one.query for one in chosen]
-    lexical = best_by_bm25(texts, queries, DEPTH)
+    lexical = _by_bm25(source, chosen, pool)
     documents, questions = embed(texts), embed(queries)
     found = []
     for one, words, vector in zip(chosen, lexical, questions):
@@ -89,11 +91,29 @@ def mine(source: Source, chosen: Sequence[Asked], embed: Embed, rng: np.random.G
         if not one.answers:
             allowed &= nearness <= own + MARGIN
         nearest = np.argsort(-nearness, kind="stable")[: 3 * DEPTH].tolist()
+        rankings = words, [pool[place] for place in nearest]
         both = [
-            tuple(pool[place] for place in ranking if allowed[place] and is_wrong(source, one, pool[place]))[:DEPTH]
-            for ranking in (words, nearest)
+            tuple(
+                number
+                for number in ranking
+                if (number not in places or allowed[places[number]]) and is_wrong(source, one, number)
+            )[:DEPTH]
+            for ranking in rankings
         ]
         found.append(Mined(one, *both))
+    return found
+
+
+def _by_bm25(source: Source, chosen: Sequence[Asked], pool: Sequence[int]) -> list[list[int]]:
+    """Return for each query the numbers of the passages that BM25 ranks highest."""
+    found: list[list[int]] = [[] for _ in chosen]
+    for numbers, wanted in ((range(len(source.passages)), True), (pool, False)):
+        asking = [place for place, one in enumerate(chosen) if (one.form in SPECIFIC) == wanted]
+        if asking:
+            texts = [source.passages[number].text for number in numbers]
+            rankings = best_by_bm25(texts, [chosen[place].query for place in asking], DEPTH)
+            for place, ranking in zip(asking, rankings):
+                found[place] = [numbers[other] for other in ranking]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from reranker_sources.traps import FAMILIES, Setting, make_traps, names_of
 UNANSWERED = 0.08  # share of rows whose right passage is left out
 REPEATED, EMBEDDED = 0.06, 0.12  # shares of right passages that are repeated, or stand inside a longer text
 FORMS = {"question": 1.0, "faq": 1.0, "task": 1.0, "title": 0.8, "definition": 0.8, "claim": 1.0, "sentence": 0.4}
+FAVOURED = {"encyclopedia": 1.8, "words": 0.6, "commands": 0.7, "databases": 0.7}  # questions that people asked, first
 LONG = 400  # words of a right passage inside a longer text, at most
 STRANGERS = 200  # passages of a source that others take as wrong ones
 
@@ -31,27 +33,30 @@ class Counts:
 def budgets(sources: Sequence[Source], size: int) -> dict[str, int]:
     """Return how many rows each source gets: domains by the square root of their queries, and sources inside alike.
 
-    What a domain cannot fill goes to the others.
+    Domains of `FAVOURED` get more. What a domain cannot fill goes to the others.
     """
     asked = {one.name: len(one.asked) for one in sources}
     domains = sorted({one.domain for one in sources})
     members = {domain: [one.name for one in sources if one.domain == domain] for domain in domains}
-    by_domain = _shared({domain: sum(asked[name] for name in members[domain]) for domain in domains}, size)
+    by_domain = _shared({domain: sum(asked[name] for name in members[domain]) for domain in domains}, size, FAVOURED)
     found = {}
     for domain in domains:
         found |= _shared({name: asked[name] for name in members[domain]}, by_domain[domain])
     return found
 
 
-def _shared(available: Mapping[str, int], size: int) -> dict[str, int]:
-    """Share a number out by the square roots of what is available, never more than that."""
+def _shared(
+    available: Mapping[str, int], size: int, weights: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, int]:
+    """Share a number out by the square roots of what is available times a weight, never more than is available."""
+    roots = {name: count**0.5 * weights.get(name, 1.0) for name, count in available.items()}
     found: dict[str, int] = {}
     left = size
     for name in sorted(
         available, key=lambda name: (available[name], name)
     ):  # the smallest first: the rest is passed on
-        roots = sum(count**0.5 for other, count in available.items() if other not in found)
-        found[name] = min(available[name], round(left * available[name] ** 0.5 / roots) if roots else 0)
+        rest = sum(root for other, root in roots.items() if other not in found)
+        found[name] = min(available[name], round(left * roots[name] / rest) if rest else 0)
         left -= found[name]
     return found
 

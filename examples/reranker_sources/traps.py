@@ -30,7 +30,7 @@ REMARKS = (
     "This page is about the question “{}” and is still empty.",
     "Re: {} Did anyone find out?",
 )
-LIMIT = 350  # words of a document that repeats something
+LIMITS = (40, 80, 120, 200, 350)  # words of a document that repeats something, at most
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def echo(given: Setting, rng: np.random.Generator) -> str:
 
 def echo_repeated(given: Setting, rng: np.random.Generator) -> str:
     """Return the query over and over."""
-    return _repeated(given.query, int(rng.integers(2, 25)))
+    return _repeated(given.query, rng)
 
 
 def echo_shuffled(given: Setting, rng: np.random.Generator) -> str:
@@ -111,7 +111,7 @@ def repeated(given: Setting, rng: np.random.Generator) -> str | None:
     """Return a sentence of a wrong passage over and over."""
     if not given.wrong:
         return None
-    return _repeated(_any(sentences_of(_any(given.wrong, rng)), rng), int(rng.integers(3, 60)))
+    return _repeated(_any(sentences_of(_any(given.wrong, rng)), rng), rng)
 
 
 def changed_fact(given: Setting, rng: np.random.Generator) -> str | None:
@@ -151,7 +151,7 @@ FAMILIES: dict[str, dict[str, Trap]] = {
     "topic": {"answer_cut": answer_cut, "neighbour": neighbour},
 }
 TRAPS: dict[str, Trap] = {name: trap for family in FAMILIES.values() for name, trap in family.items()}
-WEIGHTS = {"echo": 3.0, "stuffing": 1.5, "repetition": 1.0, "fact": 2.0, "topic": 2.5}
+WEIGHTS = {"echo": 3.0, "stuffing": 1.5, "repetition": 0.8, "fact": 2.0, "topic": 3.5}
 
 
 def make_traps(given: Setting, count: int, rng: np.random.Generator) -> list[tuple[str, str]]:
@@ -161,7 +161,10 @@ def make_traps(given: Setting, count: int, rng: np.random.Generator) -> list[tup
     found: list[tuple[str, str]] = []
     for family in order.tolist():
         kinds = list(FAMILIES[family])
-        for place in rng.permutation(len(kinds)).tolist():
+        places = rng.permutation(len(kinds)).tolist()
+        if family == "topic" and rng.random() < 0.5:
+            places.sort()  # the answer is cut out wherever that is possible
+        for place in places:
             made = FAMILIES[family][kinds[place]](given, rng)
             if made and made != given.right:
                 found.append((kinds[place], made))
@@ -220,9 +223,9 @@ def _other_name(fact: str, given: Setting, rng: np.random.Generator) -> str | No
     return _any(fit, rng) if fit else None
 
 
-def _repeated(text: str, times: int) -> str:
-    words = max(1, len(text.split()))
-    return " ".join([text] * max(2, min(times, LIMIT // words)))
+def _repeated(text: str, rng: np.random.Generator) -> str:
+    """Return a text twice at least, up to one of `LIMITS`."""
+    return " ".join([text] * max(2, LIMITS[int(rng.integers(len(LIMITS)))] // max(1, len(text.split()))))
 
 
 def _any(values: Sequence[str], rng: np.random.Generator) -> str:
