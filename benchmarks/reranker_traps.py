@@ -6,7 +6,8 @@ Queries of collections that no training has seen (SQuAD's held-out articles, QED
 tldr). For each: how often the query itself, repeated, shuffled or inside a remark, scores above the right passage; the
 same for passages stuffed with the query's words; by how much a sentence's score rises when it is repeated; and, of
 SQuAD alone, whose answers are known, how well scores tell right passages from look-alikes: the passage without the
-answer's sentence, the passage beside it, and the passage with a fact changed that the query names.
+answer's sentence, the passage beside it, the passage
+with a fact changed that the query names, and the passage under a query with that fact changed.
 """
 
 import argparse
@@ -29,7 +30,16 @@ from reranker_sources import shared_data
 from reranker_sources.mining import is_wrong
 from reranker_sources.passages import coverage, sentences_of
 from reranker_sources.source import Asked, Source, digest
-from reranker_sources.traps import Setting, changed_fact, echo_shuffled, keyword_list, names_of, stuffed, without_answer
+from reranker_sources.traps import (
+    Setting,
+    changed_fact,
+    changed_query,
+    echo_shuffled,
+    keyword_list,
+    names_of,
+    stuffed,
+    without_answer,
+)
 
 SEED = 0
 REMARKS = (  # none of them is in training
@@ -131,8 +141,15 @@ def look_alikes(
         "neighbour": [one.beside[0] if one.beside else None for one in settings],
         "fact changed": [changed_fact(one, rng) for one in settings],
     }
-    found: dict[str, float] = {}
+    queries = [changed_query(one, rng) for one in settings]
+    asked = [(query, one.right) for query, one in zip(queries, settings) if query]
+    changed = score(asked) if asked else np.empty(0)
+    found: dict[str, float] = {"query changed: pairs": len(asked)}
+    if asked:
+        found["query changed: AUROC"] = auroc(right, changed)
+        found["query changed: above 0"] = float((changed > 0).mean())
     together = []
+    everything = [changed]
     for name, texts in made.items():
         held = [place for place, text in enumerate(texts) if text]
         if not held:
@@ -142,10 +159,13 @@ def look_alikes(
         found[f"{name}: AUROC"] = auroc(right, scores)
         found[f"{name}: above 0"] = float((scores > 0).mean())
         found[f"{name}: above its right one"] = float((scores > right[held]).mean())
+        everything.append(scores)
         if name != "fact changed":
             together.append(scores)
     if together:
         found["unanswerable: AUROC"] = auroc(right, np.concatenate(together))
+        found["all look-alikes: AUROC"] = auroc(right, np.concatenate(everything))
+        found["all look-alikes: above 0"] = float((np.concatenate(everything) > 0).mean())
     return found
 
 

@@ -59,10 +59,10 @@ def main():
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--cache", type=Path, default=Path("out/embeddings"), help="folder for embeddings")
     given = options.parse_args()
-    model = load_ranker(find_model(RANKER), RANKER)
-    embed = EmbeddingCache(given.cache, lambda texts: embeddings_of(texts, model))
     try:
         sources = read_sources(given.data, given.debian, given.leave_out)
+        model = load_ranker(find_model(RANKER), RANKER)
+        embed = EmbeddingCache(given.cache, lambda texts: embeddings_of(texts, model))
         words = synonyms(given.debian) if any(one.name == "wordnet" for one in sources) else {}
         packages = package_versions(given.debian) if given.debian else {}
         say = partial(print, flush=True)

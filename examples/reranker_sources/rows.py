@@ -1,7 +1,7 @@
 """Makes rows of training: a query, the passage that is right, and wrong ones of every kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -10,9 +10,9 @@ from reranker_sources.forms import other_form
 from reranker_sources.mining import Embed, Mined, is_wrong, mine
 from reranker_sources.passages import coverage, sentences_of
 from reranker_sources.source import Asked, Source, digest
-from reranker_sources.traps import FAMILIES, Setting, make_traps, names_of
+from reranker_sources.traps import FAMILIES, Setting, changed_query, make_traps, names_of
 
-UNANSWERED = 0.08  # share of rows whose right passage is left out
+UNANSWERED = 0.1  # share of rows that nothing answers: the right passage is left out, or the query is changed
 REPEATED, EMBEDDED = 0.06, 0.12  # shares of right passages that are repeated, or stand inside a longer text
 FORMS = {"question": 1.0, "faq": 1.0, "task": 1.0, "title": 0.8, "definition": 0.8, "claim": 1.0, "sentence": 0.4}
 FAVOURED = {"encyclopedia": 1.8, "words": 0.6, "commands": 0.7, "databases": 0.7}  # questions that people asked, first
@@ -130,13 +130,17 @@ def _row(
     while len(negatives) < counts.bm25 + counts.cosine + counts.random:
         negatives.append(("random", _stranger(source, asked, strangers, rng)))
     unanswered = rng.random() < UNANSWERED
-    if unanswered:
+    other = changed_query(setting, rng) if unanswered and rng.random() < 0.5 else None
+    if other:
+        setting = replace(setting, query=other)
+        negatives.append(("other_fact", setting.right))
+    elif unanswered:
         negatives += _topic(setting, rng)
     negatives += make_traps(setting, counts.traps, rng)
     positive, kind = (None, "none") if unanswered else _right(setting, rng)
-    texts = {text: kind for kind, text in reversed(negatives) if text.strip() and text != setting.right}
+    texts = {text: kind for kind, text in reversed(negatives) if text.strip() and (other or text != setting.right)}
     return {
-        "query": query,
+        "query": setting.query,
         "positive": positive,
         "negatives": list(texts),
         "kinds": list(texts.values()),

@@ -120,8 +120,23 @@ def changed_fact(given: Setting, rng: np.random.Generator) -> str | None:
     if not facts:
         return None
     fact = _any(facts, rng)
-    new = other_number(fact, rng) if fact[0].isdigit() else _other_name(fact, given, rng)
+    new = other_fact(fact, given, rng)
     return None if new is None else replace_word(given.right, fact, new)
+
+
+def changed_query(given: Setting, rng: np.random.Generator) -> str | None:
+    """Return the query with a number or name replaced, so that the right passage no longer answers it."""
+    facts = facts_of(given.query, given.right, given.answers)
+    if not facts:
+        return None
+    fact = _any(facts, rng)
+    new = other_fact(fact, given, rng)
+    return None if new is None else replace_word(given.query, fact, new)
+
+
+def other_fact(fact: str, given: Setting, rng: np.random.Generator) -> str | None:
+    """Return another number, or another name that the right passage does not hold."""
+    return other_number(fact, rng) if fact[0].isdigit() else _other_name(given, rng)
 
 
 def answer_cut(given: Setting, rng: np.random.Generator) -> str | None:
@@ -217,7 +232,7 @@ def names_of(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in re.findall(r"(?<=[a-z,;] )[A-Z][a-z]{3,}", text)))
 
 
-def _other_name(fact: str, given: Setting, rng: np.random.Generator) -> str | None:
+def _other_name(given: Setting, rng: np.random.Generator) -> str | None:
     right = given.right.casefold()
     fit = [name for name in given.names if name.casefold() not in right]
     return _any(fit, rng) if fit else None

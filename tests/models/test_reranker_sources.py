@@ -213,6 +213,7 @@ def test_rows_have_all_that_the_trainer_reads(tmp_path, data, debian):
         assert len(row["negatives"]) == len(row["kinds"]) == len(set(row["negatives"])) > 2
         assert row["positive"] not in row["negatives"]
     kinds = Counter(kind for row in rows for kind in row["kinds"])
+    assert all(row["positive"] is None for row in rows if "other_fact" in row["kinds"])
     assert {"bm25", "cosine", "random", "repeated", "changed_fact", "answer_cut", "echo"} <= set(kinds)
     assert {row["positive_kind"] for row in rows} >= {"as it is", "none"}
     assert all((row["positive"] is None) == (row["positive_kind"] == "none") for row in rows)
@@ -225,7 +226,7 @@ def test_a_query_that_nothing_answers_has_no_answer_among_its_documents(tmp_path
     unanswered = [row for row in rows if row["positive"] is None]
     assert unanswered
     for row in unanswered:
-        kinds = {"changed_fact"}  # keeps the answer: it is about another thing
+        kinds = {"changed_fact", "other_fact"}  # keep the answer: they are about another thing than the query
         texts = [text for text, kind in zip(row["negatives"], row["kinds"]) if kind not in kinds]
         assert not any(source[row["query"]].answers[0] in text for text in texts)
 
@@ -266,6 +267,25 @@ def test_no_text_of_a_held_out_article_or_group_is_written(tmp_path, data, debia
 def test_a_name_that_no_source_has_cannot_be_left_out(data):
     with pytest.raises(InputError, match="--leave-out must name a source or domain"):
         reranker_pairs.read_sources(data, None, ["poems"])
+
+
+def test_the_script_says_in_a_line_which_data_it_misses(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["x", str(tmp_path), "--out", str(tmp_path / "pairs.jsonl")])
+    with pytest.raises(SystemExit, match="2"):
+        reranker_pairs.main()
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "squad-36-articles.json" in message and "give the folder" in message
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
+def test_versions_of_packages_are_read_where_they_are_unpacked_or_installed(tmp_path):
+    status = tmp_path / "var/lib/dpkg/status"
+    status.parent.mkdir(parents=True)
+    status.write_text("Package: bash\nVersion: 5\n\nPackage: wordnet-base\nStatus: install\nVersion: 1:3.0-37\n")
+    assert reranker_pairs.package_versions(tmp_path) == {"wordnet-base": "1:3.0-37"}
+    (tmp_path / "packages.txt").write_text("dict-jargon_4.4.7-3.1_all.deb\nwordnet-base_1%3a3.0-38_all.deb\n")
+    unpacked = {"dict-jargon": "4.4.7-3.1", "wordnet-base": "1:3.0-38"}
+    assert reranker_pairs.package_versions(tmp_path) == unpacked
 
 
 def test_the_manifest_names_sources_licences_files_and_counts(tmp_path, data, debian):

@@ -11,6 +11,7 @@ from reranker_sources.traps import (
     FAMILIES,
     TRAPS,
     Setting,
+    changed_query,
     facts_of,
     make_traps,
     other_number,
@@ -82,6 +83,15 @@ def test_a_changed_fact_differs_from_the_right_passage_by_a_fact_of_the_question
     assert new.isdigit() == old.isdigit()
     assert old not in words_of(text)
     assert "October" in text
+
+
+def test_a_changed_query_names_another_thing_than_the_right_passage(rng):
+    query = changed_query(GIVEN, rng)
+    different = [(old, new) for old, new in zip(words_of(QUERY), words_of(query), strict=True) if old != new]
+    assert len(different) == 1
+    assert different[0][0] in ("1973", "bergen")
+    assert different[0][1] not in words_of(RIGHT)
+    assert changed_query(Setting("why is it dry", RIGHT), rng) is None
 
 
 def test_facts_are_what_question_and_passage_share_and_no_answer_holds():
