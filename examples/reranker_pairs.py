@@ -189,7 +189,7 @@ def package_versions(root: Path) -> dict[str, str]:
     unpacked, status = root / "packages.txt", root / "var/lib/dpkg/status"
     if unpacked.exists():
         names = (line.split("_") for line in unpacked.read_text(encoding="utf-8").splitlines())
-        return {name: version.replace("%3a", ":") for name, version, *_ in names}
+        return {name: version.replace("%3a", ":") for name, version, *_ in names if name in PACKAGES}
     found = {}
     if status.exists():
         for paragraph in status.read_text(encoding="utf-8", errors="replace").split("\n\n"):

@@ -283,7 +283,9 @@ def test_versions_of_packages_are_read_where_they_are_unpacked_or_installed(tmp_
     status.parent.mkdir(parents=True)
     status.write_text("Package: bash\nVersion: 5\n\nPackage: wordnet-base\nStatus: install\nVersion: 1:3.0-37\n")
     assert reranker_pairs.package_versions(tmp_path) == {"wordnet-base": "1:3.0-37"}
-    (tmp_path / "packages.txt").write_text("dict-jargon_4.4.7-3.1_all.deb\nwordnet-base_1%3a3.0-38_all.deb\n")
+    (tmp_path / "packages.txt").write_text(
+        "bash_5_all.deb\ndict-jargon_4.4.7-3.1_all.deb\nwordnet-base_1%3a3.0-38_all.deb\n"
+    )
     unpacked = {"dict-jargon": "4.4.7-3.1", "wordnet-base": "1:3.0-38"}
     assert reranker_pairs.package_versions(tmp_path) == unpacked
 
