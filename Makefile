@@ -7,8 +7,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker faithfulness lint docs \
-	lessons pictures seeds clean
+.PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker reranker-sources \
+	reranker-pairs faithfulness lint docs lessons pictures seeds clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/prepare_machine.py venv compiler
@@ -79,6 +79,19 @@ faithfulness: $(VENV)/.test
 # Ranks BM25's candidates on the articles that the built-in reranker never saw: make bench-reranker DATA=../shared/data
 bench-reranker: $(VENV)/.test
 	$(BIN)/python benchmarks/reranker_quality.py $(DATA) $(if $(SAMPLE),--sample $(SAMPLE))
+
+# Unpacks handbooks of Debian's packages into out/debian, without installing them; examples/reranker_sources/handbooks.py
+# lists them with their licences. Then makes of them and of the data folder what the built-in reranker is trained on:
+# make reranker-pairs DATA=../shared/data
+DEBIAN ?= out/debian
+reranker-sources: $(VENV)/.test
+	mkdir -p out/packages $(DEBIAN)
+	cd out/packages && apt-get download -qq $$(PYTHONPATH=../../examples ../../$(BIN)/python -m reranker_sources.handbooks)
+	for file in out/packages/*.deb; do dpkg-deb -x $$file $(DEBIAN) || exit 1; done
+	ls out/packages > $(DEBIAN)/packages.txt
+
+reranker-pairs: $(VENV)/.test
+	$(BIN)/python examples/reranker_pairs.py $(DATA) --debian $(DEBIAN) --out out/pairs.jsonl
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples tools

@@ -1,4 +1,5 @@
-"""How good rankings are: nDCG and the reciprocal rank; and how far a probability can be believed."""
+"""How good rankings are: nDCG and the reciprocal rank; how far a probability can be believed, and two
+groups of scores told apart."""
 
 from collections.abc import Sequence
 
@@ -48,8 +49,18 @@ def graded_ndcg(scores: Sequence[float], labels: Sequence[float]) -> float:
     return float((labels[order] * means[ties]).sum() / best)
 
 
+def reliability(probabilities: np.ndarray, labels: np.ndarray) -> list[tuple[float, float, int]]:
+    """Return the mean probability, mean label and number of pairs of each of ten bins of equal width that is not empty.
+
+    Shapes: probabilities, labels (pairs,)
+    """
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    held = [bins == number for number in range(BINS) if (bins == number).any()]
+    return [(float(probabilities[own].mean()), float(np.mean(labels[own])), int(own.sum())) for own in held]
+
+
 def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Return the expected calibration error, over ten bins of equal width.
+    """Return the expected calibration error, over the bins of `reliability`.
 
         Σ over bins of |mean probability − mean label| · share of the pairs in the bin
 
@@ -57,6 +68,16 @@ def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
 
     Source: Naeini, Cooper, Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian Binning, 2015.
     """
-    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, probabilities - labels, BINS)
-    return float(np.abs(gaps).sum() / len(labels))
+    gaps = (abs(mean - label) * count for mean, label, count in reliability(probabilities, labels))
+    return float(sum(gaps) / len(labels))
+
+
+def auroc(positive: np.ndarray, negative: np.ndarray) -> float:
+    """Return the probability that a score of the first lies above one of the second; equals count half.
+
+    Source: Hanley, McNeil, The Meaning and Use of the Area under a ROC Curve, 1982,
+        doi:10.1148/radiology.143.1.7063747.
+    """
+    order = np.sort(np.asarray(negative, np.float64))
+    below = np.searchsorted(order, positive, "left") + np.searchsorted(order, positive, "right")
+    return float(below.mean() / (2 * len(order)))
