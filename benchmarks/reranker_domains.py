@@ -34,9 +34,8 @@ from backlight.models.scorer import Scorer
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
-from reranker.model import scores_of
-
 from backlight.training.reranker.measures import calibration_error, ndcg, ranks_of, reliability
+from backlight.training.reranker.model import scores_of
 from reranker_sources import shared_data
 from reranker_sources.handbooks import read_debian
 from reranker_sources.mining import Embed

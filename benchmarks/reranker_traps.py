@@ -24,9 +24,8 @@ from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
-from reranker.model import scores_of
-
 from backlight.training.reranker.measures import auroc
+from backlight.training.reranker.model import scores_of
 from reranker_sources import shared_data
 from reranker_sources.mining import is_wrong
 from reranker_sources.passages import coverage, sentences_of
