@@ -1,5 +1,7 @@
 """The page in a real browser: methods, tips, search, themes, widths, keys, matrix, attention, A against B."""
 
+import re
+
 import pytest
 from browser import CONTRASTS
 from tiny_bert import cross_encoder
@@ -127,6 +129,24 @@ def test_hovering_a_word_shows_its_value_and_its_error(page):
     page.hover("article .word")
     assert "±" in text(page, "#tip")
     assert count(page, "article .fill i") > 0
+
+
+def test_a_measured_word_says_what_would_be_without_it(page):
+    scores = [float(text(page, f"#document-{rank} .score").split()[0].replace("−", "-")) for rank in (1, 2, 3, 4)]
+    said = []
+    for rank in (1, 2, 3):
+        page.run(f"document.querySelector('#document-{rank} .text .word[tabindex=\"0\"]').focus()")
+        found = re.search(
+            r"without it: score (\S+) → ([\d.-]+)(?:, place (\d) → (\d))?", text(page, "#tip").replace("−", "-")
+        )
+        before, after = map(float, found.groups()[:2])
+        assert before == pytest.approx(scores[rank - 1], abs=0.006)
+        others = [score for number, score in enumerate(scores, 1) if number != rank]
+        place = 1 + sum(score > after for score in others)
+        if min(abs(score - after) for score in others) > 0.01:  # clear in the digits that are shown
+            assert found.groups()[2:] == ((None, None) if place == rank else (str(rank), str(place)))
+        said.append((before, after))
+    assert any(before != after for before, after in said)
 
 
 def test_the_query_is_lit_for_the_document_in_view(page):

@@ -31,10 +31,19 @@ const togetherOf = (made) => (made.together.length
   ? make("div", { class: "together" }, make("h3", {}, "Together"), make("ul", {}, made.together.map((line) => make("li", {}, line))))
   : null);
 
+// What the document's score and place would be without a word whose effect was measured: the others keep their scores.
+const withoutWord = (ranked) => ([, , , , , effect]) => {
+  if (effect === null || ranked.window) return ""; // without a word another window may be the best
+  const after = ranked.score - effect;
+  const digits = Math.max(2, digitsFor(Math.abs(effect)) - 1);
+  const place = 1 + data.documents.filter((other) => other.rank !== ranked.rank && other.score > after).length;
+  return `without it: score ${number(ranked.score, digits)} → ${number(after, digits)}${place === ranked.rank ? "" : `, place ${ranked.rank} → ${place}`}`;
+};
+
 const wordsView = (ranked) => {
   const made = ranked.explanations[state.method];
   const [askedScale, scale] = data.scales[state.method];
-  const found = litText(ranked.text, made.document, ranked.read, lookOf(made, scale), "the document");
+  const found = litText(ranked.text, made.document, ranked.read, lookOf(made, scale), "the document", withoutWord(ranked));
   const asked = litText(data.query, made.query, data.queryRead, lookOf(made, askedScale), "the query");
   const digits = found.digits;
   const special = made.special.length

@@ -37,8 +37,9 @@ const knownOf = ([, , value, , , effect, estimated]) => {
   return effect === value ? "measured" : `measured: ${signed(effect, Math.max(2, digitsFor(Math.abs(effect))))}`;
 };
 
-// Return the text, cut into words and what stands between them. `read` says where reading began and ended.
-const litText = (text, words, read, look, label) => {
+// Return the text, cut into words and what stands between them. `read` says where reading began and ended, `without` what
+// would be without a word, if that is known.
+const litText = (text, words, read, look, label, without = () => "") => {
   const most = look.scale || largest(words.map((word) => word[2]));
   const order = byStrength(text, words);
   const rank = new Map(order.map((word, place) => [word[0], place + 1]));
@@ -57,6 +58,7 @@ const litText = (text, words, read, look, label) => {
     tipped(span, () => [
       written,
       knownOf(word),
+      without(word),
       `${rank.get(start)} of ${words.length}` + (tokens > 1 ? ` · ${tokens} tokens` : ""),
       error !== null && Math.abs(value) < 2 * error ? "may be zero: less than two standard errors" : "",
     ]);
