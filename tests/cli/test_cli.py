@@ -136,12 +136,19 @@ def test_no_line_is_wider_than_the_screen(width):
 
 
 def test_what_a_long_document_lost_is_on_the_screen():
-    out = " ".join(shown({"width": 80}).split())
+    out = " ".join(shown({"width": 80}, windows=None).split())
     assert re.search(r"\[\d+ more words \(\d+ tokens\) that the model does not read\]", out)
 
 
+def test_the_best_window_of_a_long_document_is_named_on_the_screen():
+    out = " ".join(shown({"width": 80}).split())
+    assert re.search(r"the best of \d windows: the \d\., characters [\d,]+ to [\d,]+", out)
+    assert re.search(r"\[\d+ more words \(\d+ tokens\) outside this window\]", out)
+    assert "does not read" not in out
+
+
 def test_a_document_that_is_only_ranked_says_what_it_lost_too():
-    out = " ".join(shown({"width": 80}, top=1).split("ranked, not explained")[1].split())
+    out = " ".join(shown({"width": 80}, top=1, windows=None).split("ranked, not explained")[1].split())
     assert "moon.txt" in out
     assert "that the model does not read" in out
 

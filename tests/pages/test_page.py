@@ -57,7 +57,7 @@ def exposition():
     ranker = cross_encoder()
     methods = {"saliency": {}, "gradient-x-input": {}, "shapley": {"budget": 200}}
     rankings = [
-        rank_and_explain(ranker, QUERY, DOCUMENTS, NAMES, method=name, top=3, **options)
+        rank_and_explain(ranker, QUERY, DOCUMENTS, NAMES, method=name, top=3, windows=None, **options)
         for name, options in methods.items()
     ]
     best = rankings[0].documents[0]
@@ -105,6 +105,25 @@ def test_all_documents_are_listed_and_the_best_explained(page):
     assert count(page, "article") == 3 + 1
     assert text(page, "article .text") in DOCUMENTS
     assert "→" in text(page, "article .score")
+
+
+def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
+    document = "a cell ! " * 60 + "plants make food . " + "a leaf ? " * 60
+    ranking = rank_and_explain(cross_encoder(), QUERY, [document], ["long.txt"], method="saliency")
+    window = ranking.documents[0].window
+    file = tmp_path / "page.html"
+    file.write_text(report(Exposition([ranking]), "1.2.3"), encoding="utf-8")
+    browser.size(1280)
+    browser.open(file)
+    assert f"best of {window.of} windows: number {window.number}" in text(browser, "article .window")
+    assert f"best of {window.of} windows" in text(browser, "nav li")
+    assert count(browser, "mark") == 0
+    browser.click("article .window a")
+    assert count(browser, "mark") == 1
+    assert text(browser, "mark").strip() == document[window.first_character : window.last_character].strip()
+    assert browser.run("location.hash") == "#window-1"
+    assert count(browser, "article .words .unread") == 0, "the other windows were read too"
+    assert browser.problems() == []
 
 
 def test_a_click_switches_the_method(page):

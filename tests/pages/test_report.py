@@ -124,7 +124,7 @@ def test_methods_stand_beside_each_other():
 
 
 def test_a_document_read_in_part_says_so():
-    ranking, source = page_of(["Green plants build their food. " * 80])
+    ranking, source = page_of(["Green plants build their food. " * 80], windows=None)
     (document,) = Page(source).data["documents"]
     left = ranking.documents[0].truncation
     assert document["truncation"] == dataclasses.asdict(left)

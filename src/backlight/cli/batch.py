@@ -18,9 +18,9 @@ from backlight.explain.batch.job import REPORT
 from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
+from backlight.explain.batch.words import matters
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.presentation.wording import count_of
-from backlight.explain.words import is_mark
 from backlight.report.text import harmless
 from backlight.web.batch import batch_page
 
@@ -196,8 +196,8 @@ def as_text(found: Batch) -> str:
             f"score falls by {check['drop']:.3g} without the 5 strongest words, by {check['random']:.3g} without others"
         )
     for side, words in summary["words"].items():
-        named = [word["word"] for word in words if not is_mark(word["word"])][:10]
+        named = [word["word"] for word in words if matters(word)][:10]
         if named:
-            lines.append(f"{side} words that mattered most: {', '.join(named)}")
+            lines.append(f"{side} words most often strong for how often they occur (log-odds): {', '.join(named)}")
     lines.append(f"The page is in {found.folder / REPORT}")
     return "\n".join(lines)

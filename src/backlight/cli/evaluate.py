@@ -17,7 +17,7 @@ from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.quick_evaluation import live, markdown_of, show_quick
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
+from backlight.explain.faithfulness.columns import markdown, tables_of
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Listed, Question, choose, read_questions, shuffled
@@ -224,8 +224,8 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
 
 
 def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> dict:
-    """Return the tables as data (docs/faithfulness.md describes it)."""
-    measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
+    """Return the tables as data (docs/faithfulness.md describes it), with the measures that these pairs allow."""
+    measures = {column.name: column.meaning for _, columns, _ in tables_of(rows, links) for column in columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
     return {**description, "measures": measures, **tables}
 

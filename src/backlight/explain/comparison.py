@@ -38,6 +38,7 @@ class Comparison(Tabular):
         passes: how many times a pair went through the model, forward or backward.
         activated_a, activated_b: the scores after the model's activation.
         settings: the options of the search for the swap by name.
+        identical: whether A and B are the same text, so that there is nothing to compare.
     """
 
     query: str
@@ -57,6 +58,7 @@ class Comparison(Tabular):
     activated_a: float | None = None
     activated_b: float | None = None
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    identical: bool = False
 
     @property
     def sides(self) -> tuple[tuple[str, str, float, Attribution], ...]:
@@ -168,7 +170,7 @@ def compare(
     first, second = METHODS[method].explain(ranker, pairs, **options)
     score_a, score_b = (float(one.score) for one in (first, second))
     swap, searched = None, 0
-    if score_a != score_b and most > 0:
+    if a != b and score_a != score_b and most > 0:
         side = "a" if score_a > score_b else "b"
         search = Search(ranker, pairs["ab".index(side)], by, budget)
         swap = search.swap(max(score_a, score_b), min(score_a, score_b), side, most=most, beam=beam)
@@ -193,6 +195,7 @@ def compare(
         activated_a=float(activated[0]),
         activated_b=float(activated[1]),
         settings={"by": by, "most": most, "beam": beam, "budget": budget},
+        identical=a == b,
     )
 
 

@@ -184,7 +184,7 @@ def _lit(text, look: Look, made) -> str:
         details += f" ({known})" if known else ""
         parts.append(f'<span title="{escape(details)}" style="{_style(word, look)}">{escape(piece)}</span>')
     left = text.truncation.words_left_out
-    return "".join(parts) + (f" … <i>[{left} more words that the model does not read]</i>" if left else "")
+    return "".join(parts) + (f" … <i>[{left} more words beyond this part]</i>" if left else "")
 
 
 def _style(word, look: Look) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backlight.explain.batch.job import SAMPLE, SUMMARY
+from backlight.explain.batch.words import matters
 from backlight.explain.methods.registry import METHODS
-from backlight.explain.words import is_mark
 from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island, policy_element
 from backlight.report.text import number
 
@@ -34,6 +34,7 @@ def batch_page(folder: Path, version: str) -> str:
         title=summary["job"]["input"]["files"][0]["name"],
         method=method,
         words={side: _words(words)[:WORDS] for side, words in summary["words"].items()},
+        limit=WORDS,
         bars=_bars(score["histogram"]) if score else [],
         rows=rows,
         data=json_island({"rows": rows, "signed": bool(method and method.signed)}),
@@ -91,10 +92,10 @@ def pieces(record: dict, side: str) -> list:
 
 
 def _words(words: list[dict]) -> list[dict]:
-    """Return words with the width of their bars, in percent of the largest mean share's; punctuation comes last."""
-    most = max((word["mean_share"] for word in words), default=0) or 1
-    words = sorted(words, key=lambda word: is_mark(word["word"]))
-    return [word | {"width": 100 * word["mean_share"] / most} for word in words]
+    """Return the words that are strong more often than is usual, with the width of their bars in percent."""
+    kept = [word for word in words if matters(word)]
+    most = max((word["z"] for word in kept), default=0) or 1
+    return [word | {"width": 100 * word["z"] / most} for word in kept]
 
 
 def _bars(histogram: dict) -> list[dict]:

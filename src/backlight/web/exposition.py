@@ -225,6 +225,7 @@ def _comparison(made: Comparison) -> dict:
         "query": _words(made.query_words, made.a),
         "scale": _short(largest_value([made.a.document, made.b.document])),
         "difference": _short(made.difference),
+        "identical": made.identical,
         "swap": swap
         and {
             "side": swap.side,

@@ -142,7 +142,7 @@ class Sheet:
     ) -> None:
         """Write a text with its words on their grounds."""
         left = text.truncation.words_left_out
-        runs = [*runs_of(text, look), *([Run(f" … [{left:,} more words not read]")] if left else [])]
+        runs = [*runs_of(text, look), *([Run(f" … [{left:,} more words beyond this part]")] if left else [])]
         placed = flow(runs, width or self.width - 2 * EDGE, size)
         step = LINE * size / SIZE
         for one in placed:

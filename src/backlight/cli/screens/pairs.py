@@ -97,6 +97,9 @@ def _cell(share: float, screen: Screen) -> Text:
     return Text(f"{mark:{CELL}}", screen.shade(level, sign).replace("underline ", ""))
 
 
+IDENTICAL = "A and B are identical texts: they have the same score, and each word brings the same to both."
+
+
 def show_comparison(found: Comparison, screen: Screen) -> None:
     """Print why A ranks above B: the difference, what would swap the two, and both documents highlighted."""
     console = screen.console
@@ -134,6 +137,8 @@ def _side(made: Attribution, look: Look, screen: Screen) -> Text:
 
 def _swap(found: Comparison) -> Text:
     """Describe which words the better document must lose to rank below the other."""
+    if found.identical:
+        return Text(IDENTICAL)
     if found.swap is None:
         return Text("No set of words that was tried makes the two change places.")
     swap, names = found.swap, {"a": found.name_a, "b": found.name_b}

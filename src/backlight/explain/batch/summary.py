@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from backlight.explain.batch.collection import AT_ONCE
@@ -20,6 +20,7 @@ from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
 from backlight.explain.batch.rows import chunks
 from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.words import WORD_COLUMNS, word_records, words_of
 
 SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -27,13 +28,14 @@ PRAGMA synchronous = OFF;
 CREATE TABLE scored (row INTEGER PRIMARY KEY, part INTEGER, score REAL, label REAL, query TEXT);
 CREATE TABLE word (
     side TEXT, word TEXT, count INTEGER, pairs INTEGER, share REAL, value REAL, place REAL, strongest INTEGER,
-    PRIMARY KEY (side, word)
+    strong INTEGER, PRIMARY KEY (side, word)
 ) WITHOUT ROWID;
 """
 ADD_WORD = """
-INSERT INTO word VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (side, word) DO UPDATE SET
+INSERT INTO word VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (side, word) DO UPDATE SET
     count = count + excluded.count, pairs = pairs + excluded.pairs, share = share + excluded.share,
-    value = value + excluded.value, place = place + excluded.place, strongest = strongest + excluded.strongest
+    value = value + excluded.value, place = place + excluded.place, strongest = strongest + excluded.strongest,
+    strong = strong + excluded.strong
 """
 SPREAD = (
     "(row * 2654435761) % 4294967296"  # an order that looks random and is always the same (Knuth's multiplicative hash)
@@ -46,14 +48,14 @@ class Tally:
     def __init__(self, file: Path):
         file.unlink(missing_ok=True)
         self._file = file
-        self._database = sqlite3.connect(file)
-        self._database.executescript(SCHEMA)
+        self.database = sqlite3.connect(file)
+        self.database.executescript(SCHEMA)
         self.read_in_part = 0
         self.checks: Counter[str] = Counter()
 
     def close(self) -> None:
         """Remove the database."""
-        self._database.close()
+        self.database.close()
         self._file.unlink(missing_ok=True)
 
     def add(self, part: int, records: Sequence[dict]) -> None:
@@ -61,7 +63,7 @@ class Tally:
         scored = [
             (one["row"], part, one["score"], one.get("label"), one.get("query_id") or one["query"]) for one in records
         ]
-        self._database.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", scored)
+        self.database.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", scored)
         self.read_in_part += sum(bool(one["query_left_out"] or one["document_left_out"]) for one in records)
         for one in records:
             if verdict := one.get("check_verdict"):
@@ -69,42 +71,19 @@ class Tally:
                 self.checks.update({name: one.get(f"check_{name}") or 0 for name in ("signs", "drop", "random")})
         for side in SIDES:
             words = words_of(records, side)
-            self._database.executemany(ADD_WORD, ((side, word, *found) for word, found in words.items()))
+            self.database.executemany(ADD_WORD, ((side, word, *found) for word, found in words.items()))
 
     def all(self, question: str, *values) -> list[tuple]:
         """Return the answer to a question in SQL."""
-        return self._database.execute(question, values).fetchall()
+        return self.database.execute(question, values).fetchall()
 
     def one(self, question: str, *values):
         """Return the first value of the answer."""
-        return self._database.execute(question, values).fetchone()[0]
+        return self.database.execute(question, values).fetchone()[0]
 
     def each(self, question: str, *values) -> Iterator[tuple]:
         """Give the answer to a question a row at a time."""
-        return iter(self._database.execute(question, values))
-
-
-def words_of(records: Sequence[dict], side: str) -> dict[str, list]:
-    """Return for each lower-cased word: count, pairs, Σ share, Σ value, Σ place, how often it was the strongest.
-
-    A share is |value| ÷ Σ|values| of all words of the text; a place goes from 0 (first character) to 1.
-    """
-    found: dict[str, list] = {}
-    for record in records:
-        words, total = record.get(f"{side}_words") or (), record.get(f"{side}_total") or math.inf
-        seen, length = set(), len(record[side])
-        most = max((abs(word["value"]) for word in words), default=0.0)
-        for word in words:
-            name, size = word["text"].lower(), abs(word["value"])
-            counted = found.setdefault(name, [0, 0, 0.0, 0.0, 0.0, 0])
-            counted[0] += 1
-            counted[1] += name not in seen
-            counted[2] += size / total
-            counted[3] += word["value"]
-            counted[4] += word["start"] / length
-            counted[5] += size == most
-            seen.add(name)
-    return found
+        return iter(self.database.execute(question, values))
 
 
 def score_summary(tally: Tally, bars: int = 40) -> dict | None:
@@ -165,42 +144,6 @@ def label_summary(tally: Tally) -> dict | None:
         below += len(marks) - good
     pairs = relevant * (labelled - relevant)
     return {"labelled": labelled, "relevant": relevant, "roc_auc": wins / pairs if pairs else None}
-
-
-def word_records(tally: Tally, side: str, order: str = "side DESC, share DESC, word", most: int = -1) -> Iterator[dict]:
-    """Give the words of one side, or of both, by default those first that the largest shares fell to.
-
-    Args:
-        side: "query", "document" or "%" for both.
-        most: how many; all by default.
-    """
-    for side_of, word, count, pairs, share, value, place, strongest in tally.each(
-        f"SELECT * FROM word WHERE side LIKE ? ORDER BY {order} LIMIT ?", side, most
-    ):
-        yield {
-            "side": side_of,
-            "word": word,
-            "count": count,
-            "pairs": pairs,
-            "total_share": share,
-            "mean_share": share / count,
-            "mean_value": value / count,
-            "mean_place": place / count,
-            "strongest": strongest,
-        }
-
-
-WORD_COLUMNS = {
-    "side": "text",
-    "word": "text",
-    "count": "int",
-    "pairs": "int",
-    "total_share": "float",
-    "mean_share": "float",
-    "mean_value": "float",
-    "mean_place": "float",
-    "strongest": "int",
-}
 
 
 DEPTH = 10
@@ -343,12 +286,12 @@ def summarise(
             "labels": labels and labels | {f"{why}s": [described[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,
             "check": check_summary(tally.checks),
-            "words": {side: list(word_records(tally, side, most=WORDS_LISTED)) for side in SIDES},
+            "words": {side: list(word_records(tally.database, side, WORDS_LISTED)) for side in SIDES},
             "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
         }
         parts.join_bad_rows()
         if settings.explains:
-            words = chunks(word_records(tally, "%"), AT_ONCE)
+            words = chunks(chain.from_iterable(word_records(tally.database, side) for side in SIDES), AT_ONCE)
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
         write_file(folder / SAMPLE, b"".join(lines))
         write_file(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())
