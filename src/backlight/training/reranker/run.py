@@ -226,7 +226,8 @@ class RerankerTraining:
         if settings.teacher is not None:
             teacher = load_ranker(find_model(settings.teacher), settings.teacher)
             temperature = settings.loss.temperature or (COSINES if isinstance(teacher, BiEncoder) else 1.0)
-            training = taught(training, texts, teacher, self._counter("teaching", training))
+            known = miner.embeddings if settings.teacher == settings.miner else None
+            training = taught(training, texts, teacher, self._counter("teaching", training), known)
         validation = Validation(tuple(held_out), texts)
         self.watch(Stand("validating", 0, len(held_out)))
         start = load_ranker(self.source, "start") if self.model.new_head else self.model.scorer
