@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pair_files import rows, write_rows
-from tiny_bert import write_bert
+from tiny_bert import cross_encoder, write_bert
 
 from backlight.models.ranker import load_ranker
 from backlight.models.retrieval.bm25 import BM25
@@ -71,12 +71,15 @@ def test_a_bi_encoder_finds_the_nearest_by_turns_with_bm25(bert):
 
 
 def test_a_teacher_scores_each_document_of_each_query(bert):
-    found = taught(
-        [Candidates(judged("food"), (3,), (np.nan, np.nan)), Candidates(judged("air"), (), (1.0,))], TEXTS, bert
-    )
+    several = [Candidates(judged("food"), (3,), (np.nan, np.nan)), Candidates(judged("air"), (), (1.0,))]
+    found = taught(several, TEXTS, bert)
     expected = bert.rank_scores("food", [TEXTS[0], TEXTS[3]])
     np.testing.assert_allclose(found[0].teacher, expected, atol=1e-5)
     np.testing.assert_allclose(found[1].teacher, bert.rank_scores("air", [TEXTS[0]]), atol=1e-5)
+    cross = cross_encoder()
+    found = taught(several, TEXTS, cross)
+    np.testing.assert_allclose(found[0].teacher, cross.rank_scores("food", [TEXTS[0], TEXTS[3]]), atol=1e-5)
+    np.testing.assert_allclose(found[1].teacher, cross.rank_scores("air", [TEXTS[0]]), atol=1e-5)
 
 
 def test_what_a_step_sees_has_the_datas_wrong_documents_first():

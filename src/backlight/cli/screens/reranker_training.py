@@ -10,8 +10,11 @@ from backlight.report.numbers import clock, number
 from backlight.training.reranker import Stand
 
 try:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
 except ImportError as problem:
     raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
 
@@ -33,19 +36,31 @@ def watcher(quiet: bool) -> Iterator[Callable[[Stand], None]]:
     if quiet:
         yield lambda stand: None
     elif console.is_terminal:
-        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[numbers]}")
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("", total=None, numbers="")
-
-            def show(stand: Stand) -> None:
-                total = stand.total if stand.done else None
-                bar.update(
-                    task, completed=stand.done, total=total, description=DOING[stand.doing], numbers=numbers_of(stand)
-                )
-
-            yield show
+        picture = Picture()
+        with Live(console=console, refresh_per_second=4, get_renderable=picture.draw, transient=True):
+            yield picture.show
     else:
         yield Lines().show
+
+
+class Picture:
+    """What is done and a bar, and below it the numbers."""
+
+    def __init__(self):
+        self.stand: Stand | None = None
+
+    def show(self, stand: Stand) -> None:
+        """Take in a stand; the picture is drawn several times a second."""
+        self.stand = stand
+
+    def draw(self) -> Group:
+        """Return the picture as things stand."""
+        if self.stand is None:
+            return Group(Text("reading", "dim"))
+        bar = Table.grid(padding=(0, 2))
+        total = self.stand.total if self.stand.done else None
+        bar.add_row(Text(DOING[self.stand.doing]), ProgressBar(total, self.stand.done, width=30))
+        return Group(bar, Text(numbers_of(self.stand), "dim"))
 
 
 class Lines:

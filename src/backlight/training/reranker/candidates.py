@@ -91,14 +91,14 @@ class Miner:
 
     def __init__(self, texts: Sequence[str], ranker: BiEncoder | None = None, alike: float = 0.6):
         self.bm25, self._texts, self._ranker, self._alike = BM25(texts, stems=False), texts, ranker, alike
-        self._embeddings: np.ndarray | None = None
+        self.embeddings: np.ndarray | None = None  # of all documents, once they are there
         self._words: dict[int, frozenset[str]] = {}
         self.left_out = LeftOut()
 
     def embed(self) -> None:
         """Embed all documents, if there is a bi-encoder and it was not done yet."""
-        if self._ranker is not None and self._embeddings is None:
-            self._embeddings = self._ranker.embeddings_of(self._texts)
+        if self._ranker is not None and self.embeddings is None:
+            self.embeddings = self._ranker.embeddings_of(self._texts)
 
     def rankings(self, queries: Sequence[Judged]) -> Iterator[list[list[int]]]:
         """Give for each query the best documents of each ranking that there is."""
@@ -107,8 +107,8 @@ class Miner:
             texts = [query.text for query in queries[start : start + BLOCK]]
             by_words = self.bm25.best(texts, DEPTH)
             rankings = [by_words]
-            if self._embeddings is not None:
-                cosines = self._ranker.embeddings_of(texts) @ self._embeddings.T
+            if self.embeddings is not None:
+                cosines = self._ranker.embeddings_of(texts) @ self.embeddings.T
                 rankings.append(np.argsort(-cosines, axis=1, kind="stable")[:, :DEPTH].tolist())
             yield from map(list, zip(*rankings))
 
@@ -188,15 +188,26 @@ def taught(
     texts: Sequence[str],
     teacher: BiEncoder | CrossEncoder,
     done: Doing = lambda count: None,
+    embeddings: np.ndarray | None = None,
 ) -> list[Candidates]:
-    """Return candidates with the scores that a model gives to each."""
+    """Return candidates with the scores that a model gives to each.
+
+    Args:
+        embeddings: of all texts by a bi-encoder, where they are known, (texts, hidden).
+    """
+    if isinstance(teacher, BiEncoder) and embeddings is None:
+        embeddings = teacher.embeddings_of(texts)
     found = []
     for start in range(0, len(candidates), BLOCK):
         some = candidates[start : start + BLOCK]
-        pairs = [(one.asked.text, texts[number]) for one in some for number in one.documents]
-        ends = np.cumsum([len(one.documents) for one in some])[:-1]
-        scores = np.split(scores_of(teacher, pairs).astype(float), ends)
-        found += [replace(one, teacher=tuple(own.tolist())) for one, own in zip(some, scores)]
+        if isinstance(teacher, BiEncoder):
+            queries = teacher.embeddings_of([one.asked.text for one in some])
+            scores = [embeddings[list(one.documents)] @ query for one, query in zip(some, queries)]
+        else:
+            pairs = [(one.asked.text, texts[number]) for one in some for number in one.documents]
+            ends = np.cumsum([len(one.documents) for one in some])[:-1]
+            scores = np.split(scores_of(teacher, pairs), ends)
+        found += [replace(one, teacher=tuple(own.astype(float).tolist())) for one, own in zip(some, scores)]
         done(len(some))
     return found
 

@@ -17,84 +17,37 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save
 
 from backlight.errors import InputError
-from backlight.formats.array_files import read_arrays
 from backlight.formats.schema import validated
 from backlight.formats.strict_json import read_json_file
-from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import WEIGHTS, find_model
 from backlight.models.conversion import export_int8
 from backlight.models.ranker import load_ranker
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.reranker.calibration import calibrate
-from backlight.training.reranker.candidates import (
-    Candidates,
-    Miner,
-    taught,
-    training_candidates,
-    validation_candidates,
-)
 from backlight.training.reranker.card import card_of
-from backlight.training.reranker.loss import COSINES
 from backlight.training.reranker.model import scores_of, starting_model
+from backlight.training.reranker.preparation import Prepared, prepare, read_prepared, write_prepared
+from backlight.training.reranker.progress import Stand, Watch
 from backlight.training.reranker.result import Result
 from backlight.training.reranker.rows import TrainingData, read_training_data
 from backlight.training.reranker.settings import RerankerSettings
 from backlight.training.reranker.split import split_queries
 from backlight.training.reranker.steps import Schedule, Stepper
-from backlight.training.reranker.validation import Validation, by_domain, figures_of
+from backlight.training.reranker.validation import by_domain, figures_of
 from backlight.training.run_folder import BEST, RunFolder, jsonable, write_atomically
 
 RUN, RESULT, PREPARED = "training", "result.json", "prepared.safetensors"
 TIMED = 3  # steps by which the speed is measured
 SLACK = 1.05  # what a step costs beside scores and gradients
-
-
-@dataclass(frozen=True)
-class Stand:
-    """How far a training is.
-
-    Args:
-        doing: what is being done: "embedding", "mining", "teaching", "validating" or "training".
-        done: how many queries, or steps.
-        total: of how many; 0 where that is not known.
-        loss: of the last step.
-        pairs_per_second: of this process.
-        seconds_left: of training.
-        validation: nDCG@10 of the last look, of all ("ndcg") and of each domain.
-    """
-
-    doing: str
-    done: int = 0
-    total: int = 0
-    loss: float | None = None
-    pairs_per_second: float | None = None
-    seconds_left: float | None = None
-    validation: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What is known before the first step."""
-
-    training: list[Candidates]
-    validation: Validation
-    before: np.ndarray  # nDCG@10 of the start, (queries,)
-    bm25: np.ndarray
-    left_out: dict[str, int]
-    temperature: float  # of the teacher's scores
-
-
-Watch = Callable[[Stand], None]
 
 
 def train_reranker(
@@ -209,71 +162,15 @@ class RerankerTraining:
     def _prepare(self) -> Prepared:
         """Find wrong documents, let the teacher score, rank the validation part: or read what was found before."""
         file = self.run.path / PREPARED
-        found = self._read_prepared(file) if file.is_file() else self._find()
-        if not file.is_file():
-            self._write_prepared(file, found)
+        if file.is_file():
+            return read_prepared(file, self.split, self.data.documents)
+        found = self._find()
+        write_prepared(file, found)
         return found
 
     def _find(self) -> Prepared:
-        settings, texts, (asked, kept) = self.settings, self.data.documents, self.split
-        miner = Miner(texts, self._bi_encoder(settings.miner), settings.alike)
-        self.watch(Stand("embedding" if settings.miner else "indexing", 0, len(texts)))
-        miner.embed()
-        sizes = settings.negatives, settings.mined, settings.seed
-        training = training_candidates(asked, miner, *sizes, self._counter("mining", asked))
-        held_out = validation_candidates(kept, miner, settings.candidates, self._counter("mining", kept))
-        temperature = settings.loss.temperature or 1.0
-        if settings.teacher is not None:
-            teacher = load_ranker(find_model(settings.teacher), settings.teacher)
-            temperature = settings.loss.temperature or (COSINES if isinstance(teacher, BiEncoder) else 1.0)
-            training = taught(training, texts, teacher, self._counter("teaching", training))
-        validation = Validation(tuple(held_out), texts)
-        self.watch(Stand("validating", 0, len(held_out)))
         start = load_ranker(self.source, "start") if self.model.new_head else self.model.scorer
-        before = validation.ndcg(scores_of(start, validation.pairs))
-        bm25 = validation.ndcg(validation.bm25_scores(miner.bm25))
-        return Prepared(training, validation, before, bm25, asdict(miner.left_out), temperature)
-
-    def _bi_encoder(self, name: str | None) -> BiEncoder | None:
-        if name is None:
-            return None
-        found = load_ranker(find_model(name), name)
-        if not isinstance(found, BiEncoder):
-            raise InputError(f"miner must be a bi-encoder, got {name}, which reads query and document together")
-        return found
-
-    def _counter(self, doing: str, queries: Sequence) -> Callable[[int], None]:
-        done = 0
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            self.watch(Stand(doing, done, len(queries)))
-
-        return count
-
-    def _write_prepared(self, file: Path, found: Prepared) -> None:
-        arrays = {"before": found.before, "bm25": found.bm25}
-        for name, some in (("training", found.training), ("validation", found.validation.candidates)):
-            arrays[f"{name}.sizes"] = np.array([len(one.found) for one in some], np.int64)
-            arrays[f"{name}.found"] = np.array([number for one in some for number in one.found], np.int64)
-            arrays[f"{name}.teacher"] = np.array([score for one in some for score in one.teacher], np.float64)
-        write_atomically(
-            file, save(arrays, {"left_out": json.dumps(found.left_out), "temperature": repr(found.temperature)})
-        )
-
-    def _read_prepared(self, file: Path) -> Prepared:
-        arrays, texts = read_arrays(file, "what was found in ")
-        parts = {}
-        for name, queries in zip(("training", "validation"), self.split):
-            ends = np.cumsum(arrays[f"{name}.sizes"])[:-1]
-            found = [tuple(some.tolist()) for some in np.split(arrays[f"{name}.found"], ends)]
-            ends = np.cumsum([len(query.documents) + len(more) for query, more in zip(queries, found)])[:-1]
-            teacher = [tuple(some.tolist()) for some in np.split(arrays[f"{name}.teacher"], ends)]
-            parts[name] = [Candidates(*one) for one in zip(queries, found, teacher)]
-        validation = Validation(tuple(parts["validation"]), self.data.documents)
-        left_out, temperature = json.loads(texts["left_out"]), float(texts["temperature"])
-        return Prepared(parts["training"], validation, arrays["before"], arrays["bm25"], left_out, temperature)
+        return prepare(self.settings, self.split, self.data.documents, start, self.watch)
 
     def _stepper(self) -> Stepper:
         """Return what makes the steps; how many there are is decided once, and kept."""
