@@ -123,7 +123,7 @@ def test_punctuation_does_not_take_the_place_of_words_in_a_batch(capsys, model, 
     assert main(["batch", str(tmp_path / "pairs.jsonl"), "-o", str(out), "--model", model, "--method", "saliency"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("2 pairs\n")
-    named = re.search(r"document words that mattered most: (.*)", printed)[1].split(", ")
+    named = re.search(r"document words that mattered most \(z of log-odds\): (.*)", printed)[1].split(", ")
     assert sorted(named) == ["air", "plants"]
     table = (out / "report.html").read_text(encoding="utf-8").partition("Document words")[2]
     assert sorted(re.findall(r'<th scope="row"><bdi>([^<]*)</bdi>', table)[:2]) == ["air", "plants"]

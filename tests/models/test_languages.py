@@ -128,6 +128,18 @@ def test_only_a_model_known_to_read_english_alone_speaks_of_it(card, speaks, tmp
         assert ("model reads English only" in page.read_text(encoding="utf-8")) == speaks
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["compare", GERMAN, "a leaf", GERMAN], ["matrix", GERMAN, "a leaf"], ["what-if", GERMAN, "a leaf", "--add", "x"]],
+)
+def test_commands_on_pairs_say_it_too(command, tmp_path, capsys):
+    folder = write_cross_encoder(tmp_path / "model")
+    for card, said in ("language: en", True), ("tags: x", False):
+        (folder / "README.md").write_text(f"---\n{card}\n---\n", encoding="utf-8")
+        assert main([*command, "--model", str(folder), "--json"]) == 0
+        assert ("the query looks German" in capsys.readouterr().err) == said
+
+
 def test_the_built_in_model_reads_english_only():
     reranker = Reranker.from_pretrained()
     assert reranker.languages == ("en",)

@@ -256,7 +256,7 @@ def test_the_engine_is_chosen_by_name(tmp_path):
     with pytest.raises(InputError, match='engine="torch"'):
         Reranker.from_pretrained(folder)
     reranker = Reranker.from_pretrained(folder, engine="torch")
-    scores = reranker.predict(PAIRS, activation="identity")
+    scores = reranker.predict(PAIRS, activation="identity", windows=None)
     np.testing.assert_allclose(scores, alone(folder, reranker.scorer.read(PAIRS)), rtol=1e-4, atol=1e-5)
     ranking = reranker.rank(PAIRS[0][0], [document for _, document in PAIRS], explain=1)
     assert ranking.documents[0].attribution.document.words

@@ -198,6 +198,6 @@ def as_text(found: Batch) -> str:
     for side, words in summary["words"].items():
         named = [word["word"] for word in words if matters(word)][:10]
         if named:
-            lines.append(f"{side} words most often strong for how often they occur (log-odds): {', '.join(named)}")
+            lines.append(f"{side} words that mattered most (z of log-odds): {', '.join(named)}")
     lines.append(f"The page is in {found.folder / REPORT}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from backlight.cli.arguments import add_method, add_model, add_outputs, methods_
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, write_files
+from backlight.cli.pages import check_given, say_language, write_files
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -31,6 +31,7 @@ def compare(argv: Sequence[str]) -> int:
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
     with progress(None, "comparing"):
         found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
+    say_language(reranker.name, reranker.other_languages(given.query, documents))
     if given.json:
         print(as_json(found))
     else:

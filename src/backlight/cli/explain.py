@@ -77,7 +77,7 @@ def explain(argv: Sequence[str]) -> int:
             raise
         code, views = INTERRUPTED, ()
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
-    say_language(rankings[0])
+    say_language(rankings[0].model, rankings[0].other_languages)
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))
     else:

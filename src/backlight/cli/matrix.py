@@ -6,7 +6,7 @@ from backlight.cli.arguments import add_method, add_model, add_outputs, options_
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, write_files
+from backlight.cli.pages import check_given, say_language, write_files
 from backlight.cli.screens.pairs import show_matrix
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError, unknown
@@ -32,6 +32,7 @@ def matrix(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     with progress(None, "reading pairs of words"):
         found = reranker.matrix(given.query, text, method=given.method, **options)
+    say_language(reranker.name, reranker.other_languages(given.query, documents))
     if given.json:
         print(as_json(found))
     else:

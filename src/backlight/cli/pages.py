@@ -10,7 +10,7 @@ from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking
+from backlight.explain.attribution import OtherLanguage, Ranked, Ranking
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
@@ -118,9 +118,9 @@ def exposition_of(
     return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
 
 
-def say_language(ranking: Ranking) -> None:
+def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
     """Say on standard error which texts look to be in a language that the model does not read."""
-    line = language_line(ranking)
+    line = language_line(model, found)
     if line is not None:
         notice(line)
 

@@ -56,7 +56,7 @@ def rank(argv: Sequence[str]) -> int:
             **options,
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
-    say_language(ranking)
+    say_language(ranking.model, ranking.other_languages)
     if given.json:
         print(as_json(ranking, typo, left_out))
     else:

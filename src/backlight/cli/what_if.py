@@ -7,6 +7,7 @@ from backlight.cli.arguments import add_model, reranker_of
 from backlight.cli.documents import check_query, check_unicode, read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
+from backlight.cli.pages import say_language
 from backlight.cli.screens.pairs import show_what_if
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -24,7 +25,9 @@ def what_if(argv: Sequence[str]) -> int:
         raise InputError(f"what-if must get one document, got {len(documents)}: name a file or give a text")
     rivals = [text for _, text in read_documents(given.against, [])]
     with progress(None, "scoring"):
-        found = reranker_of(given).what_if(given.query, documents[0][1], given.edits, candidates=rivals)
+        reranker = reranker_of(given)
+        found = reranker.what_if(given.query, documents[0][1], given.edits, candidates=rivals)
+    say_language(reranker.name, reranker.other_languages(given.query, documents))
     if given.json:
         print(as_json(found))
     else:

@@ -174,7 +174,7 @@ class Reranker:
             **options,
         )
         left = None if top_k is None else max(0, top_k - len(ranking.documents))
-        others = self._other_languages(query, [(one.name, one.text) for one in ranking.documents])
+        others = self.other_languages(query, [(one.name, one.text) for one in ranking.documents])
         return replace(
             ranking,
             documents=ranking.documents[:top_k],
@@ -243,6 +243,17 @@ class Reranker:
         candidates = check_texts(candidates, "candidates")
         return what_if(self.scorer, query, document, edits, candidates=candidates)
 
+    def other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
+        """Return the texts that look to be in other languages; none, unless the model is known to read English only.
+
+        Args:
+            documents: the name and text of each.
+        """
+        if set(self.languages) != {ENGLISH_CODE}:
+            return ()
+        found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
+        return tuple(OtherLanguage(name, language) for name, language in found if language)
+
     def build_up(self, query: str, document: str) -> BuildUp:
         """Return what the score would be if the model ended after each of its layers."""
         pair = check_text(query, "query"), check_text(document, "document")
@@ -256,13 +267,6 @@ class Reranker:
         """
         pair = check_text(query, "query"), check_text(document, "document")
         return self.scorer.inside(PairBatch.of(self.scorer.read([pair])), slopes=slopes)
-
-    def _other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
-        """Return the texts that look to be in other languages; none, unless the model is known to read English only."""
-        if set(self.languages) != {ENGLISH_CODE}:
-            return ()
-        found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
-        return tuple(OtherLanguage(name, language) for name, language in found if language)
 
     def _method_options(self, method: str, options: dict) -> dict:
         return {"estimate": self.estimate, **options} if method == DEFAULT and self.estimate else options

@@ -92,7 +92,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "methods": [{"name": one.name, "title": one.title, "summary": one.summary} for one in methods],
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
-        "language": language_line(page.rankings[0]) if page.rankings else None,
+        "language": _language(page.rankings[0]) if page.rankings else None,
         "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
@@ -142,6 +142,10 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "attention": _attention(links, first) if links else None,
         "layers": {"after": [_short(score) for score in layers]} if layers else None,
     }
+
+
+def _language(ranking: Ranking) -> str | None:
+    return language_line(ranking.model, ranking.other_languages)
 
 
 def excerpt_of(ranked: Ranked, read: Sequence[int]) -> tuple[int, int]:

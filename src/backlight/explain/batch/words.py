@@ -10,7 +10,7 @@ are shared out as all words are, divided by its standard error:
 
 with s of all S strong words and o of all O others this word, A = PRIOR and a = A · (s + o) / (S + O). A word that is
 strong as often as words are has z near 0, one that is seldom strong is below, and a rare word is near 0 until there is
-evidence. The page and the command list words with z above 0, function words of English only above `EVIDENT`.
+evidence. The page and the command list words with z from 0 on, function words of English only from `EVIDENT` on.
 
 Source: Monroe, Colaresi, Quinn, Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of
 Political Conflict, 2008.
@@ -75,9 +75,9 @@ def _strong(words: Sequence[dict]) -> set[int]:
 
 
 def matters(record: Mapping) -> bool:
-    """Return whether a word is listed: it is strong more often than is usual; of a function word there is evidence."""
+    """Return whether a word is listed: it is strong as often as is usual or more; of a function word with evidence."""
     least = EVIDENT if record["word"] in FUNCTION_WORDS else 0.0
-    return record["z"] is not None and record["z"] > least
+    return record["z"] is not None and record["z"] >= least
 
 
 def log_odds(strong: int, others: int, all_strong: int, all_others: int) -> tuple[float, float]:

@@ -76,10 +76,8 @@ class TextInOtherLanguage(Protocol):
 class RankedDocuments(Protocol):
     """A `Ranking`."""
 
-    model: str
     score_name: str
     documents: Sequence[Scored]
-    other_languages: Sequence[TextInOtherLanguage]
 
 
 @dataclass(frozen=True)

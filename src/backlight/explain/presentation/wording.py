@@ -11,6 +11,7 @@ from backlight.explain.presentation.scales import (
     Explained,
     RankedDocuments,
     Scored,
+    TextInOtherLanguage,
     ValuedWord,
     look_of,
 )
@@ -200,16 +201,16 @@ def candidates_line(retrieval: Retrieval) -> str:
     return f"the {best} of {retrieval.documents:,} documents by {retrieval.retriever}; the others were not reranked"
 
 
-def language_line(ranking: RankedDocuments) -> str | None:
-    """Return which texts look to be in a language that the model does not read; None where none does."""
-    query = [f"the query looks {one.language}" for one in ranking.other_languages if one.text == QUERY_NAME]
-    others = [one for one in ranking.other_languages if one.text != QUERY_NAME]
+def language_line(model: str, found: Sequence[TextInOtherLanguage]) -> str | None:
+    """Return which texts look to be in a language that a model does not read; None where none does."""
+    query = [f"the query looks {one.language}" for one in found if one.text == QUERY_NAME]
+    others = [one for one in found if one.text != QUERY_NAME]
     if not query and not others:
         return None
     named = ", ".join(f"{one.text} {one.language}" for one in others[:NAMED]) + (", …" if len(others) > NAMED else "")
     looks = "document looks" if len(others) == 1 else "documents look"
     documents = [f"{len(others)} {looks} to be in another language ({named})"] if others else []
-    return f"{' and '.join(query + documents)}; {ranking.model} reads English only"
+    return f"{' and '.join(query + documents)}; {model} reads English only"
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
