@@ -187,7 +187,9 @@ def test_forms_of_a_query():
     assert keywords("Where is the old anchor of Bergen?") == "old anchor Bergen"
     assert keywords("What is it?") == "What is it?"
     assert unmarked("Is it Safe?") == "is it safe"
-    assert claim("What year was dry?", "1980") == "1980 was dry."
+    assert claim("Who proclaimed the embargo?", "OAPEC") == "OAPEC proclaimed the embargo."
+    assert claim("What was the price of oil?", "$12") == "$12 was the price of oil."
+    assert claim("What was Tesla afraid of?", "spies") == "What was Tesla afraid of?"
     assert claim("Why is it dry?", "no rain") == "Why is it dry?"
     assert in_other_words("a heavy, heavy anchor", {"heavy": "weighty"}) == "a weighty, weighty anchor"
     for _ in range(50):
