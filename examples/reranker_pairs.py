@@ -55,6 +55,9 @@ def main():
     options.add_argument("--debian", type=Path, metavar="ROOT", help="where Debian's handbooks are: / or a folder")
     options.add_argument("--leave-out", nargs="+", default=[], metavar="NAME", help="domains or sources left out")
     options.add_argument("--size", type=int, default=20_000, help="rows, of all sources together")
+    options.add_argument(
+        "--rows", nargs="+", default=[], metavar="NAME=N", help="rows of a source, instead of its share"
+    )
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--cache", type=Path, default=Path("out/embeddings"), help="folder for embeddings")
     given = options.parse_args()
@@ -65,7 +68,8 @@ def main():
         words = synonyms(given.debian) if any(one.name == "wordnet" for one in sources) else {}
         packages = package_versions(given.debian) if given.debian else {}
         say = partial(print, flush=True)
-        write_pairs(given.out, sources, embed, words, given.size, given.seed, say, packages)
+        shares = budgets(sources, given.size) | rows_asked(given.rows, sources)
+        write_pairs(given.out, sources, embed, words, shares, given.seed, say, packages)
     except InputError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)
@@ -93,12 +97,28 @@ def read_sources(data: Path, debian: Path | None, left_out: Sequence[str]) -> li
     return [one.part(test=False) for one in found if not {one.name, one.domain} & set(left_out)]
 
 
+def rows_asked(given: Sequence[str], sources: Sequence[Source]) -> dict[str, int]:
+    """Return the numbers of rows that were asked for by name.
+
+    Raises:
+        InputError: it is not the name of a source and a number.
+    """
+    names = {one.name for one in sources}
+    found = {}
+    for one in given:
+        name, _, count = one.partition("=")
+        if name not in names or not count.isdigit():
+            raise InputError(f"--rows must be NAME=N, with a name of {', '.join(sorted(names))}, got {one}")
+        found[name] = int(count)
+    return found
+
+
 def write_pairs(
     file: Path,
     sources: Sequence[Source],
     embed: Callable[[Sequence[str]], np.ndarray],
     words: dict[str, str],
-    size: int,
+    shares: Mapping[str, int],
     seed: int,
     say: Callable[[str], None],
     packages: Mapping[str, str] = MappingProxyType({}),
@@ -107,10 +127,10 @@ def write_pairs(
 
     Args:
         embed: of the bi-encoder that finds wrong passages; words: each with another of its sense.
+        shares: rows of each source.
         packages: versions of Debian's packages.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    shares = budgets(sources, size)
     counts = {key: Counter() for key in ("source", "domain", "form", "positive_kind", "kinds")}
     places: list[tuple[int, int]] = []
     half = file.with_suffix(".part")
@@ -129,7 +149,7 @@ def write_pairs(
             unmixed.seek(start)
             out.write(unmixed.read(length))
     half.rename(file)
-    manifest = manifest_of(file, sources, counts, size, seed, packages)
+    manifest = manifest_of(file, sources, counts, seed, packages)
     file.with_suffix(".manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     say(f"{len(places):,} rows in {file}")
 
@@ -148,7 +168,6 @@ def manifest_of(
     file: Path,
     sources: Sequence[Source],
     counts: Mapping[str, Counter],
-    size: int,
     seed: int,
     packages: Mapping[str, str],
 ) -> dict:
@@ -157,7 +176,6 @@ def manifest_of(
         "file": file.name,
         "sha256": sha256_of([file]),
         "rows": counts["source"].total(),
-        "size": size,
         "seed": seed,
         "versions": {
             "python": platform.python_version(),

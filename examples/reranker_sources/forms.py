@@ -11,7 +11,9 @@ from reranker_sources.passages import STOPWORDS, WORD, words_of
 LITTLE = "many much does kind name type called used use get make way please tell"  # words that only make a question
 ASKED_AWAY = STOPWORDS.union(LITTLE.split())
 SHARES = {"as it is": 0.5, "keywords": 0.14, "unmarked": 0.09, "typos": 0.13, "claim": 0.08, "synonyms": 0.06}
-WH = re.compile(r"^(?:who|(?:what|which)(?: \w+)?)\s+(?=(?:is|was|are|were|has|had|can|could|will|\w+ed)\b)", re.I)
+WH = re.compile(  # what the answer stands for, where the rest of the question is in the order of a statement
+    r"^(?:who|(?:what|which)(?: \w+)?)\s+(?=\w{3,}ed\b|(?:is|was|are|were) the \w+ (?:of|in|for)\b)", re.IGNORECASE
+)
 
 
 def other_form(

@@ -13,6 +13,7 @@ from reranker_sources.source import Asked, Source, digest
 from reranker_sources.traps import FAMILIES, Setting, changed_query, make_traps, names_of
 
 UNANSWERED = 0.1  # share of rows that nothing answers: the right passage is left out, or the query is changed
+CHANGED = 0.7  # of those, the share whose query is changed where it names something
 REPEATED, EMBEDDED = 0.06, 0.12  # shares of right passages that are repeated, or stand inside a longer text
 FORMS = {"question": 1.0, "faq": 1.0, "task": 1.0, "title": 0.8, "definition": 0.8, "claim": 1.0, "sentence": 0.4}
 FAVOURED = {"encyclopedia": 1.8, "words": 0.6, "commands": 0.7, "databases": 0.7}  # questions that people asked, first
@@ -130,7 +131,7 @@ def _row(
     while len(negatives) < counts.bm25 + counts.cosine + counts.random:
         negatives.append(("random", _stranger(source, asked, strangers, rng)))
     unanswered = rng.random() < UNANSWERED
-    other = changed_query(setting, rng) if unanswered and rng.random() < 0.5 else None
+    other = changed_query(setting, rng) if unanswered and rng.random() < CHANGED else None
     if other:
         setting = replace(setting, query=other)
         negatives.append(("other_fact", setting.right))

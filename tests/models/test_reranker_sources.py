@@ -32,7 +32,8 @@ def debian(tmp_path_factory) -> Path:
 
 def pairs(file: Path, data: Path, debian: Path | None, *left_out: str, size: int = 120, seed: int = 1) -> list[dict]:
     sources = reranker_pairs.read_sources(data, debian, left_out)
-    reranker_pairs.write_pairs(file, sources, letters, {"heavy": "weighty"}, size, seed, lambda line: None)
+    shares = budgets(sources, size)
+    reranker_pairs.write_pairs(file, sources, letters, {"heavy": "weighty"}, shares, seed, lambda line: None)
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
@@ -186,7 +187,9 @@ def test_forms_of_a_query():
     assert keywords("Where is the old anchor of Bergen?") == "old anchor Bergen"
     assert keywords("What is it?") == "What is it?"
     assert unmarked("Is it Safe?") == "is it safe"
-    assert claim("What year was dry?", "1980") == "1980 was dry."
+    assert claim("Who proclaimed the embargo?", "OAPEC") == "OAPEC proclaimed the embargo."
+    assert claim("What was the price of oil?", "$12") == "$12 was the price of oil."
+    assert claim("What was Tesla afraid of?", "spies") == "What was Tesla afraid of?"
     assert claim("Why is it dry?", "no rain") == "Why is it dry?"
     assert in_other_words("a heavy, heavy anchor", {"heavy": "weighty"}) == "a weighty, weighty anchor"
     for _ in range(50):
@@ -267,6 +270,14 @@ def test_no_text_of_a_held_out_article_or_group_is_written(tmp_path, data, debia
 def test_a_name_that_no_source_has_cannot_be_left_out(data):
     with pytest.raises(InputError, match="--leave-out must name a source or domain"):
         reranker_pairs.read_sources(data, None, ["poems"])
+
+
+def test_rows_of_a_source_may_be_asked_for_by_name(data):
+    sources = reranker_pairs.read_sources(data, None, [])
+    assert reranker_pairs.rows_asked(["squad=7", "tldr=0"], sources) == {"squad": 7, "tldr": 0}
+    for wrong in ("poems=3", "squad", "squad=many"):
+        with pytest.raises(InputError, match="--rows must be NAME=N"):
+            reranker_pairs.rows_asked([wrong], sources)
 
 
 def test_the_script_says_in_a_line_which_data_it_misses(tmp_path, monkeypatch, capsys):
