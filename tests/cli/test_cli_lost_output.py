@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from batch_inputs import many, write_lines
+from pair_files import rows, write_rows
 from tiny_bert import write_cross_encoder
 
 from backlight.cli.main import COMMANDS, main
@@ -43,13 +44,15 @@ def given(tmp_path_factory):
     with contextlib.redirect_stdout(io.StringIO()):
         record = ["graph", str(folder / "script.py"), "--engine", "backlight", "--json", str(folder / "graph.json")]
         assert main(record) == 0
-    later = {name: str(folder / name) for name in ("out", "records")}
+    write_rows(folder / "rows.jsonl", rows())
+    later = {name: str(folder / name) for name in ("out", "records", "trained", "trained as data")}
     return later | {name: str(folder / name) for name in os.listdir(folder)}
 
 
 TEXTS = ("plants food", "plants make food", "the air")
 KEPT = ("--records", "{records}", "--resume")
 STUDY = ("{lists.jsonl}", "--model", "{model}", "--methods", "saliency", "--pairs", "5", "--close", "3", *KEPT)
+TRAINED = ("train-reranker", "{rows.jsonl}", "--from", "{model}", "--epochs", "0.1", "--resume")
 LINES = {
     "rank": ("rank", *TEXTS, "--model", "{model}"),
     "rank as data": ("rank", *TEXTS, "--model", "{model}", "--json"),
@@ -73,6 +76,8 @@ LINES = {
     "replay": ("replay", "{graph.json}"),
     "replay as data": ("replay", "{graph.json}", "--json"),
     "doctor": ("doctor", "--list"),
+    "train-reranker": (*TRAINED, "--out", "{trained}"),
+    "train-reranker as data": (*TRAINED, "--out", "{trained as data}", "--json"),
     "train": ("train", "{training.toml}", "--replace"),
     "train, plan": ("train", "{training.toml}", "--dry-run"),
     "info": ("info",),
