@@ -46,6 +46,26 @@ def test_every_word_has_the_effect_that_deleting_it_has():
     assert made.document.strongest(1)[0].text == "Refunds"
 
 
+@pytest.mark.parametrize("stride", [None, 12])
+def test_a_word_of_a_few_windows_has_the_effect_that_deleting_it_from_the_document_has(stride):
+    """The windows after the word move up, and another one may be the best then."""
+    reranker = Reranker(cross_encoder(max_position_embeddings=40))
+    document = (
+        "the leaf of a green cell , " * 4
+        + "plants make food from sunlight , water and air . " * 2
+        + "unlike cells ! " * 4
+    )
+    made = reranker.explain("how do plants make food", document, words=1000, stride=stride)
+    full = float(reranker.predict([("how do plants make food", document)], activation="identity", stride=stride)[0])
+    assert full == pytest.approx(made.score, abs=1e-6)
+    texts = [deleted(document, word) for word in made.document.words]
+    pairs = [("how do plants make food", text) for text in texts]
+    without = reranker.predict(pairs, activation="identity", stride=stride)
+    effects = np.array([word.effect for word in made.document.words], float)
+    np.testing.assert_allclose(effects, full - without, atol=1e-5)
+    assert made.passes > 2 * len(effects)
+
+
 def test_a_number_of_words_is_measured_and_the_others_are_labelled_as_estimates():
     made = bi_encoder().explain(QUERY, TEXT, words=8, check=False)
     measured = [word for text in (made.query, made.document) for word in text.words if word.effect is not None]

@@ -252,17 +252,18 @@ def _read(
 ) -> list[Sequence[Pair]]:
     """Return the pairs of each document: one, or one for each of its windows, with its name."""
     read = read_in_windows(ranker, [(query, document) for document in documents], windows, stride)
-    found = [named(pairs, name) for pairs, name in zip(read, names, strict=True)]
+    found = [named(pairs, name, windows, stride) for pairs, name in zip(read, names, strict=True)]
     for pairs in found:
         check_readable(pairs[0])
     return found
 
 
-def named(pairs: Sequence[Pair], name: str) -> Sequence[Pair]:
-    """Return the pairs of one document with its name."""
+def named(pairs: Sequence[Pair], name: str, windows: str | None, stride: int | None) -> Sequence[Pair]:
+    """Return the pairs of one document with its name, and what is known of its windows."""
     if len(pairs) == 1:
         return [replace(pairs[0], name=name)]
-    return Windows(lambda number: replace(pairs[number], name=name, windowed=True), len(pairs))
+    of = {"windowed": True, "best_of": len(pairs) if windows == BEST else 0, "stride": stride}
+    return Windows(lambda number: replace(pairs[number], name=name, **of), len(pairs))
 
 
 def _scored(ranker: Scorer, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress) -> list[Scored]:

@@ -44,6 +44,8 @@ class Pair:
     left_out: tuple[int, int] = (0, 0)  # tokens of query and document that the model does not read
     name: str = "the document"  # what the document is called in errors
     windowed: bool = False  # whether this is one of several windows of its document
+    best_of: int = 0  # how many windows there are, where the best of them gives the score
+    stride: int | None = None  # of these windows
 
     def __len__(self) -> int:
         return len(self.ids)

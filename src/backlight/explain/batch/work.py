@@ -97,7 +97,8 @@ class Worker:
         how = self.settings.windows
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
-        found = named(self.ranker.windows(row.query, row.document, self.settings.stride), pair.name)
+        stride = self.settings.stride
+        found = named(self.ranker.windows(row.query, row.document, stride), pair.name, how, stride)
         if how == "mean":
             return Job(place, row, tuple(found), None, len(found))
         best = int(np.argmax(self.ranker.scores_of(found)))

@@ -3,8 +3,9 @@
 NOTE [Ways to leave words out]
 `mask`: the words' tokens leave the attention, and all others keep their positions (see NOTE [Leaving tokens out]).
 `drop`: the words are deleted from the text, which is read again: what follows moves up, and where a text was cut at the
-model's limit, what was cut moves in, as it would for a person who deletes the words and asks for the score again. (Of a
-window of a long document only the window is read again.)
+model's limit, what was cut moves in, as it would for a person who deletes the words and asks for the score again. Of a
+document whose best window gives the score all windows are read again, up to four, and the best of them counts; of one
+with more windows only this window is read again.
 `[MASK]`: the words' tokens are replaced by the model's mask token: as many as there were.
 The three ask different questions and give different values. A model was trained on texts like those that `drop` makes,
 never on gaps in the positions; and a reranker has not seen [MASK] since its encoder was pretrained.
@@ -21,6 +22,7 @@ from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Progress, Scorer, no_progress
 from backlight.models.scoring import passes
 
+FEW_WINDOWS = 4  # up to which all windows of a document are read again
 TEXTS_AT_ONCE = 256  # read again by `drop` before they are scored
 
 
@@ -44,8 +46,26 @@ def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> I
     removals = iter(removals)
     while some := [parts for parts, _ in zip(removals, range(TEXTS_AT_ONCE))]:
         texts = [tuple(_text_without(pair, side, parts) for side in (QUERY, DOCUMENT)) for parts in some]
-        for parts, found in zip(some, ranker.read(texts), strict=True):
+        read = _best_windows(ranker, texts, pair.stride) if _of_few_windows(pair) else ranker.read(texts)
+        for parts, found in zip(some, read, strict=True):
             yield replace(found, name=pair.name) if parts else pair
+
+
+def _of_few_windows(pair: Pair) -> bool:
+    """Return whether all windows of a pair's document are read again (see NOTE [Ways to leave words out])."""
+    return 1 < pair.best_of <= FEW_WINDOWS
+
+
+def _best_windows(ranker: Scorer, texts: Sequence[tuple[str, str]], stride: int | None) -> list[Pair]:
+    """Return the window of each query and document that has the highest score."""
+    windows = [list(ranker.windows(query, document, stride)) for query, document in texts]
+    scores = iter(ranker.scores_of([one for own in windows for one in own]).tolist())
+    return [own[int(np.argmax([next(scores) for _ in own]))] for own in windows]
+
+
+def passes_of_removal(remove: "Removal", pair: Pair) -> int:
+    """Return how many passes the score of a pair without something takes."""
+    return 1 + pair.best_of if remove is dropped and _of_few_windows(pair) else 1
 
 
 def replaced(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
@@ -119,7 +139,8 @@ def text_without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 def _text_without(pair: Pair, side: int, parts: Sequence[Part]) -> str:
     """Return one of the texts, or the window of it that the model reads, without its parts."""
-    first, last = pair.characters_read(side) if pair.windowed and side == DOCUMENT else (0, len(pair.text(side)))
+    is_window = side == DOCUMENT and pair.windowed and not _of_few_windows(pair)
+    first, last = pair.characters_read(side) if is_window else (0, len(pair.text(side)))
     spans = [(part.start - first, part.end - first) for part in parts if part.side == side]
     return text_without(pair.text(side)[first:last], spans)
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import Attribution, Joint, Recipe, Word
-from backlight.explain.methods.ablation import Removal, removal_called, score_groups
+from backlight.explain.methods.ablation import Removal, passes_of_removal, removal_called, score_groups
 from backlight.explain.methods.attention import attention_rollout, attention_x_gradient
 from backlight.explain.methods.by_batch import Pairs, Scores
 from backlight.explain.methods.decompx import decompx
@@ -290,7 +290,7 @@ def _delete(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remo
         remove(ranker, one.pair, [[one.parts[p] for p in places] for places in sets]) for one, sets in together.values()
     )
     for (one, sets), found in zip(together.values(), score_groups(ranker, made)):
-        one.passes += len(sets)
+        one.passes += len(sets) * passes_of_removal(remove, one.pair)
         for places, score in zip(sets, found.tolist()):
             if len(places) == 1:
                 one.effects[places[0]] = one.score - score
