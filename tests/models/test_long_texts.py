@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_bert import cross_encoder, real_ranker
 
+from backlight.explain.reranker import Reranker
 from backlight.models import tokens
 from backlight.models.pairs import DOCUMENT, QUERY
 from backlight.models.tokens import Tokenizer, pieces_of
@@ -112,3 +113,11 @@ def test_scoring_windows_keeps_none_of_them():
 
     most(50)
     assert most(8000) < 3 * most(200)
+
+
+def test_progress_goes_on_within_a_long_document():
+    steps = []
+    documents = ["a leaf", "plants make food from sunlight , water and air . " * 300, "a cell"]
+    Reranker(cross_encoder()).rank("food", documents, advance=steps.append)
+    assert sum(steps) == 3
+    assert len(steps) > 3 and all(0 <= step <= 2 for step in steps)

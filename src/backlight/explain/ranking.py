@@ -26,6 +26,7 @@ from backlight.models.scorer import Progress, Scorer, Texts, no_progress
 from backlight.models.tokens import PIECE, Windows
 
 BEST, MEAN = WINDOWS = ("best", "mean")
+STEPS = 1024  # of a document in windows, for progress: a power of two, so that parts add up to 1 exactly
 
 
 def check_windows(how: str | None) -> None:
@@ -267,16 +268,22 @@ def named(pairs: Sequence[Pair], name: str, windows: str | None, stride: int | N
 
 
 def _scored(ranker: Scorer, read: Sequence[Sequence[Pair]], windows: str | None, progress: Progress) -> list[Scored]:
-    """Score the windows of all documents, one after another; `progress` is called with the number of documents done."""
+    """Score the windows of all documents, one after another.
+
+    Args:
+        progress: called with the number of documents newly done, of a document in windows with a part of 1.
+    """
     ends = np.cumsum([len(pairs) for pairs in read])
-    passed, done = 0, 0
+    passed, done = 0, 0.0
 
     def advance(windows_done: int) -> None:
         nonlocal passed, done
         passed += windows_done
         ready = int(np.searchsorted(ends, passed, side="right"))
-        progress(ready - done)
-        done = ready
+        begun = passed - (ends[ready - 1] if ready else 0)  # windows of the next document
+        part = begun * STEPS // len(read[ready]) / STEPS if begun else 0
+        progress(ready + part - done)
+        done = ready + part
 
     return _cut_by_document(read, ranker.scores_of(chain.from_iterable(read), advance), windows)
 

@@ -19,7 +19,7 @@ from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor
 
 Texts = tuple[str, str]  # a query and a document
-Progress = Callable[[int], None]  # called with the number of things newly done
+Progress = Callable[[float], None]  # called with the number of things newly done; a part of one where it is long
 
 
 def no_progress(done: int) -> None:

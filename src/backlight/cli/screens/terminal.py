@@ -183,7 +183,7 @@ def screen(theme: str | None = None) -> Screen:
 
 
 @contextmanager
-def progress(total: int | None, what: str = "explaining") -> Iterator[Callable[[int], None]]:
+def progress(total: int | None, what: str = "explaining") -> Iterator[Callable[[float], None]]:
     """Give a function to call with the number of steps newly done; on a terminal, a line shows them from the first on.
 
     Args:
