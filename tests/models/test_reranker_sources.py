@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from source_data import HELD_OUT, ILLNESSES, SECRET, THINGS, VALIDATION, letters, write_data, write_debian
 
-import reranker_pairs
 from backlight.errors import InputError
-from reranker_sources import shared_data
+from reranker_sources import pairs_file, shared_data
 from reranker_sources.dictionaries import jargon, synonyms, wordnet
 from reranker_sources.forms import claim, in_other_words, keywords, mistyped, unmarked
 from reranker_sources.handbooks import HANDBOOKS, read_debian
@@ -31,9 +30,9 @@ def debian(tmp_path_factory) -> Path:
 
 
 def pairs(file: Path, data: Path, debian: Path | None, *left_out: str, size: int = 120, seed: int = 1) -> list[dict]:
-    sources = reranker_pairs.read_sources(data, debian, left_out)
+    sources = pairs_file.read_sources(data, debian, left_out)
     shares = budgets(sources, size)
-    reranker_pairs.write_pairs(file, sources, letters, {"heavy": "weighty"}, shares, seed, lambda line: None)
+    pairs_file.write_pairs(file, sources, letters, {"heavy": "weighty"}, shares, seed, lambda line: None)
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
@@ -269,36 +268,27 @@ def test_no_text_of_a_held_out_article_or_group_is_written(tmp_path, data, debia
 
 def test_a_name_that_no_source_has_cannot_be_left_out(data):
     with pytest.raises(InputError, match="--leave-out must name a source or domain"):
-        reranker_pairs.read_sources(data, None, ["poems"])
+        pairs_file.read_sources(data, None, ["poems"])
 
 
 def test_rows_of_a_source_may_be_asked_for_by_name(data):
-    sources = reranker_pairs.read_sources(data, None, [])
-    assert reranker_pairs.rows_asked(["squad=7", "tldr=0"], sources) == {"squad": 7, "tldr": 0}
+    sources = pairs_file.read_sources(data, None, [])
+    assert pairs_file.rows_asked(["squad=7", "tldr=0"], sources) == {"squad": 7, "tldr": 0}
     for wrong in ("poems=3", "squad", "squad=many"):
         with pytest.raises(InputError, match="--rows must be NAME=N"):
-            reranker_pairs.rows_asked([wrong], sources)
-
-
-def test_the_script_says_in_a_line_which_data_it_misses(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["x", str(tmp_path), "--out", str(tmp_path / "pairs.jsonl")])
-    with pytest.raises(SystemExit, match="2"):
-        reranker_pairs.main()
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1 and "squad-36-articles.json" in message and "give the folder" in message
-    assert not (tmp_path / "pairs.jsonl").exists()
+            pairs_file.rows_asked([wrong], sources)
 
 
 def test_versions_of_packages_are_read_where_they_are_unpacked_or_installed(tmp_path):
     status = tmp_path / "var/lib/dpkg/status"
     status.parent.mkdir(parents=True)
     status.write_text("Package: bash\nVersion: 5\n\nPackage: wordnet-base\nStatus: install\nVersion: 1:3.0-37\n")
-    assert reranker_pairs.package_versions(tmp_path) == {"wordnet-base": "1:3.0-37"}
+    assert pairs_file.package_versions(tmp_path) == {"wordnet-base": "1:3.0-37"}
     (tmp_path / "packages.txt").write_text(
         "bash_5_all.deb\ndict-jargon_4.4.7-3.1_all.deb\nwordnet-base_1%3a3.0-38_all.deb\n"
     )
     unpacked = {"dict-jargon": "4.4.7-3.1", "wordnet-base": "1:3.0-38"}
-    assert reranker_pairs.package_versions(tmp_path) == unpacked
+    assert pairs_file.package_versions(tmp_path) == unpacked
 
 
 def test_the_manifest_names_sources_licences_files_and_counts(tmp_path, data, debian):

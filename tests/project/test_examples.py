@@ -67,6 +67,13 @@ def test_the_reranker_says_in_a_line_which_data_it_misses(tmp_path):  # test_tra
     assert "give the folder that holds squad and question_sentence" in done.stderr
 
 
+def test_pairs_for_the_reranker_say_in_a_line_which_data_they_miss(tmp_path):  # test_reranker_sources.py makes some
+    done = ended("reranker_pairs.py", tmp_path, "--out", tmp_path / "pairs.jsonl")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "squad-36-articles.json" in done.stderr and "give the folder" in done.stderr
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
 def test_only_a_finished_run_is_packaged(tmp_path):  # test_train_reranker.py packages one
     done = ended("package_reranker.py", tmp_path, "--out", tmp_path / "package")
     assert done.returncode == 2 and "must hold finished stages" in done.stderr
