@@ -85,7 +85,8 @@ class Engine(Protocol):
 
 def loaded_engines() -> list[Engine]:
     """Return the engines that the program can have tensors of: ours, and PyTorch's once it has been imported."""
-    real = hasattr(sys.modules.get("torch"), "_C")  # a script may be run with backlight under PyTorch's name
+    compiled = getattr(sys.modules.get("torch"), "_C", None)
+    real = getattr(compiled, "__file__", None) is not None  # a script may be run with backlight under PyTorch's name
     return [NATIVE, torch_engine()] if real else [NATIVE]
 
 
