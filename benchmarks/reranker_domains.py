@@ -30,7 +30,6 @@ from backlight.explain.typos import typos
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
-from backlight.models.scorer import Scorer
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
@@ -105,7 +104,7 @@ def main():
     rows = []
     for source in collections(given.data, given.debian, tuple(given.only), everything=given.all):
         ranked = candidates_of(source, given.queries, cosine.embeddings_of, given.pool)
-        scores = partial(scored, model)
+        scores = partial(scores_of, model)
         rows.append(measured(ranked, scores, given.robust, calibrated=not isinstance(model, BiEncoder)))
         print(line_of(rows[-1]), flush=True)
     if rows:
@@ -198,16 +197,6 @@ def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = Tr
 def figures(ranked: Ranked, scores: np.ndarray) -> dict[str, np.ndarray]:
     """Return the scores of the three rankings by name, (queries, candidates)."""
     return {"model": scores, "cosine": ranked.cosine, "BM25": ranked.bm25}
-
-
-def scored(model: Scorer, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-    """Return the score of each pair; a bi-encoder reads each text once."""
-    if not isinstance(model, BiEncoder):
-        return scores_of(model, pairs)
-    places = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
-    vectors = model.embeddings_of(list(places))
-    queries, documents = (vectors[[places[pair[side]] for pair in pairs]] for side in (0, 1))
-    return (queries * documents).sum(1)
 
 
 def with_typos(query: str) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.ranker import load_ranker
 from backlight.report.intervals import mean_of
@@ -68,22 +67,12 @@ def measured(where: str, candidates: Candidates, models: dict) -> dict:
     print(f"\n{about}", flush=True)
     ranks = {BM25: bm25_ranks(candidates)}
     for name, model in models.items():
-        ranks[name] = candidates.ranks(lambda pairs, model=model: scores_by(model, pairs))
+        ranks[name] = candidates.ranks(lambda pairs, model=model: scores_of(model, pairs))
     table = table_of(ranks)
     lines = lines_of(table)
     print("\n".join(lines), flush=True)
     everyone = {name: listed(found) for name, found in ranks.items()}
     return {"about": about, "lines": lines, "table": table, "ranks": everyone}
-
-
-def scores_by(model, pairs: list[tuple[str, str]]) -> np.ndarray:
-    """Return the score of each pair; a bi-encoder reads each text once."""
-    if not isinstance(model, BiEncoder):
-        return scores_of(model, pairs)
-    places = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
-    embeddings = model.embeddings_of(list(places))
-    queries, documents = (embeddings[[places[pair[side]] for pair in pairs]] for side in (0, 1))
-    return (queries * documents).sum(1)
 
 
 def bm25_ranks(candidates: Candidates) -> np.ndarray:

@@ -11,7 +11,7 @@ from reranker_sources.source import Collector, Source, digest
 WORDNET, JARGON = "usr/share/wordnet", "usr/share/dictd/jargon"
 KINDS = {"data.noun": "n", "data.verb": "v", "data.adj": "a"}
 SENSES = 10_000  # synsets at most, the commonest first
-CLEAR = 2  # senses of a word, at most, for which it is asked: nobody could tell which one is meant among more
+CLEAR = 2  # senses of a word, at most, that a question is made of: among more no reader can tell which one is meant
 ASKED = ("what is {}", "what does {} mean?", "{}", "meaning of {}", "define {}")
 
 

@@ -116,22 +116,22 @@ def repeated(given: Setting, rng: np.random.Generator) -> str | None:
 
 def changed_fact(given: Setting, rng: np.random.Generator) -> str | None:
     """Return the right passage with a number or name of the query replaced (see NOTE [Facts that are changed])."""
-    facts = facts_of(given.query, given.right, given.answers)
-    if not facts:
-        return None
-    fact = _any(facts, rng)
-    new = other_fact(fact, given, rng)
-    return None if new is None else replace_word(given.right, fact, new)
+    return _with_other_fact(given.right, given, rng)
 
 
 def changed_query(given: Setting, rng: np.random.Generator) -> str | None:
     """Return the query with a number or name replaced, so that the right passage no longer answers it."""
+    return _with_other_fact(given.query, given, rng)
+
+
+def _with_other_fact(text: str, given: Setting, rng: np.random.Generator) -> str | None:
+    """Return the query or the right passage with one of their common facts replaced; None where there is none."""
     facts = facts_of(given.query, given.right, given.answers)
     if not facts:
         return None
     fact = _any(facts, rng)
     new = other_fact(fact, given, rng)
-    return None if new is None else replace_word(given.query, fact, new)
+    return None if new is None else replace_word(text, fact, new)
 
 
 def other_fact(fact: str, given: Setting, rng: np.random.Generator) -> str | None:

@@ -1,5 +1,5 @@
-"""How good rankings are: nDCG and the reciprocal rank; how far a probability can be believed, and two
-groups of scores told apart."""
+"""How good rankings are: nDCG and the reciprocal rank; how far a probability can be believed, and how well scores
+separate two groups."""
 
 from collections.abc import Sequence
 
