@@ -423,14 +423,19 @@ CONTRAST = """(() => {
 })()"""
 
 
-def test_with_reduced_motion_nothing_glides(show):
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_with_reduced_motion_nothing_glides(show, motion):
     page = show(stack(3))
-    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": motion}])
     group = page.run("document.querySelector('.item.group:not(.open)').dataset.item")
-    page.run(f"document.querySelector('[data-item={group}]').click()")
-    first = place_of(page, f"[data-item={group}]")
+    box = f"JSON.stringify(document.querySelector('[data-item={group}]').getBoundingClientRect())"
+    before = page.run(box)
+    first = page.run(f"document.querySelector('[data-item={group}]').click(), {box}")
+    page.until(f"{box} !== {before!r}")
     settled(page)
-    assert place_of(page, f"[data-item={group}]") == first
+    last = page.run(box)
+    page.call("Emulation.setEmulatedMedia", features=[])
+    assert (first == last) is (motion == "reduce")
 
 
 def test_items_have_roles_names_and_levels(show):

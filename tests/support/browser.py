@@ -19,6 +19,7 @@ FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
     "--hide-scrollbars",
+    "--force-prefers-reduced-motion",  # so that nothing is measured in flight
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
