@@ -8,7 +8,7 @@ NATIVE := setup.py $(wildcard csrc/*/*)
 QUERY ?= how did the romans make concrete that lasts
 
 .PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker reranker-sources \
-	reranker-pairs faithfulness lint docs lessons pictures seeds clean
+	reranker-pairs reranker faithfulness lint docs lessons pictures seeds clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/prepare_machine.py venv compiler
@@ -90,8 +90,19 @@ reranker-sources: $(VENV)/.test
 	for file in out/packages/*.deb; do dpkg-deb -x $$file $(DEBIAN) || exit 1; done
 	ls out/packages > $(DEBIAN)/packages.txt
 
+ROWS = squad=1895 question_sentence=2525 medquad=1808 tldr=1363 wordnet=1083 postgresql=821 python=750 apache=642 \
+	django=613 sqlite=607 covid_qa=501 jargon=495 cmake=471 gnome=462 debian_handbook=301 rust=240
 reranker-pairs: $(VENV)/.test
-	$(BIN)/python examples/reranker_pairs.py $(DATA) --debian $(DEBIAN) --out out/pairs.jsonl
+	$(BIN)/python examples/reranker_pairs.py $(DATA) --debian $(DEBIAN) --out out/pairs.jsonl --rows $(ROWS)
+
+# Trains the built-in reranker again, from nothing but the sources, in under three hours on two cores, and writes its model
+# folder to out/builtin; called again after an interruption it goes on: make reranker DATA=../shared/data
+reranker: $(VENV)/.test
+	test -f $(DEBIAN)/packages.txt || $(MAKE) reranker-sources
+	test -f out/pairs.jsonl || $(MAKE) reranker-pairs
+	$(BIN)/python examples/train_reranker.py $(DATA) --out out/reranker --resume
+	$(BIN)/python examples/broaden_reranker.py out/pairs.jsonl --from out/reranker/stage-2/model --out out/breadth --resume
+	$(BIN)/python examples/package_reranker.py out/reranker out/breadth --out out/builtin
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples tools

@@ -73,11 +73,9 @@ def main():
     rights = [right for _, right in everyday.questions]
     orders = {name: orders_of(everyday, name) for name in dict.fromkeys([BM25, MINILM, *given.model])}
     values = {name: [ndcg(*pair) for pair in zip(found, rights)] for name, found in orders.items()}
-    print(f"{len(rights)} questions, all {len(everyday.passages)} passages ranked\n")
-    print(
-        f"| ranking | nDCG@{DEPTH} | MRR | first is right | above BM25 | above MiniLM's cosine |\n"
-        "|---|---|---|---|---|---|"
-    )
+    about = f"{len(rights)} everyday questions, all {len(everyday.passages)} passages ranked"
+    lines = [f"| ranking | nDCG@{DEPTH} | MRR | first is right | above BM25 | above MiniLM's cosine |"]
+    lines.append("|---|---|---|---|---|---|")
     for name, found in orders.items():
         mean = mean_of(values[name])
         reciprocals = np.mean([reciprocal_rank(*pair) for pair in zip(found, rights)])
@@ -89,12 +87,14 @@ def main():
             for other in (BM25, MINILM)
         ]
         cells = [name, f"{mean.value:.3f} ({mean.low:.3f}–{mean.high:.3f})", f"{reciprocals:.3f}", f"{first}", *above]
-        print(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(cells)} |")
+    print("\n".join([about, "", *lines]))
     ranks = {name: [_ranks(*pair) for pair in zip(found, rights)] for name, found in orders.items()}
     if given.missed:
         print("\n".join(_missed(everyday, orders, given.model)))
     if given.json:
-        given.json.write_text(json.dumps(ranks, indent=1) + "\n", encoding="utf-8")
+        found = {"ranks": ranks, "sections": [{"about": about, "lines": lines}]}
+        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def _ranks(order: Sequence[int], right: frozenset[int]) -> list[int]:

@@ -7,7 +7,9 @@ For each query 20 candidates: the right passage, and the best ones of BM25 and o
 nDCG@10; the paired difference to the cosine's, with its 95 % interval by drawing queries with replacement; the share
 of right passages whose logit is above 0; the expected calibration error of sigmoid(logit) as the probability that a
 candidate is right; how much nDCG@10 is lost by two typos in the query, and by lower case with the question mark put
-or taken away.
+or taken away. For the threshold of "nothing here answers" each query is asked twice, with the right passage among its
+candidates and without: the share of the first where the right passage is best and above it (found), and of the second
+where nothing is above it (refused).
 
 Of collections that models are trained on, only the groups are asked that the pairs of training leave out (see NOTE
 [Held out by group] in examples/reranker_sources/source.py); with --all everything, for a model that was trained
@@ -46,7 +48,8 @@ TESTS = (shared_data.squad_test, shared_data.fool_me_twice, shared_data.qed)  # 
 TRAINED = (shared_data.covid_qa, shared_data.medquad, shared_data.tldr, shared_data.question_sentence)
 Score = Callable[[Sequence[tuple[str, str]]], np.ndarray]  # pairs -> (pairs,)
 FIGURES = ("model", "cosine", "BM25")
-COLUMNS = ("collection", "queries", "passages", *FIGURES, "model − cosine", "right > 0", "ECE", "typos", "case")
+SHARES = ("right > 0", "ECE", "found", "refused")
+COLUMNS = ("collection", "queries", "passages", *FIGURES, "model − cosine", *SHARES, "typos", "case")
 
 
 @dataclass(frozen=True)
@@ -94,24 +97,31 @@ def main():
     options.add_argument(
         "--pool", type=int, default=1_500, metavar="N", help="passages that are searched for candidates"
     )
+    options.add_argument(
+        "--threshold", type=float, default=0.5, metavar="P", help="probability below which nothing answers"
+    )
     options.add_argument("--all", action="store_true", help="also groups that training may have seen")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     given = options.parse_args()
     model = load_ranker(find_model(given.model), given.model)
     cosine = load_ranker(find_model(given.against), given.against)
-    print(f"{given.model} beside {given.against}; {CANDIDATES} candidates a query\n", flush=True)
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+    about = f"{given.model} beside the cosine of {given.against}; {CANDIDATES} candidates a query"
+    head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    print("\n".join([about, "", *head]), flush=True)
     rows = []
     for source in collections(given.data, given.debian, tuple(given.only), everything=given.all):
         ranked = candidates_of(source, given.queries, cosine.embeddings_of, given.pool)
         scores = partial(scores_of, model)
-        rows.append(measured(ranked, scores, given.robust, calibrated=not isinstance(model, BiEncoder)))
+        calibrated = not isinstance(model, BiEncoder)
+        rows.append(measured(ranked, scores, given.robust, calibrated=calibrated, threshold=given.threshold))
         print(line_of(rows[-1]), flush=True)
     if rows:
         summary = summary_of(rows)
         print(f"\n{summary['line']}")
         if given.json:
+            sections = [{"about": about, "lines": [*head, *map(line_of, rows), "", summary["line"] + "."]}]
             found = {"model": given.model, "against": given.against, "collections": rows, "summary": summary}
+            found["sections"] = sections
             given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
@@ -164,12 +174,13 @@ def candidates_of(source: Source, count: int, embed: Embed, size: int) -> Ranked
     )
 
 
-def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = True) -> dict:
+def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = True, threshold: float = 0.5) -> dict:
     """Score the candidates and return every figure of a collection.
 
     Args:
         robust: how many queries are put in other forms too.
         calibrated: scores are logits, so that 0 and the sigmoid mean something.
+        threshold: probability below which nothing answers.
     """
     shape = ranked.cosine.shape
     scores = score(ranked.pairs(ranked.queries)).reshape(shape)
@@ -186,6 +197,9 @@ def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = Tr
         probabilities = 1 / (1 + np.exp(-np.clip(scores.ravel().astype(np.float64), -60, 60)))
         row["ECE"] = calibration_error(probabilities, is_right.ravel())
         row["reliability"] = reliability(probabilities, is_right.ravel())
+        right_one, others = probabilities.reshape(shape)[:, 0], probabilities.reshape(shape)[:, 1:].max(1, initial=0.0)
+        row["found"] = float(((right_one >= threshold) & (right_one > others)).mean())
+        row["refused"] = float((others < threshold).mean())
     few = ranked.first(robust)
     if few.queries:
         for name, change in (("typos", with_typos), ("case", other_case)):
@@ -225,7 +239,7 @@ def line_of(row: dict) -> str:
     cells = [row["collection"], str(row["queries"]), f"{row['passages']:,}"]
     cells += [f"{row[name]:.3f}" for name in FIGURES]
     cells.append("{:+.3f} ({:+.3f} to {:+.3f})".format(*row["model − cosine"]))
-    cells += [f"{row[name]:.2f}" if name in row else "–" for name in ("right > 0", "ECE")]
+    cells += [f"{row[name]:.2f}" if name in row else "–" for name in SHARES]
     cells += [f"{-row[name]:+.3f}" if name in row else "–" for name in ("typos", "case")]
     return f"| {' | '.join(cells)} |"
 

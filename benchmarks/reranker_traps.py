@@ -64,11 +64,13 @@ def main():
     model = load_ranker(find_model(given.model), given.model)
     read = [shared_data.squad_test(given.data), shared_data.qed(given.data)]
     read += [reader(given.data).part(test=True) for reader in (shared_data.medquad, shared_data.tldr)]
-    found: dict = {"model": given.model, "collections": {}}
+    found: dict = {"model": given.model, "collections": {}, "sections": []}
     for source in read:
         asked = drawn(source, given.queries)
         found["collections"][source.name] = figures = measured(source, asked, partial(scores_of, model))
         print("\n".join(lines_of(source.name, figures)), flush=True)
+    about = f"How often {given.model} falls for a document that looks right, {given.queries} queries of each collection"
+    found["sections"] = [{"about": about, "lines": table_of(found["collections"])}]
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -169,13 +171,24 @@ def look_alikes(
     return found
 
 
+def table_of(collections: dict[str, dict[str, float]]) -> list[str]:
+    """Return the figures of all collections as Markdown, a column each."""
+    names = list(dict.fromkeys(name for figures in collections.values() for name in figures))
+    lines = [f"| | {' | '.join(collections)} |", f"|---|{'---|' * len(collections)}"]
+    for name in names:
+        values = (figures.get(name) for figures in collections.values())
+        lines.append(f"| {name} | {' | '.join(map(shown, values))} |")
+    return lines
+
+
+def shown(value: float | None) -> str:
+    """Return a figure as a cell: counts whole, shares with three digits."""
+    return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
 def lines_of(name: str, figures: dict[str, float]) -> list[str]:
     """Return a collection's figures as Markdown."""
-    rows = [
-        f"| {key} | {value:.3f} |" if isinstance(value, float) else f"| {key} | {value} |"
-        for key, value in figures.items()
-    ]
-    return [f"\n| {name} | |", "|---|---|", *rows]
+    return [f"\n| {name} | |", "|---|---|", *(f"| {key} | {shown(value)} |" for key, value in figures.items())]
 
 
 if __name__ == "__main__":

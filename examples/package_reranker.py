@@ -1,8 +1,9 @@
-"""Make the package's model folder of what train_reranker.py left in a folder:
+"""Make the package's model folder of what train_reranker.py and broaden_reranker.py left:
 
-python examples/package_reranker.py RUN [--figures FILE] [--out FOLDER]
+python examples/package_reranker.py STAGES BREADTH [--figures FILE ...] [--out FOLDER]
 
-FILE is what benchmarks/reranker_quality.py DATA --json FILE wrote; the model card shows it.
+Each FILE is what a benchmark of rerankers wrote with --json (reranker_quality, reranker_domains, reranker_traps,
+everyday); the model card shows them in this order. STAGES may also be a model folder that such a run became.
 """
 
 import argparse
@@ -16,12 +17,13 @@ from reranker.package import write_package
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("run", type=Path, metavar="RUN")
-    options.add_argument("--figures", type=Path, metavar="FILE")
+    options.add_argument("stages", type=Path, metavar="STAGES")
+    options.add_argument("breadth", type=Path, metavar="BREADTH")
+    options.add_argument("--figures", type=Path, nargs="+", default=[], metavar="FILE")
     options.add_argument("--out", type=Path, default=Path(torch.__file__).parent / "models" / "builtin")
     given = options.parse_args()
     try:
-        write_package(given.run, given.out, given.figures)
+        write_package(given.stages, given.breadth, given.out, given.figures)
     except InputError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)

@@ -1,6 +1,7 @@
-"""From a finished run to the model folder of the package: int8 weights, the split, curves and the model card."""
+"""From finished runs to the model folder of the package: int8 weights, what was trained on, curves and the card."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
@@ -8,10 +9,12 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings
 from backlight.models.conversion import export_int8
 from backlight.report.charts import Series, curves
+from backlight.training.reranker.run import RUN
 from backlight.training.run_folder import RunFolder
-from reranker.negatives import ALIKE, DEPTH
+from reranker.breadth import FIGURES, MANIFEST, MEAN
 
 HERE = Path(__file__).parent
+TRAINING = "training.json"
 MEAN_OF = 10  # steps whose loss is one point of the curve
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #5d646b }
@@ -22,27 +25,41 @@ text { font: 12px system-ui, sans-serif; fill: #5d646b }
 </style>"""
 
 
-def write_package(out: Path, folder: Path, figures: Path | None) -> None:
+def write_package(out: Path, breadth: Path, folder: Path, figures: Sequence[Path] = ()) -> None:
     """Write the model folder.
 
     Args:
-        out: where `train_reranker.py` left its stages.
+        out: where `train_reranker.py` left its stages, or a model folder with the training.json of such stages.
+        breadth: where `broaden_reranker.py` left its runs.
         folder: where to write.
-        figures: what `reranker_quality.py --json` wrote, for the card.
+        figures: what the benchmarks of rerankers wrote as JSON, for the card.
 
     Raises:
-        InputError: a stage is not finished.
+        InputError: a stage or a run is not finished.
     """
+    split, stages = stages_of(out)
+    if not (breadth / FIGURES).is_file():
+        raise InputError(f"{breadth} must hold finished runs: go on with them by broaden_reranker.py --resume")
+    broad = read_settings(breadth / FIGURES)
+    broad["courses"] = [run_course_of(RunFolder(breadth / name / RUN)) for name in broad["runs"]]
+    manifest = breadth / MANIFEST
+    broad["sources"] = read_settings(manifest)["sources"] if manifest.is_file() else []
+    export_int8(breadth / MEAN, folder)
+    _write_json(folder / "held_out.json", {"articles": split["held_out"], "validation": split["validation"]})
+    _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad})
+    (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0]]), encoding="utf-8")
+    (folder / "README.md").write_text(card_of(folder, split, stages, broad, figures), encoding="utf-8")
+
+
+def stages_of(out: Path) -> tuple[dict, list[dict]]:
+    """Return the split of the articles, and what the first stages were and how they went."""
     runs = [RunFolder(path) for path in sorted(out.glob("stage-*"))]
+    if not runs and (out / TRAINING).is_file():
+        found = read_settings(out / TRAINING)
+        return found["split"], found["stages"]
     if not runs or not all(_is_finished(run) for run in runs):
         raise InputError(f"{out} must hold finished stages: go on with them by train_reranker.py --resume")
-    export_int8(runs[-1].path / "model", folder)
-    split = runs[-1].config()["split"]
-    _write_json(folder / "held_out.json", {"articles": split["held_out"], "validation": split["validation"]})
-    stages = [course_of(run) for run in runs]
-    _write_json(folder / "training.json", {"split": split, "stages": stages})
-    (folder / "curves.svg").write_text(picture_of(stages), encoding="utf-8")
-    (folder / "README.md").write_text(card_of(folder, stages, split, figures), encoding="utf-8")
+    return runs[-1].config()["split"], [course_of(run) for run in runs]
 
 
 def _is_finished(run: RunFolder) -> bool:
@@ -51,11 +68,19 @@ def _is_finished(run: RunFolder) -> bool:
 
 def course_of(run: RunFolder) -> dict:
     """Return what a stage was and how it went."""
-    config, losses = run.config(), [record for record in run.records() if "loss" in record]
+    config = run.config()
+    return {"recipe": config["recipe"], "questions": config["questions"], "steps": config["steps"], **_went(run)}
+
+
+def run_course_of(run: RunFolder) -> dict:
+    """Return what a run of the third stage was and how it went."""
+    config = run.config()
+    return {"settings": config["settings"], "data": config["data"], "steps": config["training"]["steps"], **_went(run)}
+
+
+def _went(run: RunFolder) -> dict:
+    losses = [record for record in run.records() if "loss" in record]
     return {
-        "recipe": config["recipe"],
-        "questions": config["questions"],
-        "steps": config["steps"],
         "minutes": round(sum(one["seconds"] for one in losses) / 60),
         "loss": means_of(losses),
         "validation": [{"step": record["step"], **record["evaluation"]} for record in run.evaluations()],
@@ -69,7 +94,7 @@ def means_of(losses: list[dict]) -> list[list[float]]:
 
 
 def picture_of(stages: list[dict]) -> str:
-    """Return the loss and, as points, nDCG@10 on the validation articles, as an SVG that stands alone."""
+    """Return the loss and, as points, nDCG@10 on the validation queries, as an SVG that stands alone."""
     losses, validation, before = [], [], 0
     for stage in stages:
         losses += [(before + step, loss) for step, loss in stage["loss"]] + [(before + stage["steps"], None)]
@@ -80,30 +105,42 @@ def picture_of(stages: list[dict]) -> str:
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1) + "\n"
 
 
-def card_of(folder: Path, stages: list[dict], split: dict, figures: Path | None) -> str:
+def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, figures: Sequence[Path]) -> str:
     """Return the model card."""
-    recipe, settings = stages[-1]["recipe"], read_settings(folder / "config.json")
+    settings, stage = read_settings(folder / "config.json"), broad["stage"]
+    courses, platt = broad["courses"], broad["calibration"]["platt"]
     return Template((HERE / "card.md").read_text(encoding="utf-8")).substitute(
-        recipe,
+        stage,
         layers=settings["num_hidden_layers"],
         hidden=settings["hidden_size"],
         positions=settings["max_position_embeddings"],
+        max_length=courses[0]["settings"]["max_length"],
         megabytes=f"{(folder / WEIGHTS).stat().st_size / 1e6:.1f}",
         figures=figures_of(figures),
-        training_articles=len(split["training"]),
         held_out_count=len(split["held_out"]),
-        validation_count=len(split["validation"]),
-        depth=DEPTH,
-        alike=f"{ALIKE:.0%}",
-        warm_up=f"{recipe['warm_up']:.0%}",
-        minutes=sum(stage["minutes"] for stage in stages),
-        stages=stages_of(stages),
-        validation=validation_of(stages),
+        sources=sources_of(broad["sources"]),
+        rows=f"{broad['rows']:,}",
+        stages=table_of(stages),
+        run_steps=" and ".join(f"{one['steps']:,}" for one in courses),
+        run_minutes=" and ".join(str(one["minutes"]) for one in courses),
+        run_ndcg=" and ".join(f"{one:.3f}" for one in broad["runs"].values()),
+        queries=courses[0]["settings"]["queries"],
+        scale=f"{platt['scale']:.2f}",
+        offset=f"{platt['offset']:+.2f}",
+        validation=validation_of(broad),
+        share=f"{stage['held_out']:.0%}",
     )
 
 
-def stages_of(stages: list[dict]) -> str:
-    """Return what the stages were, as a table."""
+def sources_of(sources: Sequence[dict]) -> str:
+    """Return what the third stage read, as a table."""
+    lines = ["| source | kind of text | licence | rows |", "|---|---|---|---|"]
+    lines += [f"| {one['name']} | {one['domain']} | {one['licence']} | {one['rows']:,} |" for one in sources]
+    return "\n".join(lines)
+
+
+def table_of(stages: list[dict]) -> str:
+    """Return what the first stages were, as a table."""
     rows = {
         "questions on paragraphs": lambda one: f"{one['questions']['paragraphs']:,}",
         "questions on sentences": lambda one: f"{one['questions']['sentences']:,}",
@@ -123,23 +160,24 @@ def stages_of(stages: list[dict]) -> str:
     )
 
 
-def validation_of(stages: list[dict]) -> str:
-    """Return the validations as a table."""
-    lines = ["| stage | step | validation questions | nDCG@10 | MRR@10 |", "|---|---|---|---|---|"]
-    for number, stage in enumerate(stages, 1):
-        asked = stage["recipe"]["validation_questions"]
-        lines += [
-            f"| {number} | {one['step']} | {asked} | {one['ndcg']:.3f} | {one['mrr']:.3f} |"
-            for one in stage["validation"]
-        ]
+def validation_of(broad: dict) -> str:
+    """Return the mean model's figures on the validation rows as a table."""
+    lines = ["| kind of text | queries | BM25 | before | after | gain (95 %) | calibration error |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for name, one in broad["validation"].items():
+        before, after, gain, bm25 = (one[key] for key in ("before", "after", "gain", "bm25"))
+        error = broad["calibration"]["after"].get(name)
+        cells = [name, str(one["queries"]), *(f"{mean['value']:.3f}" for mean in (bm25, before, after))]
+        cells += ["{value:+.3f} ({low:+.3f} to {high:+.3f})".format(**gain), "–" if error is None else f"{error:.3f}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def figures_of(file: Path | None) -> str:
-    """Return what was measured on the held-out articles, as text."""
-    if file is None:
+def figures_of(files: Sequence[Path]) -> str:
+    """Return what the benchmarks measured, as text."""
+    sections = [one for file in files for one in read_settings(file)["sections"]]
+    if not sections:
         return "\nNot measured yet."
-    sections = read_settings(file)["sections"]
     return "\n".join(line for one in sections for line in ("", f"{one['about']}.", "", *one["lines"]))
 
 

@@ -66,6 +66,7 @@ def test_a_scorer_that_knows_all_is_perfect_and_calibrated(squad):
     assert row["model"] == 1
     assert row["right > 0"] == 1
     assert row["ECE"] == pytest.approx(0, abs=1e-6)
+    assert row["found"] == row["refused"] == 1
     assert row["case"] == 0
     assert row["typos"] > 0  # it knows no query with typos
     assert row["model − cosine"][0] == pytest.approx(1 - row["cosine"])
@@ -114,6 +115,19 @@ def test_a_scorer_that_knows_all_falls_for_nothing(squad):
     assert found["answer cut: pairs"] > 0
 
 
+def test_above_the_threshold_something_is_found_and_below_it_all_is_refused(squad):
+    ranked = domains.candidates_of(squad, 10, letters, 500)
+    for logit, share in ((20.0, 0.0), (-20.0, 1.0)):
+        row = domains.measured(ranked, lambda pairs, logit=logit: np.full(len(pairs), logit), 0)
+        assert (row["found"], row["refused"]) == (0.0, share)  # of equal scores none is the best
+
+
+def test_the_figures_of_all_traps_stand_in_one_table():
+    lines = traps.table_of({"squad": {"queries": 40, "echo above right": 0.25}, "tldr": {"queries": 7}})
+    assert lines[0] == "| | squad | tldr |"
+    assert lines[2:] == ["| queries | 40 | 7 |", "| echo above right | 0.250 | – |"]
+
+
 def test_the_benchmark_prints_a_table_and_writes_json(data, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(domains, "load_ranker", lambda folder, name: SimpleNamespace(embeddings_of=letters))
     monkeypatch.setattr(domains, "find_model", lambda name: name)
@@ -125,4 +139,6 @@ def test_the_benchmark_prints_a_table_and_writes_json(data, tmp_path, monkeypatc
     printed = capsys.readouterr().out
     assert [row["collection"] for row in written["collections"]] == ["squad", "tldr"]
     assert "| squad | 4 | 10 |" in printed
+    (section,) = written["sections"]
+    assert all(line in printed for line in section["lines"][:4]) and section["about"] in printed
     assert written["summary"]["lowest end"] == min(row["model − cosine"][1] for row in written["collections"])

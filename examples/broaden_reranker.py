@@ -1,0 +1,37 @@
+"""Train the built-in reranker's third stage, on many kinds of text:
+
+python examples/broaden_reranker.py PAIRS --from MODEL --out FOLDER [--epochs N] [--resume]
+
+PAIRS is what reranker_pairs.py wrote, MODEL what train_reranker.py did. FOLDER gets the runs and, in `model`, the mean
+of their weights. In about an hour on two cores; with --resume it goes on where it was stopped.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import backlight as torch
+from backlight.errors import InputError
+from reranker.breadth import Breadth, train_breadth
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("pairs", type=Path, metavar="PAIRS")
+    options.add_argument("--from", dest="start", required=True, metavar="MODEL")
+    options.add_argument("--out", type=Path, default=Path("out/breadth"), metavar="FOLDER")
+    options.add_argument("--epochs", type=float, default=Breadth.epochs, help="how often a run sees each query")
+    options.add_argument("--resume", action="store_true", help="go on from the last checkpoints in FOLDER")
+    given = options.parse_args()
+    stage = replace(Breadth(), epochs=given.epochs)
+    try:
+        model = train_breadth(given.pairs, given.start, given.out, stage, given.resume, lambda line: print(line))
+    except InputError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+    print(f"the model is in {model} (backlight {torch.__version__})")
+
+
+if __name__ == "__main__":
+    main()

