@@ -100,7 +100,13 @@ def train_breadth(
 
 
 def write_rows(pairs: Path, files: Sequence[Path], stage: Breadth) -> None:
-    """Write the rows for training and for validation, with the scores of the teacher."""
+    """Write the rows for training and for validation, with the scores of the teacher.
+
+    Raises:
+        InputError: there are no pairs.
+    """
+    if not pairs.is_file():
+        raise InputError(f"there is no {pairs}: write it by reranker_pairs.py")
     with pairs.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     ranker = load_ranker(find_model(stage.teacher), stage.teacher)

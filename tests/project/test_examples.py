@@ -74,8 +74,14 @@ def test_pairs_for_the_reranker_say_in_a_line_which_data_they_miss(tmp_path):  #
     assert not (tmp_path / "pairs.jsonl").exists()
 
 
-def test_only_a_finished_run_is_packaged(tmp_path):  # test_train_reranker.py packages one
-    done = ended("package_reranker.py", tmp_path, "--out", tmp_path / "package")
+def test_pairs_to_broaden_the_reranker_with_must_be_there(tmp_path):  # test_reranker_breadth.py trains on some
+    done = ended("broaden_reranker.py", tmp_path / "pairs.jsonl", "--from", "builtin", "--out", tmp_path / "breadth")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "pairs.jsonl" in done.stderr and "reranker_pairs.py" in done.stderr
+
+
+def test_only_a_finished_run_is_packaged(tmp_path):  # test_reranker_breadth.py packages one
+    done = ended("package_reranker.py", tmp_path, tmp_path / "breadth", "--out", tmp_path / "package")
     assert done.returncode == 2 and "must hold finished stages" in done.stderr
     assert not (tmp_path / "package").exists()
 
