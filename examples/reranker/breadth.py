@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import find_model
-from backlight.models.ranker import load_ranker
+from backlight.models.checkpoint import find_model, read_settings
+from backlight.models.ranker import THRESHOLD, load_ranker
 from backlight.training.reranker.calibration import calibrate
 from backlight.training.reranker.model import TrainedModel, scores_of, starting_model
 from backlight.training.reranker.preparation import read_prepared
@@ -50,6 +50,7 @@ class Breadth:
         held_out: share of the rows of each domain that is for validation.
         fewest: rows of a domain that are, at least.
         split_seed: of that choice.
+        threshold: probability below which a passage does not answer.
     """
 
     seeds: tuple[int, ...] = (1, 2)
@@ -64,6 +65,7 @@ class Breadth:
     held_out: float = 0.03
     fewest: int = 20
     split_seed: int = 18
+    threshold: float = 0.5
 
     def options(self, seed: int) -> list[str]:
         """Return what `backlight train-reranker` is told."""
@@ -142,6 +144,8 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
     model.fold(calibration.platt.scale, calibration.platt.offset)
     model.write(_made(out / MEAN))
+    settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: stage.threshold}
+    write_atomically(out / MEAN / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
     found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
     runs = {folder.name: _ndcg_of(starting_model(folder), validation) for folder in folders}
     figures = {

@@ -7,6 +7,7 @@ from paths import ROOT
 from tiny_bert import write_cross_encoder
 
 from backlight.cli.main import main
+from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
 from backlight.models.languages import READ, languages_of, other_language
 
@@ -144,3 +145,24 @@ def test_the_built_in_model_reads_english_only():
     reranker = Reranker.from_pretrained()
     assert reranker.languages == ("en",)
     assert reranker.rank(QUERY, ["Plants make food."]).other_languages == ()
+
+
+def test_a_model_with_a_threshold_says_when_no_document_reaches_it(tmp_path, capsys):
+    folder = write_cross_encoder(tmp_path / "model")
+    settings = json.loads((folder / "config.json").read_text())
+    page, arguments = tmp_path / "page.html", ["a leaf", "plants make food", "a cell", "--model", str(folder)]
+    for threshold, answered in ((None, None), (0.0, True), (1.1, False)):
+        said = {} if threshold is None else {"backlight_threshold": threshold}
+        (folder / "config.json").write_text(json.dumps(settings | said))
+        ranking = Reranker.from_pretrained(folder).rank("a leaf", ["plants make food", "a cell"])
+        assert (ranking.threshold, ranking.answered) == (threshold, answered)
+        for command in ("rank", "explain"):
+            assert main([command, *arguments, "--json", "--html", str(page)]) == 0
+            found, heard = capsys.readouterr()
+            written = json.loads(found)
+            assert (written["meta"] if command == "rank" else written)["threshold"] == threshold
+            assert ("nothing here seems to answer" in heard) == (answered is False)
+            assert ("nothing here seems to answer the query:" in page.read_text()) == (answered is False)
+    (folder / "config.json").write_text(json.dumps(settings | {"backlight_threshold": "high"}))
+    with pytest.raises(InputError, match="backlight_threshold in .* must be a number, got 'high'"):
+        Reranker.from_pretrained(folder)

@@ -25,6 +25,7 @@ from backlight.cli.pages import (
     explained_again,
     exposition_of,
     say_language,
+    say_unanswered,
     typo_of,
     views_of,
     write_files,
@@ -78,6 +79,7 @@ def explain(argv: Sequence[str]) -> int:
         code, views = INTERRUPTED, ()
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
     say_language(rankings[0].model, rankings[0].other_languages)
+    say_unanswered(rankings[0])
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))
     else:

@@ -15,7 +15,7 @@ from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
-from backlight.explain.presentation.wording import language_line
+from backlight.explain.presentation.wording import language_line, unanswered_line
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
@@ -121,6 +121,13 @@ def exposition_of(
 def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
     """Say on standard error which texts look to be in a language that the model does not read."""
     line = language_line(model, found)
+    if line is not None:
+        notice(line)
+
+
+def say_unanswered(ranking: Ranking) -> None:
+    """Say on standard error if no document reaches the model's threshold."""
+    line = unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
     if line is not None:
         notice(line)
 

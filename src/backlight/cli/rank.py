@@ -20,7 +20,7 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.outputs import json_of
-from backlight.cli.pages import check_given, exposition_of, say_language, typo_of, write_files
+from backlight.cli.pages import check_given, exposition_of, say_language, say_unanswered, typo_of, write_files
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -57,6 +57,7 @@ def rank(argv: Sequence[str]) -> int:
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
     say_language(ranking.model, ranking.other_languages)
+    say_unanswered(ranking)
     if given.json:
         print(as_json(ranking, typo, left_out))
     else:
@@ -108,6 +109,8 @@ def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[Left
             "method": ranking.method if explained else None,
             "retrieval": None if ranking.retrieval is None else dataclasses.asdict(ranking.retrieval),
             "typo_effect": typo,
+            "threshold": ranking.threshold,
+            "answered": ranking.answered,
             "other_languages": [dataclasses.asdict(one) for one in ranking.other_languages],
             "left_out": [dataclasses.asdict(one) for one in left_out],
         },

@@ -258,6 +258,12 @@ class Ranking(Tabular):
     retrieval: Retrieval | None = None  # how candidates were chosen; None where every document was reranked
     not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order: they have no score of the model
     other_languages: tuple[OtherLanguage, ...] = ()  # for a model that reads English only
+    threshold: float | None = None  # the activated score from which a document answers, where the model says one
+
+    @property
+    def answered(self) -> bool | None:
+        """Whether a document reaches the model's threshold; None where the model has none."""
+        return None if self.threshold is None else any(one.activated >= self.threshold for one in self.documents)
 
     def mean_query(self) -> TextAttribution:
         """Return the query with each word's importance averaged over the documents that were explained."""

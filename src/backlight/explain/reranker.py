@@ -19,7 +19,7 @@ from backlight.explain.ranking import BEST, explain_document, rank_candidates, s
 from backlight.models.checkpoint import find_model
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
-from backlight.models.ranker import load_ranker
+from backlight.models.ranker import load_ranker, threshold_of
 from backlight.models.retrieval.index import BY_WORDS, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
@@ -38,12 +38,14 @@ class Reranker:
             that method's own choice.
         retriever: what finds candidates in long lists by default (see NOTE [Retriever] in models/retrieval/index.py).
         languages: those that the model's card says it reads, by their codes; none where it says nothing.
+        threshold: the activated score below which a document does not answer, where the model's config.json has one.
     """
 
     scorer: Scorer
     estimate: str | None = None
     retriever: str = BY_WORDS
     languages: tuple[str, ...] = ()
+    threshold: float | None = None
 
     @classmethod
     def from_pretrained(
@@ -71,7 +73,7 @@ class Reranker:
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
-        return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder))
+        return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder), threshold_of(folder))
 
     @property
     def name(self) -> str:
@@ -180,6 +182,7 @@ class Reranker:
             documents=ranking.documents[:top_k],
             not_reranked=ranking.not_reranked[:left],
             other_languages=others,
+            threshold=self.threshold,
         )
 
     def explain(

@@ -223,6 +223,21 @@ class PromptSettings:
     default_prompt_name: str | None = None
 
 
+THRESHOLD = "backlight_threshold"  # in config.json: the activated score from which a document answers the query
+
+
+def threshold_of(folder: Path) -> float | None:
+    """Return the activated score below which a document does not answer, where config.json has one.
+
+    Raises:
+        InputError: it is no number.
+    """
+    found = read_settings(folder / "config.json").get(THRESHOLD)
+    if found is not None and (isinstance(found, bool) or not isinstance(found, (int, float))):
+        raise InputError(f"{THRESHOLD} in {folder / 'config.json'} must be a number, got {found!r}")
+    return found
+
+
 def model_settings(folder: Path) -> dict:
     """Return what config.json says, after its settings of the model have been checked.
 

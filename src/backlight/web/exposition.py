@@ -28,6 +28,7 @@ from backlight.explain.presentation.wording import (
     gap_text,
     joint_lines,
     language_line,
+    unanswered_line,
 )
 from backlight.report.page import json_island
 
@@ -93,6 +94,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
         "language": _language(page.rankings[0]) if page.rankings else None,
+        "unanswered": _unanswered(page.rankings[0]) if page.rankings else None,
         "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
@@ -142,6 +144,10 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "attention": _attention(links, first) if links else None,
         "layers": {"after": [_short(score) for score in layers]} if layers else None,
     }
+
+
+def _unanswered(ranking: Ranking) -> str | None:
+    return unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
 
 
 def _language(ranking: Ranking) -> str | None:

@@ -213,6 +213,16 @@ def language_line(model: str, found: Sequence[TextInOtherLanguage]) -> str | Non
     return f"{' and '.join(query + documents)}; {model} reads English only"
 
 
+def unanswered_line(model: str, threshold: float | None, scores: Sequence[float]) -> str | None:
+    """Return that no document's activated score reaches the model's threshold; None where one does or there is none."""
+    if threshold is None or not scores or max(scores) >= threshold:
+        return None
+    return (
+        f"nothing here seems to answer the query: the best document has {max(scores):.2f}, and what answers has "
+        f"{threshold:.2f} or more by the card of {model}"
+    )
+
+
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
     """Return whether a word's value was measured; empty for a method that measures nothing by itself.
 
