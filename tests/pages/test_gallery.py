@@ -84,7 +84,8 @@ def test_shades_can_be_compared_between_documents(opened, rankers):
             f"[...document.querySelectorAll('#document-{ranked.rank} .text .word')]"
             ".map((one) => parseFloat(one.style.getPropertyValue('--share')))"
         )
-        expected = [abs(word.value) / scale for word in ranked.attribution.document.words]
+        words = ranked.attribution.document.words
+        expected = [0 if word.is_mark else abs(word.value) / scale for word in words]
         assert shares == pytest.approx([share if share >= 0.04 else 0 for share in expected], abs=0.001)
     assert f"Full colour is {scale:.2f} in every document" in texts(page, ".legend p")[0]
 
@@ -104,9 +105,10 @@ def test_failing_colours_are_hatched_and_those_without_effect_are_none(opened, r
     assert len(set(page.run(ground.format(good)))) > 2
     assert "not to be believed" in texts(page, ".legend .swatch")
     (said,) = texts(page, ".check.failed")
-    assert said.startswith("Do not believe these colours: ")
+    assert said.startswith("Not faithful, do not believe these colours: ")
     assert said.endswith("use --method leave-one-out.")
-    assert texts(page, ".check.weak")[0].startswith("No word of it changes the score by more than ")
+    assert texts(page, ".check.weak")[0].startswith("No word matters: deleting any of ")
+    assert texts(page, ".check:not(.failed, .weak)")[0].startswith("Faithful: ")
     before = "document.querySelector('.check.failed').compareDocumentPosition(document.querySelector('.text')) & 4"
     assert page.run(before), "it stands before the text"
 
@@ -139,8 +141,8 @@ def test_sentences_joint_words_and_closeness_are_on_the_page(opened, rankers):
     ranking = replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:]))
     page = opened(ranking, typo=1e6)
     (closeness,) = texts(page, ".closeness")
-    assert closeness.startswith("The first 3 documents are too close to call: they are ")
-    assert closeness.endswith(" apart, and one typo in the query moves the best score by 1000000.")
+    assert closeness.startswith("The first 3 documents are too close to call: their logits are ")
+    assert closeness.endswith(" apart, and one typo in the query moves the best logit by 1000000.")
     assert f"{words[0].text} + {words[1].text} together +2.1, one by one +0.50" in texts(page, ".together li")
     assert any(said.startswith("Without “") for said in texts(page, ".said"))
     assert texts(opened(ranking), ".closeness") == []

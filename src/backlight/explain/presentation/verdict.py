@@ -38,7 +38,8 @@ def verdict_line(
     """
     check = made.check
     if check is None:
-        return f"{UNKNOWN}: whether these words matter was not checked"
+        known = f" ({measured_text(made)} one by one)" if _counts(made)[0] else ""
+        return f"{UNKNOWN}: what the score does without the strongest words{known}"
     if check.verdict == NO_EFFECT:
         least = f"{figure(check.threshold)}"
         return (
@@ -70,8 +71,7 @@ def details_line(made: Explained, activation: str | None = None) -> str | None:
         return None
     parts = [measured_text(made)]
     if "measured" not in made.settings and check.signs is not None and check.counted:
-        holds = "holds" if check.counted == 1 else "hold"
-        parts.append(f"{check.signs} of {count_of(check.counted, 'sign')} {holds}")
+        parts.append(_as_shown(made, activation))
     if check.total:
         written = write_scores([made.score, made.score - check.total], activation)
         before, after = written.texts
@@ -86,7 +86,8 @@ def measured_text(made: Explained) -> str:
     if not known:
         return f"no {unit} measured"
     if known == every:
-        return f"all {count_of(known, unit)} measured" if known > 1 else f"its {unit} measured"
+        all_words = {1: f"its {unit}", 2: f"both {unit}s"}.get(known, f"all {count_of(known, unit)}")
+        return f"{all_words} measured"
     return f"{known} of {count_of(every, unit)} measured"
 
 
@@ -107,9 +108,15 @@ def _measured_words(made: Explained) -> str:
 def _failure(made: Explained, activation: str | None, window: WindowOf | None) -> str:
     check = made.check
     if check.signs is not None and check.counted and check.signs < SIGNS * check.counted:
-        holds = "holds" if check.counted == 1 else "hold"
-        return f"{check.signs} of {count_of(check.counted, 'sign')} {holds} when the words are deleted one by one"
+        return f"only {_as_shown(made, activation)} when deleted one by one"
     return _together(made, activation, window)
+
+
+def _as_shown(made: Explained, activation: str | None) -> str:
+    """Return how many of the words that matter have the sign that is shown."""
+    check = made.check
+    moves = "moves" if check.counted == 1 else "move"
+    return f"{check.signs} of {count_of(check.counted, 'word')} {moves} the {unit_of(activation)} as shown"
 
 
 def _instead(made: Explained, option: str) -> str:
@@ -124,11 +131,7 @@ def _together(made: Explained, activation: str | None, window: WindowOf | None) 
     check = made.check
     strongest = next((word for word in made.document.strongest() if word.value and not word.is_mark), None)
     if not check.top or strongest is None:
-        right = (
-            ""
-            if check.signs is None
-            else f" ({check.signs} of {count_of(check.counted, 'sign')} of the query's words hold)"
-        )
+        right = "" if check.signs is None else f"; of the query's, {_as_shown(made, activation)}"
         return f"no word of the document has a value{right}"
     written = _scores(made, activation)
     quantity = (

@@ -11,7 +11,7 @@ const sideOf = (comparison, side) => {
     make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", { title: one.name }, make("bdi", {}, baseOf(one.name))), scoreOf(one)),
     make("p", { class: "text" }, found.group),
     unread(one.truncation, data.maxTokens),
-    make("h3", {}, "Strongest words"), strongestWords(one.text, found, 6));
+    make("h3", {}, "Strongest words", unitNote(found.look)), strongestWords(one.text, found, 6));
 };
 
 const swapOf = ({ swap, a, b, identical }) => {
@@ -36,6 +36,7 @@ const comparisonCard = (comparison, place) => {
     legendOf(true, ["for B", "for A"], "Orange words (underlined) speak for A: they raise its score or lower B's. Blue words (dotted) speak for B. Shades can be compared between the two."),
     swapOf(comparison),
     make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
-    make("h3", {}, "The query's words, to the difference"), make("p", { class: "asked" }, asked.group),
+    make("h3", {}, "The query's words, to the difference", unitNote(asked.look)), make("p", { class: "asked" }, asked.group),
+    strongestWords(data.query, asked, LISTED),
     account(comparison));
 };

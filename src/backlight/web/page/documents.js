@@ -32,7 +32,7 @@ const checkOf = (made) => {
 };
 
 // What the values of words are differences of, where scores are shown as something else.
-const unitNote = (made) => (made.signed && data.unit === "logit" ? make("small", {}, " change of the logit") : null);
+const unitNote = (made) => (made.signed && data.unit === "logit" ? make("small", {}, " in logits") : null);
 
 const togetherOf = (made) => (made.together.length
   ? make("div", { class: "together" }, make("h3", {}, "Together", unitNote(made)), make("ul", {}, made.together.map((line) => make("li", {}, line))))
