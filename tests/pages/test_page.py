@@ -105,7 +105,7 @@ def test_all_documents_are_listed_and_the_best_explained(page):
     assert count(page, "article") == 3 + 1
     assert text(page, "article .text") in DOCUMENTS
     assert re.fullmatch(r"[01]\.\d{3} logit −?\d+\.\d{3}", text(page, "article .score"))
-    assert text(page, "nav li:nth-child(4)").endswith("words not measured"), "the one that was not explained"
+    assert "words not measured" in text(page, "nav li:nth-child(4)"), "the one that was not explained"
 
 
 def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
@@ -340,7 +340,7 @@ def test_a_stands_against_b_with_what_would_swap_them(page):
 def test_how_it_was_computed_is_folded_and_two_facts_are_not(page):
     account = "#document-1 .account"
     assert text(page, f"{account} > p").startswith("saliency (L1)")
-    assert "of 8 words measured" in text(page, f"{account} > p")
+    assert text(page, f"{account} > p").endswith(" words measured")
     assert count(page, f"{account} dl") == 0
     page.click(f"{account} summary")
     assert count(page, f"{account} dl") == 1
