@@ -113,6 +113,34 @@ def test_failing_colours_are_hatched_and_those_without_effect_are_none(opened, r
     assert page.run(before), "it stands before the text"
 
 
+LINES = """(() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const light = (...colours) => {
+        for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+        const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3)
+            .map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    return [...document.querySelectorAll("article .word.fails")].map((word) => {
+        const card = getComputedStyle(word.closest("article")).backgroundColor, own = getComputedStyle(word);
+        const line = own.backgroundImage.match(/-45deg, ([a-z]+\\([^)]*\\))/)[1];
+        const [a, b] = [light(card, line), light(own.color)];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    });
+})()"""  # the contrast of each hatched word's letters to the lines behind them
+
+
+def test_letters_stand_out_from_the_lines_behind_them(opened, rankers):
+    ranking = rank_and_explain(rankers["bi-encoder"], QUERY, DOCUMENTS, method="random")
+    page = opened(with_verdicts(ranking, "fails", "fails", "holds"))
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        contrasts = page.run(LINES)
+        assert len(set(contrasts)) > 2
+        assert min(contrasts) >= 7
+    assert page.run("getComputedStyle(document.querySelector('article .word.fails')).textShadow") != "none"
+
+
 def test_measured_and_estimated_words_are_told_apart(opened, rankers):
     ranking = with_verdicts(rank_and_explain(rankers["built-in"], QUERY, DOCUMENTS, words=3), *["holds"] * 3)
     page = opened(ranking)
