@@ -200,7 +200,7 @@ def test_an_explanation_that_fails_says_so_in_place_of_colours():
 def test_a_document_that_no_word_changes_has_no_colours():
     colours = {"force_terminal": True, "color_system": "truecolor", "width": 120}
     out = shown(colours, verdict="no effect")
-    assert "no word of it changes the score by more than " in out
+    assert "No word matters: deleting any of " in out
     assert "48;2" not in out[out.index("plants.txt") :]
 
 
@@ -218,20 +218,20 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
 
 def test_the_check_and_the_effect_are_said_under_each_document():
     out = shown({"width": 200}, words=200)
-    assert re.search(
-        r"measured (all \d+|\d+ of its \d+) words; without the \d words? that (raise|lower) it most the score", out
-    )
-    assert re.search(r"without “\w+” (its score|this document) (falls|rises) from", out)
+    assert out.count("aithful") + out.count("No word matters") == 2, "a verdict for each document"
+    assert re.search(r"(all \d+|both|\d+ of \d+) words measured; ", out)
+    assert re.search(r"without “\w+” (its probability|its logit|this document) (falls|rises) from", out)
     assert out.count("query here: ") == 2
+    assert len(re.findall(r"query here: .*\n +\w+ ~?[+−]\d", out)) == 2, "the query's words with their values"
 
 
 def test_bars_begin_at_zero_and_show_probabilities():
     ranking = rank_and_explain(cross_encoder(), "green plants", ["plants make food", "the air", "a leaf"], top=0)
     out = io.StringIO()
     show(ranking, Screen(Console(file=out, width=100)))
-    for ranked, line in zip(ranking.documents, [line for line in out.getvalue().splitlines() if "→ 0." in line]):
+    for ranked, line in zip(ranking.documents, [line for line in out.getvalue().splitlines() if "(logit " in line]):
         assert line.count("━") == round(24 * ranked.activated)
-    assert "logit → probability" in out.getvalue()
+    assert "probability (sigmoid of the logit)" in out.getvalue()
 
 
 def test_without_colour_the_sign_is_a_mark():
@@ -251,12 +251,12 @@ def test_estimated_values_have_their_error_beside_them():
     assert re.search(rf"{word.text} [+−]\d\.\d+±\d\.\d+ · ", out.getvalue())
 
 
-def test_the_raw_score_and_what_the_owners_show_are_both_there():
+def test_the_probability_and_the_logit_are_both_there():
     out = io.StringIO()
     ranking = rank_and_explain(cross_encoder(), "green plants", ["plants make food", "the air"])
     show(ranking, Screen(Console(file=out, width=80)))
     for ranked in ranking.documents:
-        assert f"{number(ranked.score)} → {number(ranked.activated)}" in out.getvalue()
+        assert f"{number(ranked.activated)} (logit {number(ranked.score)})" in out.getvalue()
 
 
 def test_the_window_that_was_read_is_named():
@@ -264,6 +264,8 @@ def test_the_window_that_was_read_is_named():
     ranking = rank_and_explain(cross_encoder(), "green", ["a cell ! " * 30 + "plants ."], windows="best")
     show(ranking, Screen(Console(file=out, width=80)))
     assert re.search(r"the best of \d+ windows: the \d+\., characters \d+ to \d+", out.getvalue())
+    assert ranking.documents[0].window.of > 4
+    assert "; effects of words are of this window alone: " in " ".join(out.getvalue().split())
 
 
 def test_rank_prints_what_reranking_services_return(capsys, tiny):

@@ -61,6 +61,8 @@ def test_data_names_the_window_by_default_and_none_where_none_was_asked_for(mode
         (result,) = json.loads(capsys.readouterr().out)["results"]
         assert (result["window"] is not None) == expected
         if expected:
+            assert result["window"]["of"] > 4
+            assert result["window"]["effects_of"] == "window", "of the best window alone"
             first, last = result["window"]["first_character"], result["window"]["last_character"]
             assert (result["truncation"]["first_character"], result["truncation"]["characters_read"]) == (first, last)
     assert main(["rank", QUERY, LONG, "--model", model, "--windows", "all"]) == 2

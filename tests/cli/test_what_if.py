@@ -56,7 +56,7 @@ def test_the_screen_shows_each_score_its_change_and_what_all_do(capsys, model):
     assert f"{expected.change:+.3f}".replace("-", minus) in out
     assert "without “plants”" in out
     way = "rises" if expected.change > 0 else "falls"
-    assert re.search(rf"With this edit the score {way} by [\d.]+, to ", out)
+    assert re.search(rf"With this edit the (probability|logit) {way} from \S+ to ", out)
     _, out, _ = run(capsys, QUERY, DOCUMENT, "--remove", "plants", "--against", RIVALS[0], "--model", model)
     assert re.search(r"the document (stays|falls from|rises from) (1st|2nd)", out)
 

@@ -60,8 +60,11 @@ def test_a_ranking_shows_each_document_with_both_scores(ranking):
     source = ranking._repr_html_()
     check_safe(source)
     assert source.count("<tr>") == 3
-    assert source.count(" → ") == 3 + 1
-    assert "logit → probability" in source
+    for ranked in ranking.documents:
+        logit = f"{ranked.score:.3f}".replace("-", "\N{MINUS SIGN}")
+        assert f"{ranked.activated:.3f} (logit {logit})" in source
+    assert "probability (sigmoid of the logit)" in source
+    assert source.count("Not measured: ") == 2, "check=False, of the two that were explained"
     assert f"(for {ranking.documents[0].name})" in source
     assert "&lt;script&gt;" in source
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from tiny_bert import cross_encoder, real_ranker
 
-from backlight.explain.attribution import Check, Joint, Word
-from backlight.explain.presentation.scales import Look, activation_of, bar_share, look_of, ranking_scales
-from backlight.explain.presentation.wording import check_line, closeness_line, effect_sentence, gap_text, joint_lines
+from backlight.explain.attribution import Joint, Word
+from backlight.explain.presentation.scales import Look, activation_of, bar_share, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scores import write_scores
+from backlight.explain.presentation.verdict import measured_text, verdict_line
+from backlight.explain.presentation.wording import closeness_line, effect_sentence, gap_text, joint_lines
 from backlight.explain.ranking import rank_and_explain
 from backlight.explain.typos import typo_effect, typos
 
@@ -50,7 +52,10 @@ def test_a_document_without_effect_is_pale_and_says_so(ranking):
     check = replace(made.check, verdict="no effect", threshold=0.25)
     made = replace(made, check=check)
     assert all(look_of(made, 1e-9).share(word) == 0 for word in made.document.words)
-    assert check_line(made).startswith("no word of it changes the score by more than 0.25")
+    words = len(made.document.words)
+    assert verdict_line(made, "probability") == (
+        f"No word matters: deleting any of its {words} words changes the logit by 0.25 at most"
+    )
 
 
 def test_bars_begin_at_zero():
@@ -69,33 +74,12 @@ def test_the_activation_is_named_by_what_it_is(ranking):
     assert activation_of(scores_only([1.0, 2.0], activated=[0.2, 0.9]).documents) == "activation"
 
 
-def test_the_line_of_a_check_counts_signs_and_the_fall(ranking):
-    made = ranking.documents[0].attribution
-    check = Check("drop", 8, 8, 8, 0.1, 5, 4.06, 0.42, 6.31, "holds", 13)
-    best = made.document.strongest(1)[0]
-    way = "raise" if best.value > 0 else "lower"
-    said = f"without the 5 words that {way} it most the score falls by 4.1, without all its words by 6.3, "
-    said += "without 5 random words by 0.42"
-    assert check_line(replace(made, method="x", settings={}, check=check)) == f"checked: 8 of 8 signs hold; {said}"
-    assert check_line(replace(made, check=check)).startswith("measured ")
-    assert check_line(replace(made, check=None)) is None
-
-
-@pytest.mark.parametrize(
-    ("signs", "drop", "random", "said"),
-    [
-        (3, 4.0, 0.4, "do not believe these colours: 3 of 8 signs hold; use --method leave-one-out"),
-        (None, 0.1, 0.4, "do not believe these colours: without its 5 strongest words the score falls by 0.10, "
-                         "without 5 random words by 0.40; use --method leave-one-out"),
-        (None, -0.1, 0.4, "do not believe these colours: without its 5 strongest words the score rises by 0.10, "
-                          "without 5 random words it falls by 0.40; use --method leave-one-out"),
-    ],
-)  # fmt: skip
-def test_a_failed_check_says_why_and_what_to_use(ranking, signs, drop, random, said):
-    check = Check("drop", 8, 8, signs, 0.1, 5, drop, random, None, "fails", 13)
-    made = replace(ranking.documents[0].attribution, method="x", settings={}, signed=signs is not None, check=check)
-    assert check_line(made) == said
-    assert check_line(made, '{name}="{value}"').endswith('use method="leave-one-out"')
+def test_punctuation_has_no_shade_and_no_part_in_the_scale():
+    document = Word("plants", 0, 6, 1.0, 1), Word("!", 6, 7, -4.0, 1)
+    text = SimpleNamespace(words=document)
+    scale = largest_value([text])
+    assert scale == 1.0
+    assert [Look(True, scale).share(word) for word in document] == [1.0, 0.0]
 
 
 LONG = ["green plants make food from water and air in each leaf , and sunlight makes the plants green " * 2]
@@ -110,9 +94,7 @@ def test_measured_words_are_told_from_estimated_ones():
     own = [word for word in made.document.words if not word.is_mark]
     known = sum(word.effect is not None for word in own)
     assert known < len(own)
-    assert f"measured {known} of its {len(own)} words" in check_line(
-        replace(made, check=replace(made.check, verdict="holds"))
-    )
+    assert measured_text(made) == f"{known} of {len(own)} words measured"
 
 
 def test_the_fall_that_is_told_is_the_fall_that_happens():
@@ -131,8 +113,9 @@ def test_the_fall_that_is_told_is_the_fall_that_happens():
         again = rank_and_explain(ranker, QUERY, texts, top=0)
         place = next(one.rank for one in again.documents if one.index == ranked.index)
         score = next(one.score for one in again.documents if one.index == ranked.index)
-        after = sentence.split(" to ")[-1].strip("()").replace("\N{MINUS SIGN}", "-")
-        assert float(after) == pytest.approx(score, abs=0.006)
+        written = write_scores([ranked.score, score], "probability")
+        assert f"from {written.texts[0]} to {written.texts[1]}" in sentence
+        assert written.quantity in sentence
         assert ("this document" in sentence) is (place != ranked.rank)
         told += 1
     assert told
@@ -158,6 +141,16 @@ def test_places_are_said_in_words():
         "without “refund” its score rises from 2.000 to 2.020"
     )
     assert effect_sentence(*ranked_with(replace(word, effect=None), 1, [3.0, 2.0])) is None
+
+
+def test_places_are_said_with_probabilities_where_there_is_a_sigmoid():
+    word = Word("refund", 0, 6, 2.5, 1, effect=2.5)
+    logits = np.array([2.0, 1.0, -3.0])
+    ranking = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
+    ranking.documents[0].attribution = SimpleNamespace(document=SimpleNamespace(words=(word,)), check=None)
+    assert effect_sentence(ranking.documents[0], ranking) == (
+        "without “refund” this document falls from 1st to 2nd (probability from 0.88 to 0.38)"
+    )
 
 
 def test_words_that_act_together_are_listed():
@@ -194,8 +187,13 @@ def test_the_effect_of_a_typo_is_the_mean_change_of_the_score():
 
 def test_documents_closer_than_a_typo_are_said():
     assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), 0.8) == (
-        "the first 3 documents are too close to call: they are 0.50 apart, and one typo in the query moves the best "
-        "score by 0.80"
+        "the first 3 documents are too close to call: their scores are 0.50 apart, and one typo in the query moves the "
+        "best score by 0.80"
+    )
+    logits = np.array([3.0, 2.9])
+    probabilities = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
+    assert closeness_line(probabilities, 0.8).endswith(
+        "their logits are 0.10 apart, and one typo in the query moves the best logit by 0.80"
     )
     assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the first 2 documents are")
     assert closeness_line(scores_only([3.0, 2.0]), 0.8) is None

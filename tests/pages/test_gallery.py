@@ -84,7 +84,8 @@ def test_shades_can_be_compared_between_documents(opened, rankers):
             f"[...document.querySelectorAll('#document-{ranked.rank} .text .word')]"
             ".map((one) => parseFloat(one.style.getPropertyValue('--share')))"
         )
-        expected = [abs(word.value) / scale for word in ranked.attribution.document.words]
+        words = ranked.attribution.document.words
+        expected = [0 if word.is_mark else abs(word.value) / scale for word in words]
         assert shares == pytest.approx([share if share >= 0.04 else 0 for share in expected], abs=0.001)
     assert f"Full colour is {scale:.2f} in every document" in texts(page, ".legend p")[0]
 
@@ -104,11 +105,40 @@ def test_failing_colours_are_hatched_and_those_without_effect_are_none(opened, r
     assert len(set(page.run(ground.format(good)))) > 2
     assert "not to be believed" in texts(page, ".legend .swatch")
     (said,) = texts(page, ".check.failed")
-    assert said.startswith("Do not believe these colours: ")
+    assert said.startswith("Not faithful, do not believe these colours: ")
     assert said.endswith("use --method leave-one-out.")
-    assert texts(page, ".check.weak")[0].startswith("No word of it changes the score by more than ")
+    assert texts(page, ".check.weak")[0].startswith("No word matters: deleting any of ")
+    assert texts(page, ".check:not(.failed, .weak)")[0].startswith("Faithful: ")
     before = "document.querySelector('.check.failed').compareDocumentPosition(document.querySelector('.text')) & 4"
     assert page.run(before), "it stands before the text"
+
+
+LINES = """(() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const light = (...colours) => {
+        for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+        const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3)
+            .map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    return [...document.querySelectorAll("article .word.fails")].map((word) => {
+        const card = getComputedStyle(word.closest("article")).backgroundColor, own = getComputedStyle(word);
+        const line = own.backgroundImage.match(/-45deg, ([a-z]+\\([^)]*\\))/)[1];
+        const [a, b] = [light(card, line), light(own.color)];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    });
+})()"""  # the contrast of each hatched word's letters to the lines behind them
+
+
+def test_letters_stand_out_from_the_lines_behind_them(opened, rankers):
+    ranking = rank_and_explain(rankers["bi-encoder"], QUERY, DOCUMENTS, method="random")
+    page = opened(with_verdicts(ranking, "fails", "fails", "holds"))
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        contrasts = page.run(LINES)
+        assert len(set(contrasts)) > 2
+        assert min(contrasts) >= 7
+    assert page.run("getComputedStyle(document.querySelector('article .word.fails')).textShadow") != "none"
 
 
 def test_measured_and_estimated_words_are_told_apart(opened, rankers):
@@ -139,8 +169,8 @@ def test_sentences_joint_words_and_closeness_are_on_the_page(opened, rankers):
     ranking = replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:]))
     page = opened(ranking, typo=1e6)
     (closeness,) = texts(page, ".closeness")
-    assert closeness.startswith("The first 3 documents are too close to call: they are ")
-    assert closeness.endswith(" apart, and one typo in the query moves the best score by 1000000.")
+    assert closeness.startswith("The first 3 documents are too close to call: their logits are ")
+    assert closeness.endswith(" apart, and one typo in the query moves the best logit by 1000000.")
     assert f"{words[0].text} + {words[1].text} together +2.1, one by one +0.50" in texts(page, ".together li")
     assert any(said.startswith("Without “") for said in texts(page, ".said"))
     assert texts(opened(ranking), ".closeness") == []

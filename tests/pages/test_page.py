@@ -104,7 +104,8 @@ def test_all_documents_are_listed_and_the_best_explained(page):
     assert count(page, "nav li") == len(DOCUMENTS) + 1
     assert count(page, "article") == 3 + 1
     assert text(page, "article .text") in DOCUMENTS
-    assert "→" in text(page, "article .score")
+    assert re.fullmatch(r"[01]\.\d{3} logit −?\d+\.\d{3}", text(page, "article .score"))
+    assert "words not measured" in text(page, "nav li:nth-child(4)"), "the one that was not explained"
 
 
 def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
@@ -117,6 +118,8 @@ def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
     browser.open(file)
     assert f"best of {window.of} windows: number {window.number}" in text(browser, "article .window")
     assert f"best of {window.of} windows" in text(browser, "nav li")
+    assert window.of > 4
+    assert text(browser, "article .window .alone").startswith("Effects of words are of this window alone: ")
     assert count(browser, "mark") == 0
     browser.click("article .window a")
     assert count(browser, "mark") == 1
@@ -151,12 +154,12 @@ def test_hovering_a_word_shows_its_value_and_its_error(page):
 
 
 def test_a_measured_word_says_what_would_be_without_it(page):
-    scores = [float(text(page, f"#document-{rank} .score").split()[0].replace("−", "-")) for rank in (1, 2, 3)]
+    scores = [float(text(page, f"#document-{rank} .score").split()[-1].replace("−", "-")) for rank in (1, 2, 3)]
     said = []
     for rank in (1, 2, 3):
         page.run(f"document.querySelector('#document-{rank} .text .word[tabindex=\"0\"]').focus()")
         found = re.search(
-            r"without it: score (\S+) → ([\d.-]+)(?:, place (\d) → (\d))?", text(page, "#tip").replace("−", "-")
+            r"without it: .*logit (\S+) → ([\d.-]+)\)?(?:, place (\d) → (\d))?", text(page, "#tip").replace("−", "-")
         )
         before, after = map(float, found.groups()[:2])
         assert before == pytest.approx(scores[rank - 1], abs=0.006)
@@ -318,10 +321,11 @@ def test_layers_show_the_score_after_each(page):
     page.click("[data-view=layers]")
     assert count(page, ".chart .dot") == 3
     page.hover(".chart .dot:last-of-type")
-    shown = page.run("document.querySelector('#document-1 .score').firstChild.textContent")
+    logit = text(page, "#document-1 .score").split()[-1]
     assert float(text(page, "#tip").splitlines()[0].replace("−", "-")) == pytest.approx(
-        float(shown.replace("−", "-")), abs=0.01
+        float(logit.replace("−", "-")), abs=0.01
     )
+    assert text(page, ".layers h3").lower() == "the logit, were each layer the last"
 
 
 def test_a_stands_against_b_with_what_would_swap_them(page):
@@ -331,6 +335,33 @@ def test_a_stands_against_b_with_what_would_swap_them(page):
     assert count(page, ".comparison .side:first-child .word.struck, .comparison .side .word.struck") == 2
     assert text(page, ".comparison .legend").startswith("for B")
     assert " − " in text(page, ".comparison > header .score")
+
+
+def test_how_it_was_computed_is_folded_and_two_facts_are_not(page):
+    account = "#document-1 .account"
+    assert text(page, f"{account} > p").startswith("saliency (L1)")
+    assert text(page, f"{account} > p").endswith(" words measured")
+    assert count(page, f"{account} dl") == 0
+    page.click(f"{account} summary")
+    assert count(page, f"{account} dl") == 1
+    assert "through the model" in text(page, f"{account} dl")
+    assert "[CLS]" in text(page, f"{account} dl")
+
+
+def test_punctuation_has_no_colour_and_keeps_its_value(page):
+    page.click("[data-method=gradient-x-input]")
+    words = "[...document.querySelectorAll('article .text .word, #query .word')]"
+    marks = f"{words}.filter((one) => !/[a-z]/i.test(one.textContent))"
+    assert set(page.run(f"{marks}.map((one) => one.style.getPropertyValue('--share'))")) == {"0"}
+    assert page.run(f"{marks}.some((one) => one.classList.contains('signed'))") is False
+    assert any(float(value.replace("−", "-")) for value in page.run(f"{marks}.map((one) => one.dataset.value)"))
+
+
+def test_the_words_of_the_query_are_listed_with_their_values(page):
+    listed = page.run("[...document.querySelectorAll('#document-1 .query-words li')].map((one) => one.innerText)")
+    assert sorted(one.split()[0] for one in listed) == sorted(QUERY.split())
+    values = [float(one.split()[-1].replace("−", "-")) for one in listed]
+    assert values == sorted(values, reverse=True)
 
 
 def test_print_shows_the_texts_and_no_buttons(page):

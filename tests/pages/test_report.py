@@ -14,7 +14,8 @@ from backlight.errors import InputError
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.presentation.scales import ranking_scales
-from backlight.explain.presentation.wording import check_line, effect_sentence
+from backlight.explain.presentation.verdict import measured_text, verdict_line
+from backlight.explain.presentation.wording import effect_sentence
 from backlight.explain.ranking import rank_and_explain
 from backlight.web.exposition import Exposition
 from backlight.web.report import SCRIPTS, report
@@ -109,7 +110,8 @@ def test_estimated_words_the_check_and_one_scale_are_in_the_data():
         made = written["explanations"]["leave-one-out"]
         words = ranked.attribution.document.words
         assert [word[6] for word in made["document"]] == [int(word.effect != word.value) for word in words]
-        assert made["check"] == check_line(ranked.attribution)
+        assert made["check"] == verdict_line(ranked.attribution)
+        assert made["measured"] == measured_text(ranked.attribution)
         assert made["verdict"] == ranked.attribution.check.verdict
         assert made["sentence"] == effect_sentence(ranked, ranking)
         assert written["bar"] == pytest.approx(ranked.score, rel=1e-4), "a cosine, from zero"

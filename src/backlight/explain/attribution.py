@@ -210,6 +210,7 @@ class Window:
     of: int  # how many windows there are
     first_character: int
     last_character: int  # + 1
+    effects_of: str = "document"  # whose score words' measured effects are of: "document", or this "window" alone
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from backlight.explain.edits import Edit
 from backlight.explain.methods.ablation import score_groups
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
+from backlight.explain.presentation.scales import activation_of_scores
 from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.scorer import Scorer
@@ -64,6 +65,11 @@ class Comparison(Tabular):
     def sides(self) -> tuple[tuple[str, str, float, Attribution], ...]:
         """Letter, name, raw score and explanation of each document."""
         return ("A", self.name_a, self.score_a, self.a), ("B", self.name_b, self.score_b, self.b)
+
+    @property
+    def activation(self) -> str | None:
+        """What the activated scores are (see `activation_of_scores`)."""
+        return activation_of_scores([(self.score_a, self.activated_a), (self.score_b, self.activated_b)])
 
     def rows(self) -> list[dict]:
         """Return a row a word of the query and of both documents: what it contributes to the difference."""

@@ -10,9 +10,10 @@ from html import escape
 from typing import Protocol
 
 from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scores import score_line, score_text, write_scores
+from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
     candidates_line,
-    check_line,
     effect_sentence,
     gap_text,
     joint_lines,
@@ -25,6 +26,7 @@ FAINT = 0.04  # the share of the scale from which a word is lit
 ESTIMATED = 0.4  # of a measured word's shade: an estimated word's
 OPTION = '{name}="{value}"'  # how an option is written in Python
 STRONGEST = 0.6  # the opacity of its ground
+HATCHED = 0.35  # the opacity of the lines behind the strongest word of an explanation whose check fails
 TEXT = "font:1em/1.7 Georgia,serif;max-width:48em;margin:.2em 0 .5em;overflow-wrap:anywhere"
 SMALL = "font-size:.8em;opacity:.75"
 UPRIGHT = "writing-mode:vertical-rl;font-weight:400;padding:.2em 0"
@@ -48,7 +50,7 @@ def attribution_html(found) -> str:
     parts = [
         f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
         _paragraph(_lit(found.query, query, found)),
-        _explained(found, document),
+        _explained(found, document, verdict_line(found, option=OPTION)),
         f'<div style="{SMALL}">{_legend([found])}{escape(account(found))}'
         f"{'; special tokens: ' + special if special else ''}</div>",
     ]
@@ -70,7 +72,7 @@ def ranking_html(ranking) -> str:
         query = _lit(best.attribution.query, look_of(best.attribution, scales[0]), best.attribution)
         query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
     activation = activation_of(ranking.documents)
-    score = escape(ranking.score_name) + (f" → {activation}" if activation else "")
+    score = escape(score_line(ranking.score_name, activation))
     chosen = ""
     if ranking.retrieval is not None:
         chosen = f'<div style="{SMALL}">Candidates: {escape(candidates_line(ranking.retrieval))}</div>'
@@ -81,26 +83,26 @@ def ranking_html(ranking) -> str:
 
 
 def _ranked_row(ranked, ranking, scales: tuple[float, float]) -> str:
+    activation = activation_of(ranking.documents)
     made, cell = ranked.attribution, 'style="text-align:left;vertical-align:top;padding:.2em .8em .2em 0"'
     if made is None:
         shown = _paragraph(escape(_cut(ranked.text, 300)))
     else:
-        shown = _explained(made, look_of(made, scales[1]), effect_sentence(ranked, ranking))
-    activated = "" if abs(ranked.activated - ranked.score) < 1e-6 else f" → {_number(ranked.activated)}"
+        verdict = verdict_line(made, activation, ranked.window, OPTION)
+        shown = _explained(made, look_of(made, scales[1]), verdict, activation, effect_sentence(ranked, ranking))
+    score = escape(score_text(ranked.score, ranked.activated, activation))
     return (
-        f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{_number(ranked.score)}{activated}</td>'
+        f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{score}</td>'
         f"<td {cell}>{escape(ranked.name)}</td><td {cell}>{shown}</td></tr>"
     )
 
 
-def _explained(made, look: Look, sentence: str | None = None) -> str:
-    """Return a document lit, with what its check found: before it, where its colours must not be believed."""
-    lines = [line for line in (sentence, *joint_lines(made)) if line]
-    check = check_line(made, OPTION)
-    first = f"<div><b>{escape(check)}</b></div>" if check and look.fails else ""
-    lines += [check] if check and not look.fails else []
+def _explained(made, look: Look, verdict: str, activation: str | None = None, sentence: str | None = None) -> str:
+    """Return what a document's check found, the document lit, and what was measured."""
+    lines = [line for line in (sentence, details_line(made, activation), *joint_lines(made)) if line]
     small = "".join(f"<div>{escape(line)}</div>" for line in lines)
-    return first + _paragraph(_lit(made.document, look, made)) + f'<div style="{SMALL}">{small}</div>'
+    first = f"<b>{escape(verdict)}</b>" if look.fails else escape(verdict)
+    return f"<div>{first}</div>{_paragraph(_lit(made.document, look, made))}" + f'<div style="{SMALL}">{small}</div>'
 
 
 def _legend(made) -> str:
@@ -143,22 +145,26 @@ def comparison_html(found) -> str:
     look = Look(True, largest_value([found.a.document, found.b.document]), found.a.estimate is not None)
     query = _lit(found.query_words, Look(True, largest_value([found.query_words]), look.estimates), found.a)
     texts = "".join(
-        f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>"
+        f"<div><b>{letter}</b> {escape(name)} <b>{escape(score_text(score, activated, found.activation))}</b></div>"
         f"{_paragraph(_lit(made.document, look, made))}"
-        for letter, name, score, made in found.sides
+        for (letter, name, score, made), activated in zip(found.sides, (found.activated_a, found.activated_b))
     )
     return (
-        f"<div>{_paragraph(query)}<div>A − B = <b>{_number(found.difference, True)}</b>: "
-        f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found.swap)}</div>"
+        f"<div>{_paragraph(query)}<div>A − B = <b>{_number(found.difference, True)}</b> ({escape(found.score_name)}): "
+        f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found)}</div>"
         f'<div style="{SMALL}">{escape(found.model)}; {escape(account(found.a))}</div></div>'
     )
 
 
-def _swap(swap) -> str:
-    if swap is None:
+def _swap(found) -> str:
+    if found.swap is None:
         return "No set of words that was tried makes the two change places."
-    words = ", ".join(escape(word.text) for word in swap.words)
-    return f"Without <s>{words}</s> {swap.side.upper()} falls to {_number(swap.score_after)}, below the other."
+    words, written = (
+        ", ".join(escape(word.text) for word in found.swap.words),
+        write_scores([found.swap.score_after], found.activation),
+    )
+    after = escape(f"{written.texts[0]} ({written.quantity})")
+    return f"Without <s>{words}</s> {found.swap.side.upper()} falls to {after}, below the other."
 
 
 def account(found: Made) -> str:
@@ -200,8 +206,9 @@ def _style(word, look: Look) -> str:
 
 
 def _hatched(share: float) -> str:
-    grey = f"rgba({GREY},{STRONGEST * share:.2f})"
-    return f"background:repeating-linear-gradient(-45deg,{grey} 0 2px,transparent 2px 5px);border-radius:3px"
+    """Return a ground of lines that are thin and faint: letters stand on them, on a light ground and on a dark one."""
+    grey = f"rgba({GREY},{HATCHED * share:.2f})"
+    return f"background:repeating-linear-gradient(-45deg,{grey} 0 1px,transparent 1px 6px);border-radius:3px"
 
 
 def _ground(share: float) -> str:

@@ -3,7 +3,8 @@
 NOTE [Windows]
 A document that is longer than the model reads is read in windows that overlap. `best`, the default, ranks it by its
 best window and explains that one. `mean` ranks it by the mean of all; the explanation of a mean is the mean of the
-explanations, and a word that several windows read gets a share of each. With None it is cut at its end. Windows are
+explanations, and a word that several windows read gets a share of each. With None it is cut at its end. Of more than
+`FEW_WINDOWS` windows only the best is read again without a word, and `Window.effects_of` says so. Windows are
 made as they are scored (see NOTE [Long texts] in models/tokens.py), and of those that do not count a score is kept.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, NotReranked, Ranked, Ranking, Window, Word, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
+from backlight.explain.methods.ablation import FEW_WINDOWS
 from backlight.explain.methods.registry import DEFAULT, Method, method_called
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.words import each_word
@@ -64,7 +66,9 @@ class Scored:
             return None
         if self.windows == "mean":
             return Window("mean", None, len(self.pairs), 0, len(self.pairs[0].document))
-        return Window("best", self.best + 1, len(self.pairs), *self.pairs[self.best].characters_read(DOCUMENT))
+        effects_of = "document" if len(self.pairs) <= FEW_WINDOWS else "window"
+        place = self.pairs[self.best].characters_read(DOCUMENT)
+        return Window("best", self.best + 1, len(self.pairs), *place, effects_of)
 
 
 def rank_and_explain(

@@ -42,9 +42,10 @@
   };
   for (const [name, [says]] of Object.entries(choices)) at("show").append(new Option(says, name));
 
+  const isMark = (text) => !/[\p{L}\p{N}]/u.test(text); // punctuation has no colour; its value is in the tip
   // A text with its words lit, and what was searched for underlined.
   const lit = (pieces, terms) => {
-    const most = Math.max(...pieces.map((piece) => (typeof piece === "string" ? 0 : Math.abs(piece[1]))), 0);
+    const most = Math.max(...pieces.map((piece) => (typeof piece === "string" || isMark(piece[0]) ? 0 : Math.abs(piece[1]))), 0);
     const words = pieces.filter((piece) => typeof piece !== "string");
     const ranked = [...words].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const text = made("p", "text");
@@ -52,9 +53,9 @@
     for (const piece of pieces) {
       if (typeof piece === "string") { text.append(...marked(piece, terms)); continue; }
       const [word, value] = piece;
-      const share = most ? Math.abs(value) / most : 0;
+      const share = most && !isMark(word) ? Math.abs(value) / most : 0;
       const place = made("span", "lit-word");
-      if (signed && value < 0) place.classList.add("harms");
+      if (signed && share && value < 0) place.classList.add("harms");
       if (share >= BRIGHT) place.classList.add("bright");
       place.style.setProperty("--share", share.toFixed(3));
       place.tabIndex = first ? 0 : -1;

@@ -20,9 +20,11 @@ from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS
 from backlight.explain.presentation.scales import activation_of, bar_share, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scores import score_line, score_parts, unit_of, write_scores
+from backlight.explain.presentation.verdict import details_line, measured_text, verdict_line, verdict_logits
 from backlight.explain.presentation.wording import (
+    WINDOW_ALONE,
     candidates_line,
-    check_line,
     closeness_line,
     effect_sentence,
     gap_text,
@@ -75,6 +77,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
     explained = [one.attribution for ranking in page.rankings for one in ranking.documents if one.attribution]
     query = explained[0].query if explained else page.comparisons[0].query_words if page.comparisons else None
     documents = page.rankings[0].documents if page.rankings else ()
+    activation = activation_of(documents) if documents else page.comparisons[0].activation
     methods = [METHODS[one.method] for one in page.rankings if any(ranked.attribution for ranked in one.documents)]
     return {
         "version": version,
@@ -85,8 +88,10 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "queryTruncation": asdict(query.truncation) if query else None,
         "model": first.model,
         "scoreName": first.score_name,
+        "scoreLine": score_line(first.score_name, activation),
+        "unit": unit_of(activation),
         "maxTokens": page.rankings[0].max_tokens if page.rankings else None,
-        "activation": activation_of(documents),
+        "activation": activation,
         "candidates": _candidates(page),
         "notReranked": [[one.rank, one.name] for ranking in page.rankings[:1] for one in ranking.not_reranked[:LISTED]],
         "closeness": closeness_line(page.rankings[0], page.typo) if page.rankings else None,
@@ -123,6 +128,7 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
     made = next((one.attribution for one in found.values()), None)
     read = _read(made.document) if made else [0, len(ranked.text)]
     first, last = excerpt_of(ranked, read)
+    activation = activation_of(page.rankings[0].documents)
     layers, links = page.layers.get(ranked.index), page.attention.get(ranked.index)
     return {
         "rank": ranked.rank,
@@ -132,12 +138,20 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "length": len(ranked.text),
         "score": _short(ranked.score),
         "activated": _short(ranked.activated),
+        "shown": score_parts(ranked.score, ranked.activated, activation),
         "truncation": asdict(ranked.truncation),
         "read": [place - first for place in read] if made else [0, last - first],
         "window": asdict(ranked.window) if ranked.window else None,
+        "windowAlone": WINDOW_ALONE if ranked.window and ranked.window.effects_of == "window" else None,
         "bar": _short(bar_share(ranked, page.rankings[0])),
         "explanations": {
-            name: {**_explanation(one.attribution, first), "sentence": effect_sentence(one, page.rankings[0])}
+            name: {
+                **_explanation(one.attribution, first),
+                "check": verdict_line(one.attribution, activation, one.window),
+                "logits": verdict_logits(one.attribution, activation),
+                "details": details_line(one.attribution, activation),
+                "sentence": effect_sentence(one, page.rankings[0]),
+            }
             for name, one in found.items()
         },
         "matrices": [_matrix(matrix, first, last) for matrix in page.matrices.get(ranked.index, ())],
@@ -183,7 +197,7 @@ def _explanation(made: Attribution, first: int) -> dict:
         "title": METHODS[made.method].title,
         "fallback": made.fallback,
         "verdict": made.check.verdict if made.check else None,
-        "check": check_line(made),
+        "measured": measured_text(made),
         "together": joint_lines(made),
         "query": _words(made.query, made),
         "document": _moved(_words(made.document, made), first),
@@ -215,7 +229,7 @@ def _comparison(made: Comparison) -> dict:
             "name": name,
             "text": one.document.text,
             "score": _short(score),
-            "activated": None if activated is None else _short(activated),
+            "shown": score_parts(score, activated, made.activation),
             "read": _read(one.document),
             "words": _words(one.document, one),
             "truncation": asdict(one.document.truncation),
@@ -240,10 +254,17 @@ def _comparison(made: Comparison) -> dict:
         and {
             "side": swap.side,
             "words": [word.start for word in swap.words],
-            "score_after": _short(swap.score_after),
+            "after": _after_swap(made),
             "exact": swap.exact,
         },
     }
+
+
+def _after_swap(made: Comparison) -> str:
+    """Return what the better document's score is without the words of the swap."""
+    before = made.score_a if made.swap.side == "a" else made.score_b
+    written = write_scores([made.swap.score_after, before], made.activation)
+    return f"{written.quantity} is then {written.texts[0]} instead of {written.texts[1]}"
 
 
 def _attention(links: AttentionLinks, first: int) -> dict:

@@ -13,9 +13,10 @@ from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
 from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scores import score_line, score_text, write_scores
+from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
     candidates_line,
-    check_line,
     closeness_line,
     count_of,
     effect_sentence,
@@ -246,8 +247,8 @@ def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
         sheet.line(ranking.query, 24, INK)
     sheet.space(4)
     activation = activation_of(ranking.documents)
-    score = f"{ranking.score_name}{f' → {activation}' if activation else ''}"
-    sheet.line(f"{ranking.model}, {score}, {count_of(len(ranking.documents), 'document')}")
+    score = score_line(ranking.score_name, activation)
+    sheet.paragraph(f"{ranking.model}, {score}, {count_of(len(ranking.documents), 'document')}")
     if ranking.retrieval is not None:
         sheet.paragraph(f"candidates: {candidates_line(ranking.retrieval)}")
     if explained:
@@ -264,7 +265,8 @@ def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
         sheet.space(6)
     for ranked in ranking.documents:
         if ranked not in explained:
-            sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, right=_scores(ranked.score, ranked.activated))
+            score = score_text(ranked.score, ranked.activated, activation)
+            sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, right=score)
     return sheet.svg(ranking.query)
 
 
@@ -277,21 +279,22 @@ def _weak(made: Sequence[Attribution]) -> list[str]:
 
 def _document(sheet: Sheet, ranked: Ranked, ranking: Ranking, scales: tuple[float, float]) -> None:
     made = ranked.attribution
-    look, check = look_of(made, scales[1]), check_line(made)
+    look, activation = look_of(made, scales[1]), activation_of(ranking.documents)
+    title, score = f"{ranked.rank}  {ranked.name}", score_text(ranked.score, ranked.activated, activation)
     sheet.space(10)
     sheet.rule()
     sheet.space(10)
-    sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, "600", right=_scores(ranked.score, ranked.activated))
+    sheet.line(title, 14, INK, "600", right=score)
     sheet.space(4)
-    if check and look.fails:
-        sheet.paragraph(check, 13, INK)
-        sheet.space(4)
+    sheet.paragraph(verdict_line(made, activation, ranked.window), 13, INK)
+    sheet.space(4)
     sheet.text(made.document, look)
     sheet.space(2)
     if sentence := effect_sentence(ranked, ranking):
         sheet.paragraph(sentence, 13, INK)
-    for line in [*joint_lines(made), *([check] if check and not look.fails else [])]:
-        sheet.paragraph(line)
+    for line in (*joint_lines(made), details_line(made, activation)):
+        if line:
+            sheet.paragraph(line)
 
 
 def comparison_svg(found: Comparison) -> str:
@@ -312,7 +315,8 @@ def comparison_svg(found: Comparison) -> str:
         heading = f"{letter}  {name.rpartition('/')[2]}"
         sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
         attributes = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
-        sheet.parts.append(text_element(x + half, sheet.y - 7, number(score), 14, **attributes))
+        shown = score_text(score, (found.activated_a, found.activated_b)[place], found.activation)
+        sheet.parts.append(text_element(x + half, sheet.y - 7, shown, 14, **attributes))
         sheet.text(made.document, look, 15, x, half)
         ends.append(sheet.y)
     sheet.y = max(ends) + 12
@@ -324,7 +328,9 @@ def _swap(found: Comparison) -> str:
     if found.swap is None:
         return "No set of words that was tried makes the two change places."
     words = ", ".join(word.text for word in found.swap.words)
-    return f"Without {words}, {found.swap.side.upper()} falls to {number(found.swap.score_after)}, below the other."
+    written = write_scores([found.swap.score_after], found.activation)
+    after = f"{written.texts[0]} ({written.quantity})"
+    return f"Without {words}, {found.swap.side.upper()} falls to {after}, below the other."
 
 
 def interactions_svg(found: Interactions) -> str:
@@ -358,8 +364,3 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
         place = f'x="{left:.1f}" y="{sheet.y:.1f}" width="{size}" height="{size}" rx="3"'
         sheet.parts.append(f'<rect {place} fill="none" stroke="{RULE}"/>')
         sheet.parts += ground(share, left, sheet.y, size, size, signed)
-
-
-def _scores(score: float, activated: float) -> str:
-    same = abs(activated - score) < 1e-6
-    return number(score) if same else f"{number(score)} → {number(activated)}"

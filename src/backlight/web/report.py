@@ -4,6 +4,8 @@ import datetime
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.explain.presentation.scales import activation_of
+from backlight.explain.presentation.scores import score_text
 from backlight.report.page import TOKENS, data_script, jinja_template, joined, policy_element
 from backlight.web.exposition import LISTED, Exposition, island
 
@@ -35,11 +37,14 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
     """
     if not page.rankings and not page.comparisons:
         raise InputError("a page must show a ranking or a comparison, got neither")
+    documents = page.rankings[0].documents if page.rankings else ()
+    activation = activation_of(documents)
     style = joined(TOKENS, HERE / "report.css")
     return jinja_template(HERE / "report.html.jinja").render(
         policy=policy_element(scripts=[script()], styles=[style]),
         query=page.query,
-        documents=page.rankings[0].documents if page.rankings else (),
+        documents=documents,
+        scores=[score_text(ranked.score, ranked.activated, activation) for ranked in documents],
         candidates=page.rankings[0].retrieval if page.rankings else None,
         not_reranked=page.rankings[0].not_reranked[:LISTED] if page.rankings else (),
         version=version,

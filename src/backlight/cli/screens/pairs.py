@@ -21,8 +21,9 @@ from backlight.cli.screens.terminal import (
 from backlight.explain.attribution import Attribution
 from backlight.explain.comparison import Comparison, WhatIf
 from backlight.explain.methods.interactions import MATRICES, Interactions, Link
-from backlight.explain.presentation.scales import Look, activation_of, largest_value
-from backlight.explain.presentation.wording import count_of, figure, ordinal
+from backlight.explain.presentation.scales import PROBABILITY, Look, activation_of, largest_value
+from backlight.explain.presentation.scores import score_line, score_text, unit_of, write_scores
+from backlight.explain.presentation.wording import count_of, ordinal
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
@@ -105,28 +106,24 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
     console = screen.console
     scale = largest_value([found.a.document, found.b.document])
     difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
+    both = (found.score_a, found.activated_a), (found.score_b, found.activated_b)
+    scores = [score_text(score, activated, found.activation) for score, activated in both]
     lines = {
         "query": screen.text(found.query_words, Look(True, largest_value([found.query_words]))),
         "model": Text(found.model),
-        "A": Text(plain(found.name_a), "bold") + Text(_scores(found.score_a, found.activated_a)),
-        "B": Text(plain(found.name_b), "bold") + Text(_scores(found.score_b, found.activated_b)),
+        "A": Text(plain(found.name_a), "bold") + Text(f"  {scores[0]}"),
+        "B": Text(plain(found.name_b), "bold") + Text(f"  {scores[1]}"),
         "A − B": Text(f"{difference} ({found.score_name})"),
         "method": Text(account([found.a])),
         "shade": screen.legend(True, "speaks for A", "speaks for B", "of the strongest word of both"),
     }
     console.print(grid(lines))
-    for letter, name, score, made in found.sides:
+    for (letter, name, _, made), score in zip(found.sides, scores):
         console.print()
-        console.print(Text(f"  {letter} {ending(plain(name), console.width - 16)}  {number(score)}", "bold"))
+        console.print(Text(f"  {letter} {ending(plain(name), console.width - len(score) - 8)}  {score}", "bold"))
         console.print(Padding(_side(made, Look(True, scale, made.estimate is not None), screen), (0, 0, 0, INDENT)))
     console.print()
     console.print(_swap(found))
-
-
-def _scores(score: float, activated: float | None) -> str:
-    """Return a raw score, and the activated score if it differs."""
-    shown = "" if activated is None or abs(activated - score) < 1e-6 else f" → {number(activated)}"
-    return f"  {number(score)}{shown}"
 
 
 def _side(made: Attribution, look: Look, screen: Screen) -> Text:
@@ -146,10 +143,11 @@ def _swap(found: Comparison) -> Text:
     digits = digits_for(word.value for word in swap.words)
     words = ", ".join(with_value(word, True, digits) for word in swap.words)
     plural = "word" if len(swap.words) == 1 else "words"
+    written = write_scores([swap.score_after], found.activation)
     surely = "no smaller set does it" if swap.exact else "a smaller set may exist"
     return Text(
         f"{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
-        f"score is then {number(swap.score_after)}, and {surely}."
+        f"{written.quantity} is then {written.texts[0]}, and {surely}."
     )
 
 
@@ -160,11 +158,12 @@ def show_what_if(found: WhatIf, name: str, screen: Screen) -> None:
         name: what the document is called.
     """
     console = screen.console
-    probability = activation_of(found.versions)
+    activation = activation_of(found.versions)
+    unit = f"{unit_of(activation)} " if activation == PROBABILITY else ""
     lines = {
         "query": Text(plain(found.query)),
         "model": Text(found.model),
-        "score": Text(f"{found.score_name}{f' → {probability}' if probability else ''}"),
+        "score": Text(score_line(found.score_name, activation)),
         "document": Text(plain(name), "bold"),
     }
     console.print(grid(lines))
@@ -173,9 +172,9 @@ def show_what_if(found: WhatIf, name: str, screen: Screen) -> None:
         table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for place, version in enumerate(found.versions):
-        score = number(version.score) + (f" → {number(version.activated)}" if probability else "")
+        score = score_text(version.score, version.activated, activation)
         change = version.score - found.versions[place - 1].score if place else 0.0
-        changed = Text(number(change, signed=True) if place else "", screen.bar(change) if place else "")
+        changed = Text(f"{unit}{number(change, signed=True)}" if place else "", screen.bar(change) if place else "")
         rank = "" if version.rank is None else f"{ordinal(version.rank)} of {found.candidates + 1}"
         edit = Text(plain(version.edit) if place else "as it is") + unread(version.truncation)
         table.add_row(Text(score, "bold"), changed, Text(rank), edit)
@@ -189,9 +188,10 @@ def _outcome(found: WhatIf) -> str:
     """Return what all edits together do, in a sentence."""
     before, after = found.before, found.after
     moved = "stays the same" if not found.change else "rises" if found.change > 0 else "falls"
-    scores = "" if not found.change else f" by {figure(abs(found.change))}, to {number(after.score)}"
+    written = write_scores([before.score, after.score], activation_of(found.versions))
+    scores = "" if not found.change else f" from {written.texts[0]} to {written.texts[1]}"
     edits = count_of(len(found.versions) - 1, "edit")
-    said = f"With {'this edit' if len(found.versions) == 2 else f'all {edits}'} the score {moved}{scores}"
+    said = f"With {'this edit' if len(found.versions) == 2 else f'all {edits}'} the {written.quantity} {moved}{scores}"
     if before.rank is None or after.rank is None:
         return f"{said}."
     if before.rank == after.rank:

@@ -12,9 +12,11 @@ from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.notebook import baseline_text
 from backlight.explain.presentation.scales import activation_of, bar_share, explanations_of, look_of, ranking_scales
+from backlight.explain.presentation.scores import score_line, score_text
+from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
+    WINDOW_ALONE,
     candidates_line,
-    check_line,
     closeness_line,
     count_of,
     effect_sentence,
@@ -82,7 +84,7 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     lines = {
         "query": Text(plain(ranking.query)),
         "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
-        "score": Text(f"{ranking.score_name}{'' if activation is None else f' → {activation}'}"),
+        "score": Text(score_line(ranking.score_name, activation)),
     }
     if ranking.retrieval is not None:
         lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))
@@ -123,7 +125,7 @@ def show_title(ranked: Ranked, ranking: Ranking, screen: Screen) -> None:
     """Print a document's rank, name and scores in one line, and which window of it was read."""
     width = screen.console.width
     columns = min(BAR, width // 4)
-    score = number(ranked.score) + (f" → {number(ranked.activated)}" if activation_of(ranking.documents) else "")
+    score = score_text(ranked.score, ranked.activated, activation_of(ranking.documents))
     room = max(len(score), 6)
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=3, justify="right")
@@ -139,7 +141,8 @@ def show_title(ranked: Ranked, ranking: Ranking, screen: Screen) -> None:
     table.add_row(Text(str(ranked.rank), "bold"), name, Text(score), bar)
     screen.console.print(table)
     if ranked.window is not None:
-        screen.console.print(Padding(Text(window_of(ranked.window), "dim"), (0, 0, 0, INDENT)))
+        alone = f"; {WINDOW_ALONE}" if ranked.attribution is not None and ranked.window.effects_of == "window" else ""
+        screen.console.print(Padding(Text(f"{window_of(ranked.window)}{alone}", "dim"), (0, 0, 0, INDENT)))
 
 
 def window_of(window: Window) -> str:
@@ -153,22 +156,20 @@ def window_of(window: Window) -> str:
 
 
 def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
-    """Return a text with its words lit, what its check found, and its strongest words with their values."""
+    """Return the verdict, a text with its words lit, its strongest words with their values, and what was measured."""
     made, width = ranked.attribution, screen.console.width - INDENT
     of_query, of_document = (look_of(made, scale) for scale in ranking_scales(ranking))
-    check, sentence = check_line(made), effect_sentence(ranked, ranking)
-    shown = Text()
-    if check and of_document.fails:
-        shown += Text(f"{plain(check)}\n", "bold")
+    activation = activation_of(ranking.documents)
+    verdict, sentence = verdict_line(made, activation, ranked.window), effect_sentence(ranked, ranking)
+    shown = Text(f"{plain(verdict)}\n", "bold" if of_document.fails else "")
     shown += screen.text(made.document, of_document, windowed=ranked.window is not None)
     shown += Text(f"\n{strongest(made.document, of_document, width)}", "dim")
     if sentence:
         shown += Text(f"\n{plain(sentence)}")
-    if check and not of_document.fails:
-        shown += Text(f"\n{plain(check)}", "dim")
-    for line in joint_lines(made):
-        shown += Text(f"\n{plain(line)}", "dim")
+    for line in (details_line(made, activation), *joint_lines(made)):
+        shown += Text(f"\n{plain(line)}" if line else "", "dim")
     shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, of_query)
+    shown += Text(f"\n{strongest(made.query, of_query, width)}" if made.query.words else "", "dim")
     if made.special:
         digits = digits_for(token.value for token in made.special)
         special = " · ".join(

@@ -3,8 +3,9 @@
 NOTE [One scale]
 A word's shade is |value| / the largest |value| among all documents of the ranking that were explained, so that shades
 can be compared from document to document, and a document whose words change nothing is pale. The query's words have a
-scale of their own, over the same explanations. Bars of scores begin at zero: cosines go to 1, logits whose activation
-is a sigmoid are shown by their probability, other scores by their share of the largest score, with its sign.
+scale of their own, over the same explanations. Punctuation has no shade, whatever its value, and no part in the scale.
+Bars of scores begin at zero: cosines go to 1, logits whose activation is a sigmoid are shown by their probability,
+other scores by their share of the largest score, with its sign.
 
 NOTE [Measured, estimated, not to be believed]
 Words whose value was measured have full colours. Words whose value is an estimate (`Attribution.estimate`) are paler
@@ -97,8 +98,8 @@ class Look:
     verdict: str | None = None
 
     def share(self, word: ValuedWord) -> float:
-        """Return how strong a word's shade is, from -1 to 1; 0 where no word has an effect."""
-        return word.value / self.scale if self.scale and self.verdict != NO_EFFECT else 0.0
+        """Return how strong a word's shade is, from -1 to 1; 0 for punctuation, and where no word has an effect."""
+        return word.value / self.scale if self.scale and self.verdict != NO_EFFECT and not word.is_mark else 0.0
 
     def is_estimated(self, word: ValuedWord) -> bool:
         """Return whether a word's value is an estimate beside measured ones."""
@@ -117,8 +118,8 @@ def look_of(made: Explained, scale: float) -> Look:
 
 
 def largest_value(texts: Iterable[ValuedText]) -> float:
-    """Return the largest |value| of any word of some texts."""
-    return max((abs(word.value) for text in texts for word in text.words), default=0.0)
+    """Return the largest |value| of any word of some texts; punctuation, which has no colour, does not count."""
+    return max((abs(word.value) for text in texts for word in text.words if not word.is_mark), default=0.0)
 
 
 def explanations_of(ranking: RankedDocuments) -> Iterator[Explained]:
@@ -134,10 +135,16 @@ def ranking_scales(ranking: RankedDocuments) -> tuple[float, float]:
 
 def activation_of(documents: Sequence[Scored]) -> str | None:
     """Return what the activated score of documents is: `PROBABILITY`, another `ACTIVATED` score; None: the raw one."""
-    if all(abs(one.activated - one.score) <= 1e-6 for one in documents):
+    return activation_of_scores([(one.score, one.activated) for one in documents])
+
+
+def activation_of_scores(scores: Sequence[tuple[float, float | None]]) -> str | None:
+    """Return what the second of each pair of scores, the activated one, is (see `activation_of`)."""
+    known = [(score, activated) for score, activated in scores if activated is not None]
+    if all(abs(activated - score) <= 1e-6 for score, activated in known):
         return None
-    sigmoid = all(abs(one.activated - _sigmoid(one.score)) <= ROUNDING for one in documents)
-    return PROBABILITY if sigmoid else ACTIVATED
+    as_sigmoid = all(abs(activated - sigmoid(score)) <= ROUNDING for score, activated in known)
+    return PROBABILITY if as_sigmoid else ACTIVATED
 
 
 def bar_share(ranked: Scored, ranking: RankedDocuments) -> float:
@@ -150,5 +157,6 @@ def bar_share(ranked: Scored, ranking: RankedDocuments) -> float:
     return ranked.score / most if most else 0.0
 
 
-def _sigmoid(score: float) -> float:
+def sigmoid(score: float) -> float:
+    """Return the probability of a logit."""
     return 1 / (1 + math.exp(-score)) if score >= 0 else 1 - 1 / (1 + math.exp(score))

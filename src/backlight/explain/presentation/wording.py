@@ -1,25 +1,23 @@
 """What is said of an explanation in plain sentences, the same in the terminal, on the page and in a notebook."""
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
 from backlight.explain.presentation.scales import (
-    FAILS,
-    NO_EFFECT,
-    SIGNS,
     Explained,
     RankedDocuments,
     Scored,
     TextInOtherLanguage,
     ValuedWord,
+    activation_of,
     look_of,
 )
+from backlight.explain.presentation.scores import unit_of, write_scores
 from backlight.models.retrieval.index import Retrieval
 from backlight.report.text import number
 
-UNITS = {"word": "words", "span": "phrases", "sentence": "sentences"}  # of leave-one-out
 JOINTS = 3  # sets of words that are listed
+WINDOW_ALONE = "effects of words are of this window alone: without a word another window may be the best"
 
 
 class Joint(Protocol):
@@ -58,75 +56,6 @@ def count_of(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-def check_line(made: Explained, option: str = "--{name} {value}") -> str | None:
-    """Return what the check of an explanation found, in one line; None where there was none.
-
-    Args:
-        option: how an option is written where this is read: `--{name} {value}`, or `{name}="{value}"` in Python.
-    """
-    check = made.check
-    if check is None:
-        return None
-    if check.verdict == NO_EFFECT:
-        return f"no word of it changes the score by more than {figure(check.threshold)} ({_tried(made)})"
-    if check.verdict == FAILS:
-        return f"do not believe these colours: {_failure(made)}; {_instead(made, option)}"
-    return f"{_tried(made)}; {_together(made)}"
-
-
-def _tried(made: Explained) -> str:
-    """Return how many words were measured, or how many signs were checked."""
-    check = made.check
-    if "measured" in made.settings:
-        words = [word for word in made.document.words if not word.is_mark]
-        unit = UNITS.get(made.settings.get("unit"), "words")
-        known = sum(word.effect is not None for word in words)
-        return f"measured {f'all {known}' if known == len(words) else f'{known} of its {len(words)}'} {unit}"
-    if check.signs is not None and check.counted:
-        return (
-            f"checked: {check.signs} of {count_of(check.counted, 'sign')} {'holds' if check.counted == 1 else 'hold'}"
-        )
-    return f"checked: {count_of(check.words, 'word')} taken out"
-
-
-def _failure(made: Explained) -> str:
-    check = made.check
-    if check.signs is not None and check.counted and check.signs < SIGNS * check.counted:
-        return f"{check.signs} of {count_of(check.counted, 'sign')} hold{'s' if check.counted == 1 else ''}"
-    return _together(made)
-
-
-def _instead(made: Explained, option: str) -> str:
-    """Return what to use instead: another method, or for the one that measures larger units."""
-    if made.method != "leave-one-out":
-        return f"use {option.format(name='method', value='leave-one-out')}"
-    return f"its words act together: try {option.format(name='unit', value='sentence')}"
-
-
-def _together(made: Explained) -> str:
-    """Return what the score does without the strongest words together, and without random ones."""
-    check = made.check
-    strongest = next((word for word in made.document.strongest() if word.value and not word.is_mark), None)
-    if not check.top or strongest is None:
-        return "no word of the document has a value"
-    way = "" if not made.signed else " that raise it most" if strongest.value > 0 else " that lower it most"
-    which = count_of(check.top, "word")
-    which = f"the {which}{way}" if way else f"its {count_of(check.top, 'strongest word')}"
-    all_words = (
-        f", without all its words by {figure(check.total)}" if check.total and check.total > 0 < check.drop else ""
-    )
-    said = f"without {which} the score {_moved(check.drop)}{all_words}"
-    same = (check.random > 0) == (check.drop > 0) and check.random and check.drop
-    which = f"without {check.top} random words"
-    return f"{said}, {which} {'by ' + figure(abs(check.random)) if same else 'it ' + _moved(check.random)}"
-
-
-def _moved(drop: float) -> str:
-    if not drop:
-        return "stays the same"
-    return f"{'falls' if drop > 0 else 'rises'} by {figure(abs(drop))}"
-
-
 def joint_lines(made: Explained) -> list[str]:
     """Return a line for each set of words that brings more or less together than one by one."""
     return [
@@ -155,15 +84,17 @@ def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
         return None
     places = {id(word): _place_without(word, ranked, ranking) for word in words}
     word = max(words, key=lambda one: (abs(places[id(one)] - ranked.rank), abs(one.effect)))
-    place, after = places[id(word)], ranked.score - word.effect
+    place = places[id(word)]
     way = "falls" if word.effect > 0 else "rises"
-    digits = 2 if abs(word.effect) >= 0.1 else 1 - math.floor(math.log10(abs(word.effect)))  # so that both differ
-    scores = f"from {number(ranked.score, f'.{digits}f')} to {number(after, f'.{digits}f')}"
+    written = write_scores([ranked.score, ranked.score - word.effect], activation_of(ranking.documents))
+    scores = f"from {written.texts[0]} to {written.texts[1]}"
     if place == ranked.rank:
-        return f"without “{word.text}” its score {way} {scores}"
+        return f"without “{word.text}” its {written.quantity} {way} {scores}"
     last = place == len(ranking.documents)  # of a ranking that was cut at the best, it may fall further
     to = f"{ordinal(place)}, the last shown" if last else ordinal(place)
-    return f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} (score {scores})"
+    return (
+        f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} ({written.quantity} {scores})"
+    )
 
 
 def _place_without(word: ValuedWord, ranked: Scored, ranking: RankedDocuments) -> int:
@@ -185,9 +116,10 @@ def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
     if close < 2:
         return None
     apart = best - ranking.documents[close - 1].score
+    unit = unit_of(activation_of(ranking.documents))
     return (
-        f"the first {close} documents are too close to call: they are {figure(apart)} apart, and one typo in the query "
-        f"moves the best score by {figure(typo)}"
+        f"the first {close} documents are too close to call: their {unit}s are {figure(apart)} apart, and one typo in "
+        f"the query moves the best {unit} by {figure(typo)}"
     )
 
 

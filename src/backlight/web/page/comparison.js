@@ -1,7 +1,6 @@
 // Why A stands above B: each word of both documents by what it brings to the difference of the two scores.
 
 const baseOf = (name) => name.slice(name.lastIndexOf("/") + 1);
-const shownOf = ({ score, activated }) => (activated === null || Math.abs(activated - score) < 1e-6 ? "" : make("small", {}, ` → ${number(activated)}`));
 
 const sideOf = (comparison, side) => {
   const one = comparison[side];
@@ -9,10 +8,10 @@ const sideOf = (comparison, side) => {
   const swap = comparison.swap && comparison.swap.side === side ? comparison.swap : null;
   for (const start of swap ? swap.words : []) found.spans.get(start).classList.add("struck");
   return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
-    make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", { title: one.name }, make("bdi", {}, baseOf(one.name))), make("span", { class: "score" }, number(one.score), shownOf(one))),
+    make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", { title: one.name }, make("bdi", {}, baseOf(one.name))), scoreOf(one)),
     make("p", { class: "text" }, found.group),
     unread(one.truncation, data.maxTokens),
-    make("h3", {}, "Strongest words"), strongestWords(one.text, found, 6));
+    make("h3", {}, "Strongest words", unitNote(found.look)), strongestWords(one.text, found, 6));
 };
 
 const swapOf = ({ swap, a, b, identical }) => {
@@ -23,7 +22,7 @@ const swapOf = ({ swap, a, b, identical }) => {
   return make("p", { class: "swap" },
     make("strong", {}, `${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(words.length, "word")}: `),
     words.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
-    `. Its score is then ${number(swap.score_after)} instead of ${number(better.score)}. `,
+    `. Its ${swap.after}. `,
     swap.exact ? "No smaller set does it: every one was tried." : "Found step by step: a smaller set may exist.");
 };
 
@@ -33,10 +32,11 @@ const comparisonCard = (comparison, place) => {
   return make("article", { id: `comparison-${place}`, class: "comparison", "aria-labelledby": `against-${place}`, tabindex: -1 },
     make("header", {},
       make("h2", { id: `against-${place}` }, "A against B"),
-      make("span", { class: "score" }, `${number(a.score)} − ${b.score < 0 ? `(${number(b.score)})` : number(b.score)} = ${signed(comparison.difference)}`)),
+      make("span", { class: "score" }, `${number(a.score)} − ${b.score < 0 ? `(${number(b.score)})` : number(b.score)} = ${signed(comparison.difference)}`, make("small", {}, ` ${data.scoreName}`))),
     legendOf(true, ["for B", "for A"], "Orange words (underlined) speak for A: they raise its score or lower B's. Blue words (dotted) speak for B. Shades can be compared between the two."),
     swapOf(comparison),
     make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
-    make("h3", {}, "The query's words, to the difference"), make("p", { class: "asked" }, asked.group),
+    make("h3", {}, "The query's words, to the difference", unitNote(asked.look)), make("p", { class: "asked" }, asked.group),
+    strongestWords(data.query, asked, LISTED),
     account(comparison));
 };

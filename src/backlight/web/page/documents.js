@@ -2,42 +2,48 @@
 
 const LISTED = 8;
 
-const scoreOf = (ranked) => {
-  const score = make("span", { class: "score" }, number(ranked.score));
-  if (data.activation) score.append(make("small", {}, ` → ${number(ranked.activated)}`));
-  return score;
-};
+// A score as it is shown, `shown` of [large, beside it]: a probability and its logit, or the raw score alone.
+const scoreOf = ({ shown: [large, beside] }) => make("span", { class: "score" }, large, beside ? make("small", {}, ` ${beside}`) : null);
 
-// What was done and how well: always beside the values, never behind a click.
-const account = (made) => make("p", { class: "account" }, [
-  make("span", {}, make("b", {}, made.title || made.method), ` ${made.meaning}`),
-  make("span", {}, made.baseline === null ? "no baseline" : `baseline ${made.baseline}`),
-  make("span", {}, made.sum),
-  make("span", {}, `${made.passes.toLocaleString("en", { maximumFractionDigits: 1 })} ${made.passes === 1 ? "pass" : "passes"}`),
-  Object.keys(made.settings).length ? make("span", {}, plainList(made.settings)) : null,
-  made.fallback ? make("strong", {}, "another method was used") : null,
-]);
+// How values were made: the method and how much was measured; the rest can be opened. `more` are facts of the document.
+const account = (made, more = []) => {
+  const facts = [
+    ["Value of a word", made.meaning + (made.signed ? `, a change of the ${data.unit}` : "")],
+    ["Compared with", made.baseline === null ? "nothing (no baseline)" : made.baseline],
+    ["Sum of the values", made.sum === "not additive" ? "not additive: the values need not add up to the score" : made.sum],
+    ["Cost", `${made.passes.toLocaleString("en", { maximumFractionDigits: 1 })} ${made.passes === 1 ? "pass" : "passes"} through the model`],
+    ["Options", plainList(made.settings)],
+    ...more,
+  ].filter(([, text]) => text && text.length);
+  return make("div", { class: "account" },
+    make("p", {}, make("span", {}, make("b", {}, made.title || made.method)), made.measured ? make("span", {}, made.measured) : null,
+      made.fallback ? make("strong", {}, "another method was used") : null),
+    make("details", {}, make("summary", {}, "How this was computed"),
+      make("dl", {}, facts.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]))));
+};
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
-// What the check found: before the text where it does not hold, so that nobody reads the colours without it.
+// What the check found, before the text, so that nobody reads the colours without it.
 const checkOf = (made) => {
-  if (!made.check) return null;
   const kind = { holds: "check", fails: "check failed" }[made.verdict] || "check weak";
-  return make("p", { class: kind }, sentence(made.check));
+  const [, verdict, rest] = made.check.match(/^([^:,]*)(.*)$/s);
+  return make("p", { class: kind, title: made.logits }, make("b", {}, verdict), `${rest}.`);
 };
 
+// What the values of words are differences of, where scores are shown as something else.
+const unitNote = (made) => (made.signed && data.unit === "logit" ? make("small", {}, " in logits") : null);
+
 const togetherOf = (made) => (made.together.length
-  ? make("div", { class: "together" }, make("h3", {}, "Together"), make("ul", {}, made.together.map((line) => make("li", {}, line))))
+  ? make("div", { class: "together" }, make("h3", {}, "Together", unitNote(made)), make("ul", {}, made.together.map((line) => make("li", {}, line))))
   : null);
 
 // What the document's score and place would be without a word whose effect was measured: the others keep their scores.
 const withoutWord = (ranked) => ([, , , , , effect]) => {
   if (effect === null || ranked.window) return ""; // without a word another window may be the best
   const after = ranked.score - effect;
-  const digits = Math.max(2, digitsFor(Math.abs(effect)) - 1);
   const place = 1 + data.documents.filter((other) => other.rank !== ranked.rank && other.score > after).length;
-  return `without it: score ${number(ranked.score, digits)} → ${number(after, digits)}${place === ranked.rank ? "" : `, place ${ranked.rank} → ${place}`}`;
+  return `without it: ${changeOf(ranked.score, after)}${place === ranked.rank ? "" : `, place ${ranked.rank} → ${place}`}`;
 };
 
 const wordsView = (ranked) => {
@@ -46,24 +52,20 @@ const wordsView = (ranked) => {
   const found = litText(ranked.text, made.document, ranked.read, lookOf(made, scale), "the document", withoutWord(ranked));
   const asked = litText(data.query, made.query, data.queryRead, lookOf(made, askedScale), "the query");
   const digits = found.digits;
-  const special = made.special.length
-    ? make("p", { class: "apart" }, "Special tokens, counted apart: ",
-        made.special.map(([text, value], place) => [place ? ", " : "", make("code", {}, text), ` ${made.signed ? signed(value, digits) : number(value, digits)}`]))
-    : null;
-  const holds = made.verdict === "holds";
+  const special = made.special.map(([text, value], place) => [place ? ", " : "", make("code", {}, text), ` ${made.signed ? signed(value, digits) : number(value, digits)}`]);
   return make("div", { class: "words" },
-    holds ? null : checkOf(made),
+    checkOf(made),
     make("p", { class: "text" },
       ranked.from + ranked.read[0] > 0 ? make("span", { class: "cut" }, "… ") : null,
       found.group,
       ranked.from + ranked.read[1] < ranked.length ? make("span", { class: "cut" }, " …") : null),
     ranked.window ? null : unread(ranked.truncation, data.maxTokens),
     made.sentence ? make("p", { class: "said" }, sentence(made.sentence)) : null,
-    holds ? checkOf(made) : null,
     make("div", { class: "beside" },
-      make("div", {}, make("h3", {}, "Strongest words"), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
-      make("div", {}, make("h3", {}, "The query, for this document"), make("p", { class: "asked" }, asked.group), special)),
-    account(made));
+      make("div", {}, make("h3", {}, "Strongest words", unitNote(made)), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
+      make("div", { class: "query-words" }, make("h3", {}, "The query, for this document", unitNote(made)), make("p", { class: "asked" }, asked.group),
+        strongestWords(data.query, asked, LISTED))),
+    account(made, [["The check", made.details], ["As logits", made.logits], ["Special tokens, counted apart", special]]));
 };
 
 const VIEWS = {
@@ -104,7 +106,8 @@ const windowLine = (ranked) => {
       from + text.length < length ? make("span", { class: "cut" }, " …") : null));
   const link = make("a", { href: `#${id}`, onclick: () => { context.open = true; } },
     `characters ${(first + 1).toLocaleString("en")} to ${last.toLocaleString("en")} of ${length.toLocaleString("en")}`);
-  return make("div", { class: "window" }, `The ${windowOf(ranked.window)}, `, link, context);
+  const alone = ranked.windowAlone ? make("p", { class: "alone" }, sentence(ranked.windowAlone)) : null;
+  return make("div", { class: "window" }, `The ${windowOf(ranked.window)}, `, link, alone, context);
 };
 
 // A path that may be broken after each of its folders.

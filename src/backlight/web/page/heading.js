@@ -14,7 +14,7 @@ const facts = () => {
   const documents = data.documents.length + (explained < data.documents.length ? `, the best ${explained} explained` : "");
   return make("dl", { class: "facts" },
     fact("Model", data.model),
-    fact("Score", data.scoreName + (data.activation ? ` → ${data.activation}` : "")),
+    fact("Score", data.activation === "probability" ? `probability (sigmoid of the ${data.scoreName})` : data.scoreLine),
     data.documents.length ? fact("Documents", documents) : null,
     data.candidates ? fact("Candidates", data.candidates.line) : null,
     data.leftOut.length ? fact("Left out", leftOut()) : null,
@@ -52,7 +52,8 @@ const meaningOf = (isSigned) => (isSigned
 const scaleMeaning = (isSigned) => {
   const [ofQuery, ofDocuments] = data.scales[state.method];
   const several = data.documents.filter((ranked) => ranked.explanations[state.method]).length > 1;
-  return `${meaningOf(isSigned)}Full colour is ${figures(ofDocuments)} in ${several ? "every document" : "the document"}, ${figures(ofQuery)} in the query.`;
+  const unit = isSigned && data.unit === "logit" ? " (changes of the logit)" : "";
+  return `${meaningOf(isSigned)}Full colour is ${figures(ofDocuments)} in ${several ? "every document" : "the document"}, ${figures(ofQuery)} in the query${unit}.`;
 };
 
 const swatch = (weak, text) => {

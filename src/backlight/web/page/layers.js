@@ -9,7 +9,7 @@ const layersView = (ranked) => {
   const x = (place) => left + step * (place + 0.25);
   const y = (score) => 16 + ((height - 16 - bottom) * (high - score)) / spread;
   const digits = digitsFor(largest(after));
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "The score after each layer" });
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": `The ${data.unit} after each layer` });
   for (const score of [low, 0, high].filter((score, place, all) => all.indexOf(score) === place)) {
     picture.append(
       draw("line", { x1: left, x2: width - 8, y1: y(score), y2: y(score), class: score === 0 ? "axis" : "grid" }),
@@ -33,6 +33,6 @@ const layersView = (ranked) => {
   const dots = [...picture.querySelectorAll(".dot")];
   walk(picture, { ArrowRight: [dots, 1], ArrowLeft: [dots, -1] });
   return make("div", { class: "layers" },
-    make("h3", {}, "The score, were each layer the last"), make("div", { class: "scroll" }, picture),
+    make("h3", {}, `The ${data.unit}, were each layer the last`), make("div", { class: "scroll" }, picture),
     make("p", { class: "apart" }, "Bars: what each layer adds (orange) or takes (blue, dashed). The head was trained on the last layer only: an early score says what it makes of those states, not what the model had understood by then."));
 };

@@ -10,9 +10,10 @@ const entryOf = (ranked) => {
   const inside = [
     make("span", { class: "rank" }, ranked.rank),
     make("span", { class: "name", title: ranked.name }, make("bdi", {}, name)),
-    scoreOf(ranked),
+    make("span", { class: "score", title: ranked.shown[1] || null }, ranked.shown[0]),
     meterOf(ranked),
     ranked.window ? make("span", { class: "part" }, windowOf(ranked.window)) : null,
+    data.methods.length && !Object.keys(ranked.explanations).length ? make("span", { class: "part" }, "words not measured") : null,
     left ? make("span", { class: "part" }, `read in part: ${many(left, "word")} left out`) : null,
   ];
   const explained = Object.keys(ranked.explanations).length > 0;

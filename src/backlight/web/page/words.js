@@ -40,7 +40,7 @@ const knownOf = ([, , value, , , effect, estimated]) => {
 // Return the text, cut into words and what stands between them. `read` says where reading began and ended, `without` what
 // would be without a word, if that is known.
 const litText = (text, words, read, look, label, without = () => "") => {
-  const most = look.scale || largest(words.map((word) => word[2]));
+  const most = look.scale || largest(words.filter((word) => !isMark(text.slice(word[0], word[1]))).map((word) => word[2]));
   const order = byStrength(text, words);
   const rank = new Map(order.map((word, place) => [word[0], place + 1]));
   const digits = Math.max(2, digitsFor(most));
@@ -51,7 +51,8 @@ const litText = (text, words, read, look, label, without = () => "") => {
     const [start, end, value, tokens, error, , estimated] = word;
     if (start > done) group.append(text.slice(done, start));
     const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, text.slice(start, end));
-    const share = look.verdict === "no effect" ? 0 : shareOf(value, most);
+    const mark = isMark(text.slice(start, end)); // punctuation has no colour; its value is in the tip
+    const share = mark || look.verdict === "no effect" ? 0 : shareOf(value, most);
     lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : null);
     const written = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
     span.dataset.value = written;
@@ -59,7 +60,7 @@ const litText = (text, words, read, look, label, without = () => "") => {
       written,
       knownOf(word),
       without(word),
-      `${rank.get(start)} of ${words.length}` + (tokens > 1 ? ` · ${tokens} tokens` : ""),
+      `${rank.get(start)} of ${words.length}` + (look.signed && data.unit === "logit" ? " · change of the logit" : "") + (tokens > 1 ? ` · ${tokens} tokens` : ""),
       error !== null && Math.abs(value) < 2 * error ? "may be zero: less than two standard errors" : "",
     ]);
     spans.set(start, span);

@@ -1,0 +1,175 @@
+"""What the check of an explanation found, as one line in plain words, the same in the terminal and on the page.
+
+NOTE [The verdict line]
+It says what was measured: the score with the strongest words and without them, and without as many drawn at random.
+What was not measured is called that. Scores are written as probabilities where the model has a sigmoid (see NOTE
+[Probability and logit]); that without random words is the probability of the mean logit of the draws.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from backlight.explain.presentation.scales import FAILS, NO_EFFECT, SIGNS, Explained
+from backlight.explain.presentation.scores import WrittenScores, unit_of, write_scores
+from backlight.explain.presentation.wording import count_of, figure
+
+UNITS = {"word": "word", "span": "phrase", "sentence": "sentence"}  # of leave-one-out
+FAITHFUL, UNFAITHFUL, WITHOUT_EFFECT, UNKNOWN = "Faithful", "Not faithful", "No word matters", "Not measured"
+
+
+class WindowOf(Protocol):
+    """A `Window`."""
+
+    effects_of: str
+
+
+def verdict_line(
+    made: Explained,
+    activation: str | None = None,
+    window: WindowOf | None = None,
+    option: str = "--{name} {value}",
+) -> str:
+    """Return whether an explanation is to be believed, and what was measured for that (see NOTE [The verdict line]).
+
+    Args:
+        activation: what `activation_of` returns for the ranking.
+        window: the window that the effects may be of, where the document was read in several.
+        option: how an option is written where this is read: `--{name} {value}`, or `{name}="{value}"` in Python.
+    """
+    check = made.check
+    if check is None:
+        known = f" ({measured_text(made)} one by one)" if _counts(made)[0] else ""
+        return f"{UNKNOWN}: what the score does without the strongest words{known}"
+    if check.verdict == NO_EFFECT:
+        least = f"{figure(check.threshold)}"
+        return (
+            f"{WITHOUT_EFFECT}: deleting {_measured_words(made)} changes the {unit_of(activation)} by {least} at most"
+        )
+    if check.verdict == FAILS:
+        found = f"{_failure(made, activation, window)}; {_instead(made, option)}"
+        return f"{UNFAITHFUL}, do not believe these colours: {found}"
+    return f"{FAITHFUL}: {_together(made, activation, window)}"
+
+
+def verdict_logits(made: Explained, activation: str | None) -> str | None:
+    """Return the scores of the verdict line as logits; None where it has no probabilities."""
+    written = None if made.check is None or not made.check.top else _scores(made, activation)
+    if written is None or written.logits is None:
+        return None
+    before, after, *random = written.logits
+    said = f"logit {before}, without these words {after}"
+    return f"{said}, without as many at random {random[0]}" if random else said
+
+
+def details_line(made: Explained, activation: str | None = None) -> str | None:
+    """Return how much was measured, and what the score does without all of the document's words.
+
+    None where there was no check.
+    """
+    check = made.check
+    if check is None:
+        return None
+    parts = [measured_text(made)]
+    if "measured" not in made.settings and check.signs is not None and check.counted:
+        parts.append(_as_shown(made, activation))
+    if check.total:
+        written = write_scores([made.score, made.score - check.total], activation)
+        before, after = written.texts
+        parts.append(f"deleting all its words takes the {written.quantity} from {before} to {after}")
+    return "; ".join(parts)
+
+
+def measured_text(made: Explained) -> str:
+    """Return how many of the document's words were deleted one by one to measure what the score does without them."""
+    known, every = _counts(made)
+    unit = UNITS.get(made.settings.get("unit"), "word")
+    if not known:
+        return f"no {unit} measured"
+    if known == every:
+        all_words = {1: f"its {unit}", 2: f"both {unit}s"}.get(known, f"all {count_of(known, unit)}")
+        return f"{all_words} measured"
+    return f"{known} of {count_of(every, unit)} measured"
+
+
+def _counts(made: Explained) -> tuple[int, int]:
+    """Return how many of the document's words were measured, and how many there are; punctuation does not count."""
+    words = [word for word in made.document.words if not word.is_mark]
+    return sum(word.effect is not None for word in words), len(words)
+
+
+def _measured_words(made: Explained) -> str:
+    known, every = _counts(made)
+    unit = UNITS.get(made.settings.get("unit"), "word")
+    if known == every:
+        return f"any of its {count_of(every, unit)}" if every != 1 else f"its {unit}"
+    return f"any of the {count_of(known, unit)} measured (of {every:,})"
+
+
+def _failure(made: Explained, activation: str | None, window: WindowOf | None) -> str:
+    check = made.check
+    if check.signs is not None and check.counted and check.signs < SIGNS * check.counted:
+        return f"only {_as_shown(made, activation)} when deleted one by one"
+    return _together(made, activation, window)
+
+
+def _as_shown(made: Explained, activation: str | None) -> str:
+    """Return how many of the words that matter have the sign that is shown."""
+    check = made.check
+    moves = "moves" if check.counted == 1 else "move"
+    return f"{check.signs} of {count_of(check.counted, 'word')} {moves} the {unit_of(activation)} as shown"
+
+
+def _instead(made: Explained, option: str) -> str:
+    """Return what to use instead: another method, or for the one that measures larger units."""
+    if made.method != "leave-one-out":
+        return f"use {option.format(name='method', value='leave-one-out')}"
+    return f"its words act together: try {option.format(name='unit', value='sentence')}"
+
+
+def _together(made: Explained, activation: str | None, window: WindowOf | None) -> str:
+    """Return what the score does without the strongest words together, and without random ones."""
+    check = made.check
+    strongest = next((word for word in made.document.strongest() if word.value and not word.is_mark), None)
+    if not check.top or strongest is None:
+        right = "" if check.signs is None else f"; of the query's, {_as_shown(made, activation)}"
+        return f"no word of the document has a value{right}"
+    written = _scores(made, activation)
+    quantity = (
+        written.quantity if window is None or window.effects_of != "window" else f"best window's {written.quantity}"
+    )
+    before, after, *random = written.texts
+    seem = "shown to " if check.verdict == FAILS else "that "
+    if not made.signed:
+        which, it = _its_strongest(check.top), f"the {quantity}"
+    else:
+        way = "raise" if strongest.value > 0 else "lower"
+        ending = "s" if check.top == 1 and check.verdict != FAILS else ""
+        which, it = (
+            f"the {'word' if check.top == 1 else f'{check.top} words'} {seem}{way}{ending} the {quantity} most",
+            "it",
+        )
+    return f"deleting {which} {_moved(it, before, after, check.drop)} ({_random(check.top, random)})"
+
+
+def _its_strongest(count: int) -> str:
+    return "its strongest word" if count == 1 else f"its {count} strongest words"
+
+
+def _moved(it: str, before: str, after: str, drop: float) -> str:
+    if not drop:
+        return f"leaves {it} at {before}"
+    return f"{'lowers' if drop > 0 else 'raises'} {it} from {before} to {after}"
+
+
+def _random(count: int, random: Sequence[str]) -> str:
+    if not random:
+        return "random words: not measured, there are no others"
+    return f"{count_of(count, 'random word')}: {random[0]}"
+
+
+def _scores(made: Explained, activation: str | None) -> WrittenScores:
+    """Return the score, that without the strongest words, and that without random ones where any were drawn."""
+    check = made.check
+    every = _counts(made)[1]
+    random = [made.score - check.random] if check.top < every else []
+    return write_scores([made.score, made.score - check.drop, *random], activation)
