@@ -10,12 +10,12 @@ from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
-from backlight.explain.attribution import OtherLanguage, Ranked, Ranking
+from backlight.explain.attribution import OtherLanguage, Ranked, Ranking, Window
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
-from backlight.explain.presentation.wording import language_line
+from backlight.explain.presentation.wording import language_line, preselection_line
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
 from backlight.models.pairs import Pair
@@ -81,21 +81,21 @@ def exposition_of(
     reranker: Reranker,
     rankings: Sequence[Ranking],
     views: Sequence[str],
-    stride: int | None = None,
+    reading: Mapping[str, str | int | None] = {},
     typo: float | None = None,
     left_out: Sequence[LeftOut] = (),
 ) -> Exposition:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
-        stride: with which long documents were read.
+        reading: how long documents were read, as `reading_of` gives it.
         typo: how much a typo in the query changes the best document's score.
         left_out: the files that were not read.
     """
     ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
     for ranked in best:
-        pair = pair_of(reranker, ranking.query, ranked, stride)
+        pair = pair_of(reranker, ranking.query, ranked, reading.get("stride"))
         if pair is None:
             continue
         if "attention" in views:
@@ -123,6 +123,17 @@ def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
     line = language_line(model, found)
     if line is not None:
         notice(line)
+
+
+def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
+    """Say on standard error of which documents not all windows were scored.
+
+    Args:
+        documents: the name and the window of each.
+    """
+    line = preselection_line(documents)
+    if line is not None:
+        notice(f"{line}; --max-windows 0 scores all")
 
 
 def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:

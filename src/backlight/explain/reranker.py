@@ -15,7 +15,8 @@ from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import BEST, explain_document, rank_candidates, scores_in_windows
+from backlight.explain.ranking import explain_document, rank_candidates, scores_in_windows
+from backlight.explain.windows import BEST, MAX_WINDOWS
 from backlight.models.checkpoint import find_model
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
@@ -86,6 +87,7 @@ class Reranker:
         activation: str | Activation | None = None,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
     ) -> np.ndarray:
         """Return the score of each pair (query, document), after the activation.
 
@@ -94,7 +96,8 @@ class Reranker:
             batch_size: how many pairs run at once; by default as many as are fastest.
             activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
                 the raw score.
-            windows, stride: how documents are read that are longer than the model reads, as `rank` has them.
+            windows, stride, max_windows: how documents are read that are longer than the model reads, as `rank` has
+                them. That windows were left out is said in a warning.
 
         Raises:
             InputTypeError: an item is no pair of two texts.
@@ -102,12 +105,13 @@ class Reranker:
                 unknown.
         """
         if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
-            return self.predict([pairs], batch_size, activation=activation, windows=windows, stride=stride)[0]
+            reading = {"windows": windows, "stride": stride, "max_windows": max_windows}
+            return self.predict([pairs], batch_size, activation=activation, **reading)[0]
         pairs = check_pairs(pairs)
         activate = self._activation(activation)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, got {batch_size}")
-        return activate(scores_in_windows(self.scorer, pairs, windows, stride, batch_size))
+        return activate(scores_in_windows(self.scorer, pairs, windows, stride, max_windows, batch_size))
 
     def rank(
         self,
@@ -120,6 +124,7 @@ class Reranker:
         names: Sequence[str] | None = None,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
         check: bool = True,
         candidates: int | None = None,
         retriever: str | Path | Index | None = None,
@@ -138,6 +143,8 @@ class Reranker:
             windows: how documents are read that are longer than the model reads: in windows of which the "best" or the
                 "mean" gives the score, or cut at their end (None).
             stride: how many tokens each window begins after the one before; half a window by default.
+            max_windows: how many windows of a document are scored at most, chosen by BM25 (see NOTE [Preselected
+                windows] in explain/windows.py); 0 for all. A document's `window` says how many were.
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
                 200 documents, and 100 of a longer list.
@@ -169,6 +176,7 @@ class Reranker:
             top=explain,
             windows=windows,
             stride=stride,
+            max_windows=max_windows,
             check=check,
             progress=advance,
             **options,
@@ -190,6 +198,7 @@ class Reranker:
         method: str = DEFAULT,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
         check: bool = True,
         **options,
     ) -> Attribution:
@@ -197,8 +206,8 @@ class Reranker:
 
         Args:
             method: how to explain, a name of `METHODS`; `options` are the method's.
-            windows, stride: how a document is read that is longer than the model reads, as `rank` has them. The
-                explanation's `document.truncation` says where the window begins and ends.
+            windows, stride, max_windows: how a document is read that is longer than the model reads, as `rank` has
+                them. The explanation's `window` says which window it is of, and of how many.
             check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
@@ -206,8 +215,8 @@ class Reranker:
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
-        reading = {"windows": windows, "stride": stride, "check": check}
-        return explain_document(self.scorer, query, document, method=method, **reading, **options)
+        reading = {"windows": windows, "stride": stride, "max_windows": max_windows}
+        return explain_document(self.scorer, query, document, method=method, check=check, **reading, **options)
 
     def compare(
         self,

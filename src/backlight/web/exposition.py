@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Word
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Window, Word
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
@@ -28,6 +28,7 @@ from backlight.explain.presentation.wording import (
     gap_text,
     joint_lines,
     language_line,
+    windows_text,
 )
 from backlight.report.page import json_island
 
@@ -132,7 +133,7 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "activated": _short(ranked.activated),
         "truncation": asdict(ranked.truncation),
         "read": [place - first for place in read] if made else [0, last - first],
-        "window": asdict(ranked.window) if ranked.window else None,
+        "window": _window(ranked.window),
         "bar": _short(bar_share(ranked, page.rankings[0])),
         "explanations": {
             name: {**_explanation(one.attribution, first), "sentence": effect_sentence(one, page.rankings[0])}
@@ -142,6 +143,11 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "attention": _attention(links, first) if links else None,
         "layers": {"after": [_short(score) for score in layers]} if layers else None,
     }
+
+
+def _window(window: Window | None) -> dict | None:
+    """Return which window gave a score, and in words how many there are and were scored."""
+    return None if window is None else {**asdict(window), "windows": windows_text(window)}
 
 
 def _language(ranking: Ranking) -> str | None:

@@ -11,7 +11,9 @@ BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024,
 Is Suffixing?, 1991, doi:10.1002/(SICI)1097-4571(199101)42:1<7::AID-ASI2>3.0.CO;2-P.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -50,6 +52,8 @@ STEMMED = {
     "stemmer": lambda words: [stem(word) for word in words],
     "show_progress": False,
 }
+K1, B = 1.5, 0.75  # bm25s's own
+AT_ONCE = 64  # passages that are cut into words at once, of a long row of them
 
 
 class BM25:
@@ -98,6 +102,38 @@ class BM25:
 def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -> list[list[int]]:
     """Return for each query the numbers of the documents that BM25 without stems ranks highest (see `BM25.best`)."""
     return BM25(documents, stems=False).best(queries, depth)
+
+
+def bm25_in_one_pass(query: str, passages: Iterable[str]) -> np.ndarray:
+    """Return the score of each passage for one query, as `BM25(passages).scores(query)` does, without an index.
+
+    Of each passage its length and the counts of the query's words are kept, so that passages may be as many as the
+    windows of a long book.
+
+        Σ ln(1 + (n − nₜ + ½) / (nₜ + ½)) · f / (f + k₁ (1 − b + b · length / mean length))
+
+    Args:
+        passages: are gone through once, some at a time.
+
+    Returns:
+        0 for passages that share no word with the query; (passages,), in float64.
+
+    Raises:
+        InputError: the bm25s library is missing.
+    """
+    library, passages = _bm25s(), iter(passages)
+    (words,) = library.tokenize([query], return_ids=False, **STEMMED)
+    counts, lengths = [], []
+    while some := list(islice(passages, AT_ONCE)):
+        for tokens in library.tokenize(some, return_ids=False, **STEMMED):
+            found = Counter(tokens)
+            counts.append([found[word] for word in words])
+            lengths.append(len(tokens))
+    frequencies, length = np.array(counts, np.float64).reshape(len(lengths), len(words)), np.array(lengths, np.float64)
+    holding = (frequencies > 0).sum(axis=0)  # passages with each word
+    weights = np.log1p((len(length) - holding + 0.5) / (holding + 0.5))
+    damping = K1 * (1 - B + B * length / (length.mean() or 1.0)) if len(length) else length
+    return (weights * frequencies / np.maximum(frequencies + damping[:, None], 1e-9)).sum(axis=1)
 
 
 def _bm25s():
