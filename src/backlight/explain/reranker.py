@@ -79,6 +79,11 @@ class Reranker:
         """What the model is called."""
         return self.scorer.name
 
+    @property
+    def reads_english_only(self) -> bool:
+        """Whether the model's card says that it reads English and nothing else."""
+        return set(self.languages) == {ENGLISH_CODE}
+
     def predict(
         self,
         pairs: Sequence[tuple[str, str]] | tuple[str, str],
@@ -243,14 +248,16 @@ class Reranker:
         query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
 
-    def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
+    def what_if(
+        self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = (), **reading
+    ) -> WhatIf:
         """Return how the score changes with edits of the document, made one after another.
 
         Arguments and errors as `what_if` of explain/comparison.py.
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         candidates = check_texts(candidates, "candidates")
-        return what_if(self.scorer, query, document, edits, candidates=candidates)
+        return what_if(self.scorer, query, document, edits, candidates=candidates, **reading)
 
     def other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
         """Return the texts that look to be in other languages; none, unless the model is known to read English only.
@@ -258,7 +265,7 @@ class Reranker:
         Args:
             documents: the name and text of each.
         """
-        if set(self.languages) != {ENGLISH_CODE}:
+        if not self.reads_english_only:
             return ()
         found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
         return tuple(OtherLanguage(name, language) for name, language in found if language)

@@ -26,7 +26,7 @@ from backlight.explain.attribution import Window
 from backlight.explain.checks import check_readable
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.retrieval.bm25 import BM25, bm25_in_one_pass
-from backlight.models.scorer import Progress, Scorer, Texts
+from backlight.models.scorer import Progress, Scorer, Texts, no_progress
 from backlight.models.tokens import PIECE, Windows, checked_stride
 
 BEST, MEAN = WINDOWS = ("best", "mean")
@@ -199,6 +199,33 @@ def named(pairs: Sequence[Pair], name: str, reading: Reading) -> Sequence[Pair]:
     of = {"name": name, "windowed": True, "best_of": best_of, "stride": reading.stride}
     found = Windows(lambda number: replace(all_windows[number], **of), len(all_windows))
     return found if some is None else PreselectedWindows(found, some.numbers, some.chosen_by, reading.stride)
+
+
+@dataclass(frozen=True, eq=False)
+class BestPair:
+    """What gives a query and a document their score, where one pair is explained: all of both, or the best window."""
+
+    pair: Pair
+    window: Window | None  # None where the document was not read in windows
+    passes: int  # how many pairs were scored to find it
+
+
+def read_best(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], reading: Reading) -> list[BestPair]:
+    """Return of each pair of texts the pair that the model reads, of a long document that of its best window.
+
+    Raises:
+        InputError: a text holds nothing that the model reads, or windows are to be scored by their mean.
+    """
+    if reading.windows == MEAN:
+        raise InputError(f"windows must be {BEST} or None, got {MEAN}: what is explained is one window, or the start")
+    found = []
+    for some in read_named(ranker, pairs, names, reading):
+        if len(some) == 1:
+            found.append(BestPair(some[0], None, 0))
+        else:
+            (scored,) = score_documents(ranker, [some], reading, no_progress)
+            found.append(BestPair(scored.best_pair, scored.window(), len(some)))
+    return found
 
 
 def score_documents(

@@ -211,18 +211,11 @@ def _matrix(made: Interactions, first: int, last: int) -> dict:
 
 def _comparison(made: Comparison) -> dict:
     sides = {
-        letter.lower(): {
-            "name": name,
-            "text": one.document.text,
-            "score": _short(score),
-            "activated": None if activated is None else _short(activated),
-            "read": _read(one.document),
-            "words": _words(one.document, one),
-            "truncation": asdict(one.document.truncation),
-        }
+        letter.lower(): _side(name, score, activated, one)
         for (letter, name, score, one), activated in zip(made.sides, (made.activated_a, made.activated_b))
     }
     swap = made.swap
+    moved = _part_around((made.a if swap.side == "a" else made.b).document)[0] if swap else 0
     return {
         **sides,
         "method": made.method,
@@ -239,11 +232,32 @@ def _comparison(made: Comparison) -> dict:
         "swap": swap
         and {
             "side": swap.side,
-            "words": [word.start for word in swap.words],
+            "words": [word.start - moved for word in swap.words],
             "score_after": _short(swap.score_after),
             "exact": swap.exact,
         },
     }
+
+
+def _side(name: str, score: float, activated: float | None, made: Attribution) -> dict:
+    """Return a document of a comparison: of a long one the part around what was read."""
+    text = made.document
+    first, last = _part_around(text)
+    return {
+        "name": name,
+        "text": text.text[first:last],
+        "score": _short(score),
+        "activated": None if activated is None else _short(activated),
+        "read": [place - first for place in _read(text)],
+        "words": _moved(_words(text, made), first),
+        "truncation": asdict(text.truncation),
+        "window": _window(made.window),
+    }
+
+
+def _part_around(text: TextAttribution) -> tuple[int, int]:
+    length, (first, last) = len(text.text), _read(text)
+    return (0, length) if length <= CARRIED else (max(0, first - AROUND), min(length, last + AROUND))
 
 
 def _attention(links: AttentionLinks, first: int) -> dict:
