@@ -18,6 +18,7 @@ from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.windows import MEAN, ScoredDocument, named, preselected
+from backlight.models.languages import other_language
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
@@ -60,6 +61,7 @@ class Worker:
 
     ranker: Scorer
     settings: Settings
+    english_only: bool = False  # whether the model is known to read nothing else: then other languages are named
 
     def results(
         self, rows: Sequence[Row | BadRow], first: int = 0, progress: Callable[[int], None] = lambda done: None
@@ -141,6 +143,7 @@ class Worker:
         record = {
             "row": first + job.place,
             **{name: getattr(row, name) for name in OF_ROW},
+            **self._languages(row),
             "score": score,
             "activated": float(self.ranker.activate(np.array([score], np.float32))[0]),
             "tokens": len(job),
@@ -152,6 +155,12 @@ class Worker:
             "windows_chosen_by": job.chosen_by,
         }
         return record if explained is None else record | self._values(explained)
+
+    def _languages(self, row: Row) -> dict[str, str | None]:
+        """Return the languages of a row's texts that look other than English, for a model that reads English only."""
+        if not self.english_only:
+            return {}
+        return {"query_language": other_language(row.query), "document_language": other_language(row.document)}
 
     def _check(self, job: Job, score: float, explained: Attribution | None) -> dict:
         """Return what the score does without the words that a row shows (see NOTE [The check])."""
