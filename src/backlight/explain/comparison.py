@@ -12,7 +12,7 @@ from backlight.explain.edits import Edit
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.tables import Tabular, word_rows
-from backlight.explain.windows import BEST, MAX_WINDOWS, Reading, read_best, read_named, score_documents
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best, read_named, score_documents
 from backlight.models.pairs import DOCUMENT
 from backlight.models.scorer import Scorer, no_progress
 
@@ -166,7 +166,7 @@ def compare(
         budget: how many sets of words the search may score.
         windows: how documents are read that are longer than the model reads: each by its "best" window, of which the
             words are compared and searched, or cut at their end (None).
-        stride, max_windows: of the windows (see `Reading` in explain/windows.py).
+        stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
@@ -175,7 +175,7 @@ def compare(
         RuntimeError: a score cannot be explained (see the method).
     """
     _check_signed(method)
-    read = read_best(ranker, [(query, a), (query, b)], names, Reading(windows, stride, max_windows))
+    read = read_best(ranker, [(query, a), (query, b)], names, WindowOptions(windows, stride, max_windows))
     pairs = [one.pair for one in read]
     made = METHODS[method].explain(ranker, pairs, **options)
     first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
@@ -226,7 +226,7 @@ def what_if(
     Args:
         edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
         candidates: other documents that the query found: with them each version has a rank.
-        windows, stride, max_windows: how texts are read that are longer than the model reads (see `Reading` in
+        windows, stride, max_windows: how texts are read that are longer than the model reads (see `WindowOptions` in
             explain/windows.py): each version anew.
 
     Raises:
@@ -238,7 +238,7 @@ def what_if(
         labels.append(str(edit))
     names = ["the document", *(f"the document {edit}" for edit in labels[1:])]
     others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
-    reading = Reading(windows, stride, max_windows)
+    reading = WindowOptions(windows, stride, max_windows)
     read = read_named(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others], reading)
     scored = score_documents(ranker, read, reading, no_progress)
     scores = np.array([one.score for one in scored])

@@ -17,8 +17,8 @@ from backlight.explain.windows import (
     BEST,
     MAX_WINDOWS,
     PreselectedWindows,
-    Reading,
     ScoredDocument,
+    WindowOptions,
     cut_by_document,
     read_in_windows,
     read_named,
@@ -59,7 +59,7 @@ def rank_and_explain(
         raise InputError(f"top must be 0 or more, got {top}")
     chosen_method = method_called(method)
     names = names_of(documents) if names is None else names
-    reading = Reading(windows, stride, max_windows)
+    reading = WindowOptions(windows, stride, max_windows)
     read = read_named(ranker, [(query, document) for document in documents], names, reading)
     if max(map(len, read)) == 1 and (top is None or top >= len(documents)):
         scored, made = _explained_at_once(ranker, chosen_method, [pair for (pair,) in read], progress, options)
@@ -158,7 +158,7 @@ def explain_document(
 ) -> Attribution:
     """Return the explanation of one pair; arguments and errors as `Reranker.explain`."""
     chosen = method_called(method)
-    reading = Reading(windows, stride, max_windows)
+    reading = WindowOptions(windows, stride, max_windows)
     (pairs,) = read_named(ranker, [(query, document)], ["the document"], reading)
     if len(pairs) > 1:
         (scored,) = score_documents(ranker, [pairs], reading, no_progress)
@@ -182,7 +182,7 @@ def scores_in_windows(
     Args:
         at_once: how many pairs, or windows, run at once; by default as many as are fastest.
     """
-    reading = Reading(windows, stride, max_windows)
+    reading = WindowOptions(windows, stride, max_windows)
     read = read_in_windows(ranker, pairs, reading)
     many = sum(isinstance(some, PreselectedWindows) for some in read)
     if many:

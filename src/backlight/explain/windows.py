@@ -36,7 +36,7 @@ STEPS = 1024  # of a document in windows, for progress: a power of two, so that 
 
 
 @dataclass(frozen=True)
-class Reading:
+class WindowOptions:
     """How documents are read that are longer than the model reads.
 
     Args:
@@ -86,7 +86,7 @@ class PreselectedWindows(Windows[Pair]):
         return int(np.minimum(room, np.diff(starts, append=total)).sum())
 
 
-def preselected(windows: Sequence[Pair], reading: Reading) -> Sequence[Pair]:
+def preselected(windows: Sequence[Pair], reading: WindowOptions) -> Sequence[Pair]:
     """Return the windows of a document that are scored: all, or as many as may be."""
     most, count = reading.max_windows, len(windows)
     if not most or count <= most:
@@ -163,7 +163,7 @@ class ScoredDocument:
         return Window(BEST, number + 1, of, *self.best_pair.characters_read(DOCUMENT), *scored)
 
 
-def read_in_windows(ranker: Scorer, pairs: Sequence[Texts], reading: Reading) -> list[Sequence[Pair]]:
+def read_in_windows(ranker: Scorer, pairs: Sequence[Texts], reading: WindowOptions) -> list[Sequence[Pair]]:
     """Return what a model reads of pairs of texts: one `Pair` each, or one for each window that is to be scored."""
     if reading.windows is None:
         return [[pair] for pair in ranker.read(pairs)]
@@ -176,7 +176,9 @@ def read_in_windows(ranker: Scorer, pairs: Sequence[Texts], reading: Reading) ->
     return found
 
 
-def read_named(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], reading: Reading) -> list[Sequence[Pair]]:
+def read_named(
+    ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], reading: WindowOptions
+) -> list[Sequence[Pair]]:
     """Return what a model reads of pairs of texts as `read_in_windows` does, each with its document's name.
 
     Raises:
@@ -189,7 +191,7 @@ def read_named(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], rea
     return found
 
 
-def named(pairs: Sequence[Pair], name: str, reading: Reading) -> Sequence[Pair]:
+def named(pairs: Sequence[Pair], name: str, reading: WindowOptions) -> Sequence[Pair]:
     """Return the pairs of one document with its name, and what is known of its windows."""
     if len(pairs) == 1:
         return [replace(pairs[0], name=name)]
@@ -210,7 +212,7 @@ class BestPair:
     passes: int  # how many pairs were scored to find it
 
 
-def read_best(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], reading: Reading) -> list[BestPair]:
+def read_best(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], reading: WindowOptions) -> list[BestPair]:
     """Return of each pair of texts the pair that the model reads, of a long document that of its best window.
 
     Raises:
@@ -229,7 +231,7 @@ def read_best(ranker: Scorer, pairs: Sequence[Texts], names: Sequence[str], read
 
 
 def score_documents(
-    ranker: Scorer, read: Sequence[Sequence[Pair]], reading: Reading, progress: Progress
+    ranker: Scorer, read: Sequence[Sequence[Pair]], reading: WindowOptions, progress: Progress
 ) -> list[ScoredDocument]:
     """Score the windows of all documents, one after another.
 
@@ -252,7 +254,7 @@ def score_documents(
     return cut_by_document(read, ranker.scores_of(chain.from_iterable(read), advance), reading)
 
 
-def cut_by_document(read: Sequence[Sequence[Pair]], scores: np.ndarray, reading: Reading) -> list[ScoredDocument]:
+def cut_by_document(read: Sequence[Sequence[Pair]], scores: np.ndarray, reading: WindowOptions) -> list[ScoredDocument]:
     """Return the scores of all windows, laid end to end, as documents'."""
     parts = np.split(scores, np.cumsum([len(pairs) for pairs in read])[:-1])
     how = reading.windows

@@ -7,7 +7,7 @@ from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.parts import STRONGEST
-from backlight.explain.windows import BEST, MAX_WINDOWS, Reading
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
@@ -58,7 +58,7 @@ class Settings:
         for name, value in (("top_words", self.top_words), ("stride", self.stride), ("rows", self.rows)):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be 1 or more, got {value}")
-        Reading(self.windows, self.stride, self.max_windows)
+        WindowOptions(self.windows, self.stride, self.max_windows)
         if self.stride and not self.windows:
             raise InputError("stride must come with windows: it says how far apart they begin")
 
@@ -68,9 +68,9 @@ class Settings:
         return ({"words": MEASURED} if self.method == DEFAULT else {}) | dict(self.options)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> WindowOptions:
         """How documents are read that are longer than the model reads."""
-        return Reading(self.windows, self.stride, self.max_windows)
+        return WindowOptions(self.windows, self.stride, self.max_windows)
 
     @property
     def explains(self) -> bool:

@@ -20,7 +20,7 @@ from backlight.explain.methods.registry import Method
 from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.tables import Tabular
-from backlight.explain.windows import BEST, MAX_WINDOWS, Reading, read_best
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 
@@ -281,7 +281,7 @@ def matrix(
         method: a name of `MATRICES`.
         windows: how a document is read that is longer than the model reads: its "best" window, or cut at its end
             (None).
-        stride, max_windows: of the windows (see `Reading` in explain/windows.py).
+        stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
@@ -291,7 +291,7 @@ def matrix(
     """
     if method not in MATRICES:
         raise unknown("method", method, MATRICES)
-    reading = Reading(windows, stride, max_windows)
+    reading = WindowOptions(windows, stride, max_windows)
     (read,) = read_best(ranker, [(query, document)], ["the document"], reading)
     found = MATRICES[method].explain(ranker, read.pair, **options)
     return replace(found, window=read.window, passes=found.passes + read.passes)
