@@ -150,7 +150,7 @@ def test_choosing_windows_keeps_none_of_them():
 
     most(50)
     (few, before), (many, after) = most(200), most(2000)
-    assert (after - before) / (many - few) < 2000  # bytes a window: some numbers, not its tokens (4,000 and more)
+    assert (after - before) / (many - few) < 2000  # bytes a window: some numbers, not its tokens
 
 
 def test_the_page_of_a_mean_says_how_its_windows_were_chosen(reranker):
