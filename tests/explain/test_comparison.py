@@ -185,7 +185,7 @@ def test_methods_without_signs_are_refused():
 
 
 def test_a_query_that_one_pair_reads_further_keeps_its_words():
-    found = compare(cross_encoder(), "green plants " * 14, "air", "food from the leaf " * 9, most=0)
+    found = compare(cross_encoder(), "green plants " * 14, "air", "food from the leaf " * 9, most=0, windows=None)
     assert len(found.query_words.words) == max(len(found.a.query.words), len(found.b.query.words))
     assert len(found.a.query.words) > len(found.b.query.words)
     last = found.query_words.words[-1]
@@ -225,7 +225,7 @@ def test_without_candidates_there_is_no_rank():
 
 
 def test_what_a_document_became_too_long_for_is_told():
-    found = what_if(cross_encoder(), QUERY, PLANTS, [Add("food from the leaf " * 9, place="start")])
+    found = what_if(cross_encoder(), QUERY, PLANTS, [Add("food from the leaf " * 9, place="start")], windows=None)
     assert not found.before.truncation
     assert found.after.truncation.tokens_left_out > 0
 

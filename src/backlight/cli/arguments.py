@@ -9,8 +9,8 @@ from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
-from backlight.explain.ranking import BEST, WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
+from backlight.explain.windows import BEST, MAX_WINDOWS, MEAN
 from backlight.models.retrieval.index import (
     CANDIDATES,
     NONE,
@@ -57,20 +57,38 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_windows(parser: argparse.ArgumentParser) -> None:
-    """Add how documents are read that are longer than the model reads."""
+def add_windows(parser: argparse.ArgumentParser, *, mean: bool = True) -> None:
+    """Add how documents are read that are longer than the model reads.
+
+    Args:
+        mean: whether the mean of all windows may be a score, not only the best window's.
+    """
+    ways = (BEST, MEAN) if mean else (BEST,)
     parser.add_argument(
         "--windows",
         type=windows_called,
-        choices=(*WINDOWS, None),
+        choices=(*ways, None),
         default=BEST,
-        metavar="{best,mean,none}",
+        metavar=f"{{{','.join((*ways, 'none'))}}}",
         help="how documents are read that are longer than the model reads: in windows that overlap, scored by the best "
-        "(the default) or by the mean of all, or none: cut at their end, and what was cut is said",
+        f"(the default){' or by the mean of all' if mean else ''}, or none: cut at their end, and what was cut is said",
     )
     parser.add_argument(
         "--stride", type=positive, metavar="N", help="tokens from one window to the next; by default half a window"
     )
+    parser.add_argument(
+        "--max-windows",
+        type=whole_number,
+        default=MAX_WINDOWS,
+        metavar="N",
+        help="score at most N windows of a document, the first and those that BM25 ranks highest for the query, and "
+        f"say so; 0 scores all; by default {MAX_WINDOWS}",
+    )
+
+
+def reading_of(given: argparse.Namespace) -> dict[str, str | int | None]:
+    """Return what `add_windows`'s arguments say, as `Reranker` takes it."""
+    return {"windows": given.windows, "stride": given.stride, "max_windows": given.max_windows}
 
 
 def add_retrieval(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from backlight.cli.outputs import json_of
 from backlight.cli.screens.batch_progress import watcher
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Repair
+from backlight.explain.batch.excerpts import SIDES
 from backlight.explain.batch.files import write_file
 from backlight.explain.batch.inputs import FORMATS as INPUT_FORMATS
 from backlight.explain.batch.inputs import Reading
@@ -24,6 +25,7 @@ from backlight.explain.presentation.wording import count_of
 from backlight.report.text import harmless
 from backlight.web.batch import batch_page
 
+NAMED_LANGUAGES = 5  # that the line at the end names
 NAMED = 20  # damaged files that are named on standard error; --json names all
 WITHOUT = " (without --replace)"
 
@@ -54,6 +56,8 @@ def batch(argv: Sequence[str]) -> int:
     write_file(found.folder / REPORT, batch_page(found.folder, version()).encode())
     if found.bad:
         notice(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
+    for line in remarks(found.summary):
+        notice(line)
     if given.json:
         print(json_of(_as_data(found)))
     elif not given.quiet:
@@ -168,6 +172,30 @@ def _as_data(found: Batch) -> dict:
     repairs = [asdict(repair) for repair in found.repairs]
     places = {"out": str(found.folder), "page": str(found.folder / REPORT)}
     return {**places, **counts, "repairs": repairs, "summary": found.summary}
+
+
+def remarks(summary: dict) -> list[str]:
+    """Return what a batch has to say of its rows beside their scores: other languages, windows that were not scored."""
+    lines, job = [], summary["job"]
+    languages = summary["languages"]
+    if languages and languages["rows"]:
+        said = [
+            f"{side}: {', '.join(f'{language} {count:,}' for language, count in list(found.items())[:NAMED_LANGUAGES])}"
+            for side in SIDES
+            if (found := languages[side])
+        ]
+        looks = "row looks" if languages["rows"] == 1 else "rows look"
+        model = job["model"]["name"]
+        lines.append(
+            f"{languages['rows']:,} {looks} to be in another language ({'; '.join(said)}); {model} reads English only"
+        )
+    if many := summary["windows"]["preselected"]:
+        most = job["settings"]["max_windows"]
+        lines.append(
+            f"of {count_of(many, 'long document')} only {most} windows were scored (windows_read in the rows); "
+            "--max-windows 0 scores all"
+        )
+    return lines
 
 
 def as_text(found: Batch) -> str:

@@ -2,11 +2,21 @@
 
 from collections.abc import Sequence
 
-from backlight.cli.arguments import add_method, add_model, add_outputs, methods_of, positive, reranker_of, whole_number
+from backlight.cli.arguments import (
+    add_method,
+    add_model,
+    add_outputs,
+    add_windows,
+    methods_of,
+    positive,
+    reading_of,
+    reranker_of,
+    whole_number,
+)
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, say_language, write_files
+from backlight.cli.pages import check_given, say_cut, say_language, say_windows, write_files
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -28,10 +38,12 @@ def compare(argv: Sequence[str]) -> int:
         raise InputError(f"compare must get two documents, got {len(documents)}: name two files or give two texts")
     (name_a, a), (name_b, b) = documents
     reranker = reranker_of(given)
-    searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
+    searched = {"most": given.most, "beam": given.beam, "budget": given.budget, **reading_of(given)}
     with progress(None, "comparing"):
         found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
     say_language(reranker.name, reranker.other_languages(given.query, documents))
+    say_windows([(name, made.window) for _, name, _, made in found.sides])
+    say_cut([(name, made.document.truncation, made.window) for _, name, _, made in found.sides])
     if given.json:
         print(as_json(found))
     else:
@@ -59,5 +71,6 @@ def _parser() -> Parser:
     parser.add_argument(
         "--budget", type=positive, default=2000, metavar="N", help="sets that the search may score (default 2000)"
     )
+    add_windows(parser, mean=False)
     add_outputs(parser)
     return parser

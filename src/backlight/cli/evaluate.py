@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
-from backlight.cli.main import INTERRUPTED, Parser, version
+from backlight.cli.main import INTERRUPTED, Parser, notice, version
 from backlight.cli.outputs import as_json, write_file
 from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.quick_evaluation import live, markdown_of, show_quick
@@ -20,7 +20,15 @@ from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import markdown, tables_of
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
-from backlight.explain.faithfulness.questions import Listed, Question, choose, read_questions, shuffled
+from backlight.explain.faithfulness.questions import (
+    CutDocuments,
+    Listed,
+    Question,
+    choose,
+    cut_documents,
+    read_questions,
+    shuffled,
+)
 from backlight.explain.faithfulness.quick import (
     PAIRS,
     SECONDS,
@@ -36,6 +44,7 @@ from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
 from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
 from backlight.explain.methods.integrated_gradients import BASELINES
 from backlight.explain.methods.registry import METHODS, method_called
+from backlight.explain.presentation.wording import count_of
 from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
@@ -64,11 +73,13 @@ def evaluate(argv: Sequence[str]) -> int:
     links = shuffled(read_links(given.links), plan.seed) if given.links else []
     description = about(given.data, ranker, questions, plan, variants, titles)
     description |= {"linked": given.links and given.links.name}
+    cut = cut_documents(ranker, [(one.text, text) for one in questions for text in (one.document, *one.rivals)])
+    say_cut(cut)
     records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), description, resume=given.resume)
     study = Study(ranker, questions, variants, plan, records, links)
     with contextlib.closing(records):
         stopped = not _run(study)
-    _write_results(given, study, description)
+    _write_results(given, study, description, cut)
     return INTERRUPTED if stopped else 0
 
 
@@ -208,13 +219,23 @@ def about(
     }
 
 
-def _write_results(given: argparse.Namespace, study: Study, description: dict) -> None:
+def say_cut(cut: CutDocuments) -> None:
+    """Say on standard error how many documents the model does not read to their end."""
+    if cut.cut:
+        notice(
+            f"{cut.cut:,} of {count_of(cut.documents, 'document')} {'is' if cut.cut == 1 else 'are'} cut at the "
+            f"{cut.max_tokens} tokens that the model reads (up to {cut.most_left_out:,} tokens left out): a study "
+            "reads one pair of texts, no windows"
+        )
+
+
+def _write_results(given: argparse.Namespace, study: Study, description: dict, cut: CutDocuments) -> None:
     """Write the page, and print the tables in the requested format."""
     rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
         write_file(given.html, page(rows, links, description, version()).encode())
     if given.json:
-        print(as_json(_data(rows, links, description)))
+        print(as_json(_data(rows, links, description, cut)))
     elif given.markdown:
         print(markdown(rows, links))
     else:
@@ -223,11 +244,11 @@ def _write_results(given: argparse.Namespace, study: Study, description: dict) -
         print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
 
 
-def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> dict:
+def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, cut: CutDocuments) -> dict:
     """Return the tables as data (docs/faithfulness.md describes it), with the measures that these pairs allow."""
     measures = {column.name: column.meaning for _, columns, _ in tables_of(rows, links) for column in columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    return {**description, "measures": measures, **tables}
+    return {**description, "cut": dataclasses.asdict(cut), "measures": measures, **tables}
 
 
 def _check_quickly(
@@ -242,12 +263,14 @@ def _check_quickly(
     """
     ranker = reranker_of(given).scorer
     questions = shuffled(listed, given.seed)[: given.pairs or PAIRS]
+    cut = cut_documents(ranker, [(one.query, text) for one in questions for text in one.candidates])
+    say_cut(cut)
     variants = cheap_variants(ranker, questions) if variants is None else variants
     check = QuickCheck(ranker, questions, variants, given.seconds or SECONDS, given.seed)
     stopped = not _run_check(check)
     about = f"{ranker.name} on {len(check.found)} pairs of {data}"
     if given.json:
-        print(as_json(_quick_data(check, ranker.name, data)))
+        print(as_json(_quick_data(check, ranker.name, data, cut)))
     elif given.markdown:
         print(markdown_of(check))
     else:
@@ -297,7 +320,7 @@ def _figures(row: QuickRow) -> dict:
     return found | {"passes": row.passes, "seconds": round(row.seconds, 4), "pairs": row.pairs}
 
 
-def _quick_data(check: QuickCheck, model: str, data: str) -> dict:
+def _quick_data(check: QuickCheck, model: str, data: str, cut: CutDocuments) -> dict:
     """Return the table and the verdict as data (docs/faithfulness.md describes it)."""
     verdict, rows = verdict_of(check.rows()), []
     for row in check.rows():
@@ -310,4 +333,5 @@ def _quick_data(check: QuickCheck, model: str, data: str) -> dict:
         "believable": verdict.believable,
         "text": verdict.text,
     }
-    return {"model": model, "data": data, "pairs": len(check.found), "rows": rows, "verdict": said}
+    about = {"model": model, "data": data, "pairs": len(check.found), "cut": dataclasses.asdict(cut)}
+    return {**about, "rows": rows, "verdict": said}

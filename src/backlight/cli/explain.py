@@ -13,6 +13,7 @@ from backlight.cli.arguments import (
     add_windows,
     methods_of,
     positive,
+    reading_of,
     reranker_of,
     retriever_of,
 )
@@ -26,6 +27,7 @@ from backlight.cli.pages import (
     exposition_of,
     say_language,
     say_unanswered,
+    say_windows,
     typo_of,
     views_of,
     write_files,
@@ -49,7 +51,7 @@ def explain(argv: Sequence[str]) -> int:
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     retriever, count = retriever_of(given, texts, reranker)
     chosen = count if given.top is None else min(given.top, count)
-    reading = {"windows": given.windows, "stride": given.stride, "check": not given.no_check}
+    reading = {**reading_of(given), "check": not given.no_check}
     checks = 1 if given.no_check else 2
     rankings: list[Ranking] = []
     typo, code = None, 0
@@ -80,6 +82,7 @@ def explain(argv: Sequence[str]) -> int:
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
     say_language(rankings[0].model, rankings[0].other_languages)
     say_unanswered(rankings[0])
+    say_windows([(one.name, one.window) for one in rankings[0].documents])
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))
     else:
@@ -88,7 +91,7 @@ def explain(argv: Sequence[str]) -> int:
             print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
     write_files(
         given,
-        lambda: exposition_of(reranker, rankings, views, given.stride, typo, left_out),
+        lambda: exposition_of(reranker, rankings, views, reading_of(given), typo, left_out),
         lambda: ranking_svg(rankings[0], typo),
     )
     return code

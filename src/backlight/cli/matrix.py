@@ -1,12 +1,13 @@
 """`backlight matrix`: what each word of the query and each word of a document bring together."""
 
+from argparse import Namespace
 from collections.abc import Sequence
 
-from backlight.cli.arguments import add_method, add_model, add_outputs, options_of, reranker_of
+from backlight.cli.arguments import add_method, add_model, add_outputs, add_windows, options_of, reading_of, reranker_of
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, say_language, write_files
+from backlight.cli.pages import check_given, say_cut, say_language, say_windows, write_files
 from backlight.cli.screens.pairs import show_matrix
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError, unknown
@@ -31,19 +32,21 @@ def matrix(argv: Sequence[str]) -> int:
     ((name, text),) = documents
     reranker = reranker_of(given)
     with progress(None, "reading pairs of words"):
-        found = reranker.matrix(given.query, text, method=given.method, **options)
+        found = reranker.matrix(given.query, text, method=given.method, **reading_of(given), **options)
     say_language(reranker.name, reranker.other_languages(given.query, documents))
+    say_windows([(name, found.window)])
+    say_cut([(name, found.truncation, found.window)])
     if given.json:
         print(as_json(found))
     else:
         show_matrix(found, screen(given.theme))
-    write_files(given, lambda: _page(reranker, given.query, text, name, found), lambda: interactions_svg(found))
+    write_files(given, lambda: _page(reranker, given, text, name, found), lambda: interactions_svg(found))
     return 0
 
 
-def _page(reranker: Reranker, query: str, text: str, name: str, found: Interactions) -> Exposition:
+def _page(reranker: Reranker, given: Namespace, text: str, name: str, found: Interactions) -> Exposition:
     """Return the page of a matrix, which says the document's score too."""
-    return Exposition([reranker.rank(query, [text], names=[name])], {0: [found]})
+    return Exposition([reranker.rank(given.query, [text], names=[name], **reading_of(given))], {0: [found]})
 
 
 def _parser() -> Parser:
@@ -55,5 +58,6 @@ def _parser() -> Parser:
     parser.add_argument("document", metavar="DOCUMENT", help="a text file, a text itself, or - for standard input")
     add_model(parser)
     add_method(parser, DEFAULT, table=MATRICES)
+    add_windows(parser, mean=False)
     add_outputs(parser)
     return parser

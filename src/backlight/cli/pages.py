@@ -10,14 +10,15 @@ from backlight.cli.main import notice, version
 from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
-from backlight.explain.attribution import OtherLanguage, Ranked, Ranking
+from backlight.explain.attribution import OtherLanguage, Ranked, Ranking, Truncation, Window
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
-from backlight.explain.presentation.wording import language_line, unanswered_line
+from backlight.explain.presentation.wording import count_of, language_line, preselection_line, unanswered_line
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import typo_effect
+from backlight.explain.windows import BEST
 from backlight.models.pairs import Pair
 from backlight.models.retrieval.index import NONE
 from backlight.models.scorer import Progress
@@ -27,6 +28,7 @@ from backlight.web.svg_to_png import png_of
 
 VIEWS = ("attention", "layers", "matrix", "compare")
 QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds
+ALL_DEFAULTS = {"windows": BEST}
 COMPARED_BY = "occlusion"  # where none of the methods has signs
 LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
@@ -81,21 +83,21 @@ def exposition_of(
     reranker: Reranker,
     rankings: Sequence[Ranking],
     views: Sequence[str],
-    stride: int | None = None,
+    reading: Mapping[str, str | int | None] = ALL_DEFAULTS,
     typo: float | None = None,
     left_out: Sequence[LeftOut] = (),
 ) -> Exposition:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
-        stride: with which long documents were read.
+        reading: how long documents were read, as `reading_of` gives it.
         typo: how much a typo in the query changes the best document's score.
         left_out: the files that were not read.
     """
     ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
     for ranked in best:
-        pair = pair_of(reranker, ranking.query, ranked, stride)
+        pair = pair_of(reranker, ranking.query, ranked, reading.get("stride"))
         if pair is None:
             continue
         if "attention" in views:
@@ -114,7 +116,8 @@ def exposition_of(
         first, second = best[:2]
         method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
         names = first.name, second.name
-        comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names))
+        how = {**reading, "windows": reading.get("windows") and BEST}  # of a mean too: one window is compared
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names, **how))
     return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
 
 
@@ -130,6 +133,31 @@ def say_unanswered(ranking: Ranking) -> None:
     line = unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
     if line is not None:
         notice(line)
+
+
+def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
+    """Say on standard error of which documents not all windows were scored.
+
+    Args:
+        documents: the name and the window of each.
+    """
+    line = preselection_line(documents)
+    if line is not None:
+        notice(f"{line}; --max-windows 0 scores all")
+
+
+def say_cut(documents: Sequence[tuple[str, Truncation, Window | None]]) -> None:
+    """Say on standard error which documents were cut at the end of what the model reads, and where.
+
+    Args:
+        documents: of each the name, what was left out, and the window that was read; one of those is no cut.
+    """
+    for name, left, window in documents:
+        if left and window is None:
+            notice(
+                f"{name} was cut at character {left.characters_read:,}: {count_of(left.tokens_left_out, 'token')} "
+                "after it were not read"
+            )
 
 
 def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:

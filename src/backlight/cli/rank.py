@@ -13,6 +13,7 @@ from backlight.cli.arguments import (
     add_windows,
     methods_of,
     positive,
+    reading_of,
     reranker_of,
     retriever_of,
     whole_number,
@@ -20,7 +21,15 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.outputs import json_of
-from backlight.cli.pages import check_given, exposition_of, say_language, say_unanswered, typo_of, write_files
+from backlight.cli.pages import (
+    check_given,
+    exposition_of,
+    say_language,
+    say_unanswered,
+    say_windows,
+    typo_of,
+    write_files,
+)
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
@@ -47,17 +56,17 @@ def rank(argv: Sequence[str]) -> int:
             explain=given.explain,
             method=method.name,
             names=names,
-            windows=given.windows,
-            stride=given.stride,
             check=not given.no_check,
             candidates=None if retriever == NONE else count,
             retriever=retriever,
             advance=advance,
+            **reading_of(given),
             **options,
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
     say_language(ranking.model, ranking.other_languages)
     say_unanswered(ranking)
+    say_windows([(one.name, one.window) for one in ranking.documents])
     if given.json:
         print(as_json(ranking, typo, left_out))
     else:

@@ -3,11 +3,11 @@
 import argparse
 from collections.abc import Sequence
 
-from backlight.cli.arguments import add_model, reranker_of
+from backlight.cli.arguments import add_model, add_windows, reading_of, reranker_of
 from backlight.cli.documents import check_query, check_unicode, read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import say_language
+from backlight.cli.pages import say_cut, say_language, say_windows
 from backlight.cli.screens.pairs import show_what_if
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -26,8 +26,11 @@ def what_if(argv: Sequence[str]) -> int:
     rivals = [text for _, text in read_documents(given.against, [])]
     with progress(None, "scoring"):
         reranker = reranker_of(given)
-        found = reranker.what_if(given.query, documents[0][1], given.edits, candidates=rivals)
+        found = reranker.what_if(given.query, documents[0][1], given.edits, candidates=rivals, **reading_of(given))
     say_language(reranker.name, reranker.other_languages(given.query, documents))
+    name, before = documents[0][0], found.before
+    say_windows([(name, before.window)])
+    say_cut([(name, before.truncation, before.window)])
     if given.json:
         print(as_json(found))
     else:
@@ -55,6 +58,7 @@ def _parser() -> Parser:
         help="other documents that the query found, to rank among: a file, a folder or a text; may be given again",
     )
     add_model(parser)
+    add_windows(parser)
     parser.add_argument(
         "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
     )

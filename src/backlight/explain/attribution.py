@@ -63,6 +63,20 @@ class Truncation:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Which part of a long document gave its score."""
+
+    how: str  # "best" or "mean"
+    number: int | None  # which window, from 1; None for the mean
+    of: int  # how many windows there are
+    first_character: int
+    last_character: int  # + 1
+    read: int  # how many of the windows were scored
+    chosen_by: str | None = None  # how these were chosen: "BM25" or "evenly spread"; None where all were scored
+    effects_of: str = "document"  # whose score words' measured effects are of: "document", or this "window" alone
+
+
+@dataclass(frozen=True)
 class TextAttribution:
     """One text, and the importance of its words and tokens, as far as the model read it."""
 
@@ -171,6 +185,7 @@ class Attribution(Tabular):
             all values are by `method`.
         together: words that bring more, or less, together than the sum of their effects one by one.
         check: what the score does without the words that are shown; None where that was not tried.
+        window: which window of the document was explained, where it was read in windows; None where it was not.
     """
 
     method: str
@@ -189,6 +204,7 @@ class Attribution(Tabular):
     estimate: str | None = None
     together: tuple[Joint, ...] = ()
     check: Check | None = None
+    window: Window | None = None
 
     def rows(self) -> list[dict]:
         """Return a row a word: which text it is of, its place, value, error, measured effect and number of tokens."""
@@ -199,18 +215,6 @@ class Attribution(Tabular):
 
     def _repr_html_(self) -> str:
         return attribution_html(self)
-
-
-@dataclass(frozen=True)
-class Window:
-    """Which part of a long document gave its score."""
-
-    how: str  # "best" or "mean"
-    number: int | None  # which window, from 1; None for the mean of all
-    of: int  # how many windows there are
-    first_character: int
-    last_character: int  # + 1
-    effects_of: str = "document"  # whose score words' measured effects are of: "document", or this "window" alone
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Attribution, TextAttribution, Truncation, truncation_of
-from backlight.explain.checks import check_readable
+from backlight.explain.attribution import Attribution, TextAttribution, Truncation, Window, truncation_of
 from backlight.explain.counterfactuals import Search, Swap
 from backlight.explain.edits import Edit
-from backlight.explain.methods.ablation import score_groups
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.presentation.scales import activation_of_scores
 from backlight.explain.tables import Tabular, word_rows
-from backlight.models.pairs import DOCUMENT, Pair
-from backlight.models.scorer import Scorer
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best, read_named, score_documents
+from backlight.models.pairs import DOCUMENT
+from backlight.models.scorer import Scorer, no_progress
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,13 @@ class Comparison(Tabular):
         method: how the words' values were computed.
         name_a, name_b: what the documents are called.
         a, b: the values of the words of each pair: what they bring to score(A) − score(B). With + they push A up or
-            B down, with − the other way round. Each has its own document's raw score.
+            B down, with − the other way round. Each has its own document's raw score, and the `window` of it that was
+            explained, where it was read in windows.
         query_words: what the query's words bring to the difference, by both pairs together.
         score_a, score_b: the raw scores.
         difference: score(A) − score(B).
-        swap: the words that the better document must lose to stand below the other; None where the search found no such
-            set, or none was requested.
+        swap: the words that the better document, or the window of it that was explained, must lose to stand below the
+            other; None where the search found no such set, or none was requested.
         passes: how many times a pair went through the model, forward or backward.
         activated_a, activated_b: the scores after the model's activation.
         settings: the options of the search for the swap by name.
@@ -93,7 +93,8 @@ class Version:
         score: its raw score.
         activated: the score after the model's activation.
         rank: its place among the candidates and itself, 1 for the best; None where no candidates were given.
-        truncation: how much of the text the score does not know.
+        truncation: how much of the text, or of its best window, the score does not know.
+        window: which window gave the score, where the text was read in windows.
     """
 
     edit: str
@@ -102,6 +103,7 @@ class Version:
     activated: float
     rank: int | None
     truncation: Truncation
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,9 @@ def compare(
     most: int = 8,
     beam: int = 3,
     budget: int = 2000,
+    windows: str | None = BEST,
+    stride: int | None = None,
+    max_windows: int = MAX_WINDOWS,
     **options,
 ) -> Comparison:
     """Explain why document A ranks above document B, or B above A.
@@ -165,15 +170,21 @@ def compare(
         most: how many words a swap may have; with 0 none is looked for.
         beam: how many sets of words of each size grow in the search (see NOTE [The search]).
         budget: how many sets of words the search may score.
+        windows: how documents are read that are longer than the model reads: each by its "best" window, of which the
+            words are compared and searched, or cut at their end (None).
+        stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
-        InputError: the method's values have no sign, or a text holds nothing that the model reads.
+        InputError: the method's values have no sign, the windows are "mean", or a text holds nothing that the model
+            reads.
         RuntimeError: a score cannot be explained (see the method).
     """
     _check_signed(method)
-    pairs = _read(ranker, [(query, a), (query, b)], names)
-    first, second = METHODS[method].explain(ranker, pairs, **options)
+    read = read_best(ranker, [(query, a), (query, b)], names, WindowOptions(windows, stride, max_windows))
+    pairs = [one.pair for one in read]
+    made = METHODS[method].explain(ranker, pairs, **options)
+    first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
     score_a, score_b = (float(one.score) for one in (first, second))
     swap, searched = None, 0
     if a != b and score_a != score_b and most > 0:
@@ -197,7 +208,7 @@ def compare(
         score_b=score_b,
         difference=score_a - score_b,
         swap=swap,
-        passes=first.passes + second.passes + searched,
+        passes=first.passes + second.passes + searched + sum(one.passes for one in read),
         activated_a=float(activated[0]),
         activated_b=float(activated[1]),
         settings={"by": by, "most": most, "beam": beam, "budget": budget},
@@ -206,13 +217,23 @@ def compare(
 
 
 def what_if(
-    ranker: Scorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
+    ranker: Scorer,
+    query: str,
+    document: str,
+    edits: Sequence[Edit],
+    *,
+    candidates: Sequence[str] = (),
+    windows: str | None = BEST,
+    stride: int | None = None,
+    max_windows: int = MAX_WINDOWS,
 ) -> WhatIf:
     """Return a document's score as it is, and after each of some edits, made one after another.
 
     Args:
         edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
         candidates: other documents that the query found: with them each version has a rank.
+        windows, stride, max_windows: how texts are read that are longer than the model reads (see `WindowOptions` in
+            explain/windows.py): each version anew.
 
     Raises:
         InputError: an edit does not fit the text, or leaves nothing that the model reads.
@@ -223,8 +244,10 @@ def what_if(
         labels.append(str(edit))
     names = ["the document", *(f"the document {edit}" for edit in labels[1:])]
     others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
-    pairs = _read(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others])
-    (scores,) = score_groups(ranker, [pairs])
+    reading = WindowOptions(windows, stride, max_windows)
+    read = read_named(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others], reading)
+    scored = score_documents(ranker, read, reading, no_progress)
+    scores = np.array([one.score for one in scored])
     scores, rivals = scores[: len(texts)], scores[len(texts) :]
     versions = tuple(
         Version(
@@ -233,9 +256,10 @@ def what_if(
             score=float(score),
             activated=float(activated),
             rank=1 + int((rivals > score).sum()) if len(rivals) else None,
-            truncation=truncation_of(pair, DOCUMENT),
+            truncation=truncation_of(one.best_pair, DOCUMENT),
+            window=one.window(),
         )
-        for edit, text, score, activated, pair in zip(labels, texts, scores, ranker.activate(scores), pairs)
+        for edit, text, score, activated, one in zip(labels, texts, scores, ranker.activate(scores), scored)
     )
     return WhatIf(query, ranker.name, ranker.score_name, versions, len(candidates))
 
@@ -246,14 +270,6 @@ def _check_signed(method: str) -> None:
         raise InputError(
             f"method must give signed values to say who pushes whom up, and {method} does not: {signed} do"
         )
-
-
-def _read(ranker: Scorer, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
-    """Return pairs of texts as the model reads them, each with its name."""
-    pairs = [replace(pair, name=name) for pair, name in zip(ranker.read(texts), names, strict=True)]
-    for pair in pairs:
-        check_readable(pair)
-    return pairs
 
 
 def _negative(found: Attribution) -> Attribution:

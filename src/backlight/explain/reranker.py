@@ -15,7 +15,8 @@ from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
-from backlight.explain.ranking import BEST, explain_document, rank_candidates, scores_in_windows
+from backlight.explain.ranking import explain_document, rank_candidates, scores_in_windows
+from backlight.explain.windows import BEST, MAX_WINDOWS
 from backlight.models.checkpoint import find_model
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
@@ -80,6 +81,11 @@ class Reranker:
         """What the model is called."""
         return self.scorer.name
 
+    @property
+    def reads_english_only(self) -> bool:
+        """Whether the model's card says that it reads English and nothing else."""
+        return set(self.languages) == {ENGLISH_CODE}
+
     def predict(
         self,
         pairs: Sequence[tuple[str, str]] | tuple[str, str],
@@ -88,6 +94,7 @@ class Reranker:
         activation: str | Activation | None = None,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
     ) -> np.ndarray:
         """Return the score of each pair (query, document), after the activation.
 
@@ -96,7 +103,8 @@ class Reranker:
             batch_size: how many pairs run at once; by default as many as are fastest.
             activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
                 the raw score.
-            windows, stride: how documents are read that are longer than the model reads, as `rank` has them.
+            windows, stride, max_windows: how documents are read that are longer than the model reads, as `rank` has
+                them. That windows were left out is said in a warning.
 
         Raises:
             InputTypeError: an item is no pair of two texts.
@@ -104,12 +112,13 @@ class Reranker:
                 unknown.
         """
         if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
-            return self.predict([pairs], batch_size, activation=activation, windows=windows, stride=stride)[0]
+            reading = {"windows": windows, "stride": stride, "max_windows": max_windows}
+            return self.predict([pairs], batch_size, activation=activation, **reading)[0]
         pairs = check_pairs(pairs)
         activate = self._activation(activation)
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, got {batch_size}")
-        return activate(scores_in_windows(self.scorer, pairs, windows, stride, batch_size))
+        return activate(scores_in_windows(self.scorer, pairs, windows, stride, max_windows, batch_size))
 
     def rank(
         self,
@@ -122,6 +131,7 @@ class Reranker:
         names: Sequence[str] | None = None,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
         check: bool = True,
         candidates: int | None = None,
         retriever: str | Path | Index | None = None,
@@ -140,6 +150,8 @@ class Reranker:
             windows: how documents are read that are longer than the model reads: in windows of which the "best" or the
                 "mean" gives the score, or cut at their end (None).
             stride: how many tokens each window begins after the one before; half a window by default.
+            max_windows: how many windows of a document are scored at most, chosen by BM25 (see NOTE [Preselected
+                windows] in explain/windows.py); 0 for all. A document's `window` says how many were.
             check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
             candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
                 200 documents, and 100 of a longer list.
@@ -171,6 +183,7 @@ class Reranker:
             top=explain,
             windows=windows,
             stride=stride,
+            max_windows=max_windows,
             check=check,
             progress=advance,
             **options,
@@ -193,6 +206,7 @@ class Reranker:
         method: str = DEFAULT,
         windows: str | None = BEST,
         stride: int | None = None,
+        max_windows: int = MAX_WINDOWS,
         check: bool = True,
         **options,
     ) -> Attribution:
@@ -200,8 +214,8 @@ class Reranker:
 
         Args:
             method: how to explain, a name of `METHODS`; `options` are the method's.
-            windows, stride: how a document is read that is longer than the model reads, as `rank` has them. The
-                explanation's `document.truncation` says where the window begins and ends.
+            windows, stride, max_windows: how a document is read that is longer than the model reads, as `rank` has
+                them. The explanation's `window` says which window it is of, and of how many.
             check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
@@ -209,8 +223,8 @@ class Reranker:
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
-        reading = {"windows": windows, "stride": stride, "check": check}
-        return explain_document(self.scorer, query, document, method=method, **reading, **options)
+        reading = {"windows": windows, "stride": stride, "max_windows": max_windows}
+        return explain_document(self.scorer, query, document, method=method, check=check, **reading, **options)
 
     def compare(
         self,
@@ -237,14 +251,16 @@ class Reranker:
         query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
 
-    def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
+    def what_if(
+        self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = (), **reading
+    ) -> WhatIf:
         """Return how the score changes with edits of the document, made one after another.
 
         Arguments and errors as `what_if` of explain/comparison.py.
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         candidates = check_texts(candidates, "candidates")
-        return what_if(self.scorer, query, document, edits, candidates=candidates)
+        return what_if(self.scorer, query, document, edits, candidates=candidates, **reading)
 
     def other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
         """Return the texts that look to be in other languages; none, unless the model is known to read English only.
@@ -252,7 +268,7 @@ class Reranker:
         Args:
             documents: the name and text of each.
         """
-        if set(self.languages) != {ENGLISH_CODE}:
+        if not self.reads_english_only:
             return ()
         found = ((name, other_language(text)) for name, text in [("the query", query), *documents])
         return tuple(OtherLanguage(name, language) for name, language in found if language)

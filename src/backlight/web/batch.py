@@ -66,7 +66,7 @@ def _rows(file: Path) -> Iterator[dict]:
                 "unread": record["query_left_out"] + record["document_left_out"],
                 "query": pieces(record, "query"),
                 "document": pieces(record, "document"),
-                "window": [record["window"], record["windows"]] if record.get("windows", 1) > 1 else None,
+                "window": [record.get("window"), record["windows"]] if record.get("windows", 1) > 1 else None,
             }
             carried += len(line)
             if carried > MOST:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Word
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Window, Word
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.attention_links import AttentionLinks, Look
 from backlight.explain.methods.interactions import Interactions
@@ -31,6 +31,7 @@ from backlight.explain.presentation.wording import (
     joint_lines,
     language_line,
     unanswered_line,
+    windows_text,
 )
 from backlight.report.page import json_island
 
@@ -141,7 +142,7 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
         "shown": score_parts(ranked.score, ranked.activated, activation),
         "truncation": asdict(ranked.truncation),
         "read": [place - first for place in read] if made else [0, last - first],
-        "window": asdict(ranked.window) if ranked.window else None,
+        "window": _window(ranked.window),
         "windowAlone": WINDOW_ALONE if ranked.window and ranked.window.effects_of == "window" else None,
         "bar": _short(bar_share(ranked, page.rankings[0])),
         "explanations": {
@@ -162,6 +163,11 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
 
 def _unanswered(ranking: Ranking) -> str | None:
     return unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
+
+
+def _window(window: Window | None) -> dict | None:
+    """Return which window gave a score, and in words how many there are and were scored."""
+    return None if window is None else {**asdict(window), "windows": windows_text(window)}
 
 
 def _language(ranking: Ranking) -> str | None:
@@ -225,18 +231,11 @@ def _matrix(made: Interactions, first: int, last: int) -> dict:
 
 def _comparison(made: Comparison) -> dict:
     sides = {
-        letter.lower(): {
-            "name": name,
-            "text": one.document.text,
-            "score": _short(score),
-            "shown": score_parts(score, activated, made.activation),
-            "read": _read(one.document),
-            "words": _words(one.document, one),
-            "truncation": asdict(one.document.truncation),
-        }
+        letter.lower(): _side(name, score, activated, one, made.activation)
         for (letter, name, score, one), activated in zip(made.sides, (made.activated_a, made.activated_b))
     }
     swap = made.swap
+    moved = _part_around((made.a if swap.side == "a" else made.b).document)[0] if swap else 0
     return {
         **sides,
         "method": made.method,
@@ -253,7 +252,7 @@ def _comparison(made: Comparison) -> dict:
         "swap": swap
         and {
             "side": swap.side,
-            "words": [word.start for word in swap.words],
+            "words": [word.start - moved for word in swap.words],
             "after": _after_swap(made),
             "exact": swap.exact,
         },
@@ -265,6 +264,27 @@ def _after_swap(made: Comparison) -> str:
     before = made.score_a if made.swap.side == "a" else made.score_b
     written = write_scores([made.swap.score_after, before], made.activation)
     return f"{written.quantity} is then {written.texts[0]} instead of {written.texts[1]}"
+
+
+def _side(name: str, score: float, activated: float | None, made: Attribution, activation: str | None) -> dict:
+    """Return a document of a comparison: of a long one the part around what was read."""
+    text = made.document
+    first, last = _part_around(text)
+    return {
+        "name": name,
+        "text": text.text[first:last],
+        "score": _short(score),
+        "shown": score_parts(score, activated, activation),
+        "read": [place - first for place in _read(text)],
+        "words": _moved(_words(text, made), first),
+        "truncation": asdict(text.truncation),
+        "window": _window(made.window),
+    }
+
+
+def _part_around(text: TextAttribution) -> tuple[int, int]:
+    length, (first, last) = len(text.text), _read(text)
+    return (0, length) if length <= CARRIED else (max(0, first - AROUND), min(length, last + AROUND))
 
 
 def _attention(links: AttentionLinks, first: int) -> dict:

@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from backlight.cli.screens.ranking import INDENT, account, grid, method_parts
+from backlight.cli.screens.ranking import INDENT, account, grid, method_parts, window_of
 from backlight.cli.screens.terminal import (
     Screen,
     digits_for,
@@ -38,6 +38,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "query": Text(plain(found.query_text)),
         "model": Text(found.model),
         "score": Text(number(found.score)),
+        **({} if found.window is None else {"document": Text(window_of(found.window))}),
         "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
         "shade": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
     }
@@ -121,6 +122,8 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
     for (letter, name, _, made), score in zip(found.sides, scores):
         console.print()
         console.print(Text(f"  {letter} {ending(plain(name), console.width - len(score) - 8)}  {score}", "bold"))
+        if made.window is not None:
+            console.print(Padding(Text(window_of(made.window), "dim"), (0, 0, 0, INDENT)))
         console.print(Padding(_side(made, Look(True, scale, made.estimate is not None), screen), (0, 0, 0, INDENT)))
     console.print()
     console.print(_swap(found))
@@ -129,7 +132,7 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
 def _side(made: Attribution, look: Look, screen: Screen) -> Text:
     """Return a document with its words lit by what they bring to the difference."""
     words = strongest(made.document, look, screen.console.width - INDENT)
-    return screen.text(made.document, look) + Text(f"\n{words}", "dim")
+    return screen.text(made.document, look, windowed=made.window is not None) + Text(f"\n{words}", "dim")
 
 
 def _swap(found: Comparison) -> Text:
@@ -145,8 +148,10 @@ def _swap(found: Comparison) -> Text:
     plural = "word" if len(swap.words) == 1 else "words"
     written = write_scores([swap.score_after], found.activation)
     surely = "no smaller set does it" if swap.exact else "a smaller set may exist"
+    window = (found.a if swap.side == "a" else found.b).window
+    part = "" if window is None else "the best window of "
     return Text(
-        f"{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
+        f"{part}{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
         f"{written.quantity} is then {written.texts[0]}, and {surely}."
     )
 
@@ -176,7 +181,11 @@ def show_what_if(found: WhatIf, name: str, screen: Screen) -> None:
         change = version.score - found.versions[place - 1].score if place else 0.0
         changed = Text(f"{unit}{number(change, signed=True)}" if place else "", screen.bar(change) if place else "")
         rank = "" if version.rank is None else f"{ordinal(version.rank)} of {found.candidates + 1}"
-        edit = Text(plain(version.edit) if place else "as it is") + unread(version.truncation)
+        edit = Text(plain(version.edit) if place else "as it is") + unread(
+            version.truncation, windowed=version.window is not None
+        )
+        if version.window is not None:
+            edit += Text(f"\n{window_of(version.window)}", "dim")
         table.add_row(Text(score, "bold"), changed, Text(rank), edit)
     console.print()
     console.print(Padding(table, (0, 0, 0, INDENT)))

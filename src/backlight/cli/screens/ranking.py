@@ -23,6 +23,7 @@ from backlight.explain.presentation.wording import (
     figure,
     gap_text,
     joint_lines,
+    windows_text,
 )
 
 INDENT = 4  # columns that a text stands in from the edge
@@ -148,9 +149,9 @@ def show_title(ranked: Ranked, ranking: Ranking, screen: Screen) -> None:
 def window_of(window: Window) -> str:
     """Describe which part of a long document gave its score."""
     if window.how == "mean":
-        return f"the mean of {window.of} windows"
+        return f"the mean of {windows_text(window)}"
     return (
-        f"the best of {window.of} windows: the {window.number}., "
+        f"the best of {windows_text(window)}: the {window.number:,}., "
         f"characters {window.first_character:,} to {window.last_character:,}"
     )
 

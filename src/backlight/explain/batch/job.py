@@ -54,6 +54,7 @@ PROBES = (
     ("when did the train leave", "It had left at noon."),
     ("a", "of 1984"),
 )
+ALL_WINDOWS = {"max_windows": 0}  # what jobs did that were begun before there was such a setting
 SAME_MODEL = 1e-4  # how far a probe's score may differ between machines, as a part of it or of 1
 
 
@@ -165,7 +166,10 @@ def _check_recorded(folder: Path, identity: str, damage: str) -> None:
 
 
 def _check_same(folder: Path, before: dict, job: dict) -> None:
-    differing = list(differences({name: value for name, value in before.items() if name != ID}, job))
+    old = {name: value for name, value in before.items() if name != ID}
+    if isinstance(old.get("settings"), dict):
+        old["settings"] = ALL_WINDOWS | old["settings"]
+    differing = list(differences(old, job))
     if differing:
         raise InputError(
             f"{folder} holds another job, where {'; '.join(differing[:4])}: choose another folder, or add --replace to "

@@ -107,7 +107,8 @@ def run_batch(
         try:
             source = open_input(given, out, reading)
             scorer = ranker.scorer if isinstance(ranker, Reranker) else ranker
-            run = _Run(source, out, Worker(scorer, settings), strict, watch, notice)
+            english_only = isinstance(ranker, Reranker) and ranker.reads_english_only
+            run = _Run(source, out, Worker(scorer, settings, english_only), strict, watch, notice)
             with closing(run):
                 return run.go()
         finally:
@@ -165,7 +166,8 @@ class _Run:
             raise
         stand = replaced(self.stand, doing="summary", share=1.0)
         self.watch(stand)
-        summary = summarise(self.out, parts, job, settings, stand.rows, self.source.ideal)
+        counting = {"ideal": self.source.ideal, "english_only": self.worker.english_only}
+        summary = summarise(self.out, parts, job, settings, stand.rows, **counting)
         return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, tuple(self.repairs), summary)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.parts import STRONGEST
-from backlight.explain.ranking import BEST, check_windows
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions
 
 FORMATS = ("jsonl", "parquet")
 SCORES_ONLY = "none"
@@ -28,6 +28,8 @@ class Settings:
         windows: "best" or "mean": read a document that is too long in windows, and score it by the best or the mean of
             them; with None what is too long is left out.
         stride: how many tokens each window begins after the one before; half a window by default.
+        max_windows: how many windows of a document are scored at most; 0 for all (see NOTE [Preselected windows] in
+            explain/windows.py).
         rows: how many rows of the input a part holds, bad ones counted.
 
     Raises:
@@ -41,6 +43,7 @@ class Settings:
     tokens: bool = False
     windows: str | None = BEST
     stride: int | None = None
+    max_windows: int = MAX_WINDOWS
     rows: int = 1024
 
     def __post_init__(self):
@@ -55,7 +58,7 @@ class Settings:
         for name, value in (("top_words", self.top_words), ("stride", self.stride), ("rows", self.rows)):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be 1 or more, got {value}")
-        check_windows(self.windows)
+        WindowOptions(self.windows, self.stride, self.max_windows)
         if self.stride and not self.windows:
             raise InputError("stride must come with windows: it says how far apart they begin")
 
@@ -63,6 +66,11 @@ class Settings:
     def method_options(self) -> dict[str, int | float | str | bool | None]:
         """What the method is called with: results must not depend on how fast the machine is."""
         return ({"words": MEASURED} if self.method == DEFAULT else {}) | dict(self.options)
+
+    @property
+    def reading(self) -> WindowOptions:
+        """How documents are read that are longer than the model reads."""
+        return WindowOptions(self.windows, self.stride, self.max_windows)
 
     @property
     def explains(self) -> bool:
@@ -73,10 +81,11 @@ class Settings:
         """Return the columns of a part with their kinds, as `write_records` takes them."""
         found: dict[str, object] = {"row": "int", "line": "int"}
         found |= dict.fromkeys(("id", "query_id", "document_id", "query", "document"), "text")
+        found |= dict.fromkeys(("query_language", "document_language"), "text")
         found |= dict.fromkeys(("label", "score", "activated"), "float")
         found |= dict.fromkeys(("tokens", "query_left_out", "document_left_out"), "int")
         if self.windows:
-            found |= {"window": "int", "windows": "int"}
+            found |= {"window": "int", "windows": "int", "windows_read": "int", "windows_chosen_by": "text"}
         if self.explains:
             found |= dict.fromkeys(("gap", "passes", "query_total", "document_total"), "float")
             found |= {f"check_{name}": kind for name, kind in CHECK_COLUMNS.items()}

@@ -21,6 +21,7 @@ from backlight.explain.batch.parts import Parts, line_of, write_records
 from backlight.explain.batch.rows import chunks
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.words import WORD_COLUMNS, word_records, words_of
+from backlight.models.languages import other_language
 
 SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -43,15 +44,25 @@ SPREAD = (
 
 
 class Tally:
-    """Scores, labels and words of the parts that were added. `file`: the database; one that is there is replaced."""
+    """Scores, labels, words and languages of the parts that were added.
 
-    def __init__(self, file: Path):
+    Args:
+        file: the database; one that is there is replaced.
+        english_only: whether texts in other languages are counted. Parts that an older version wrote do not name them,
+            so every text is looked at again.
+    """
+
+    def __init__(self, file: Path, *, english_only: bool = False):
         file.unlink(missing_ok=True)
         self._file = file
         self.database = sqlite3.connect(file)
         self.database.executescript(SCHEMA)
         self.read_in_part = 0
         self.checks: Counter[str] = Counter()
+        self.english_only = english_only
+        self.languages: dict[str, Counter[str]] = {side: Counter() for side in SIDES}
+        self.in_other_languages = 0
+        self.windows: Counter[str] = Counter()
 
     def close(self) -> None:
         """Remove the database."""
@@ -66,12 +77,24 @@ class Tally:
         self.database.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", scored)
         self.read_in_part += sum(bool(one["query_left_out"] or one["document_left_out"]) for one in records)
         for one in records:
+            self._count_languages(one)
+            count = one.get("windows", 1)
+            self.windows.update({"rows": count > 1, "preselected": count > (one.get("windows_read") or count)})
             if verdict := one.get("check_verdict"):
                 self.checks.update({"rows": 1, verdict: 1, "counted": one["check_counted"]})
                 self.checks.update({name: one.get(f"check_{name}") or 0 for name in ("signs", "drop", "random")})
         for side in SIDES:
             words = words_of(records, side)
             self.database.executemany(ADD_WORD, ((side, word, *found) for word, found in words.items()))
+
+    def _count_languages(self, record: dict) -> None:
+        if not self.english_only:
+            return
+        found = {side: other_language(record[side]) for side in SIDES}
+        self.in_other_languages += any(found.values())
+        for side, language in found.items():
+            if language:
+                self.languages[side][language] += 1
 
     def all(self, question: str, *values) -> list[tuple]:
         """Return the answer to a question in SQL."""
@@ -124,6 +147,17 @@ def check_summary(found: Counter[str]) -> dict | None:
         return None
     counts = {name: found[name] for name in ("rows", "holds", "fails", "no effect", "counted", "signs")}
     return counts | {name: found[name] / rows for name in ("drop", "random")}
+
+
+def language_summary(tally: Tally) -> dict | None:
+    """Return how many rows have a text that looks other than English, and in which languages; None if none was sought.
+
+    They are sought where the model's card says that it reads English only (see NOTE [The rule] in models/languages.py).
+    """
+    if not tally.english_only:
+        return None
+    by_side = {side: dict(found.most_common()) for side, found in tally.languages.items()}
+    return {"rows": tally.in_other_languages, **by_side}
 
 
 def label_summary(tally: Tally) -> dict | None:
@@ -261,7 +295,14 @@ NAMED = 5  # strongest words named with an error
 
 
 def summarise(
-    folder: Path, parts: Parts, job: dict, settings: Settings, rows: int, ideal: Callable[[str], Sequence[float] | None]
+    folder: Path,
+    parts: Parts,
+    job: dict,
+    settings: Settings,
+    rows: int,
+    *,
+    ideal: Callable[[str], Sequence[float] | None],
+    english_only: bool = False,
 ) -> dict:
     """Write summary.json, words.*, sample.jsonl and bad_rows.jsonl, and return the summary.
 
@@ -269,8 +310,9 @@ def summarise(
         job: what job.json says.
         rows: how many rows the input has, bad ones counted.
         ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/inputs.py).
+        english_only: whether the model reads English only, so that other languages are counted.
     """
-    tally = Tally(folder / f".{SUMMARY}.sqlite")
+    tally = Tally(folder / f".{SUMMARY}.sqlite", english_only=english_only)
     try:
         for number in sorted(parts.done):
             tally.add(number, list(parts.part(number)))
@@ -282,6 +324,8 @@ def summarise(
             "rows": rows,
             "bad": bad,
             "read_in_part": tally.read_in_part,
+            "windows": {name: tally.windows[name] for name in ("rows", "preselected")},
+            "languages": language_summary(tally),
             "score": score_summary(tally),
             "labels": labels and labels | {f"{why}s": [described[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,

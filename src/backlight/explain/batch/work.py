@@ -15,8 +15,10 @@ from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
 from backlight.explain.batch.settings import CHECK_COLUMNS, Settings
 from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
-from backlight.explain.ranking import mean_of, named
+from backlight.explain.ranking import mean_of
 from backlight.explain.verification import ExplainedDocument, check_explanations
+from backlight.explain.windows import MEAN, ScoredDocument, named, preselected
+from backlight.models.languages import other_language
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
@@ -30,7 +32,10 @@ class Job:
     row: Row
     pairs: tuple[Pair, ...]  # one, or with windows "mean" one for each window
     window: int | None = None  # which one it is, from 1
-    windows: int = 1
+    windows: int = 1  # how many there are
+    windows_read: int = 1  # how many of them were scored
+    chosen_by: str | None = None  # how these were chosen, where that were not all
+    tokens_read: int | None = None  # of the document, by a mean of chosen windows
 
     def __len__(self) -> int:
         return sum(map(len, self.pairs))
@@ -39,7 +44,10 @@ class Job:
     def left_out(self) -> tuple[int, int]:
         """Tokens of query and document that the score does not know."""
         query, document = self.pairs[0].left_out
-        return query, document if len(self.pairs) == 1 else 0
+        if len(self.pairs) == 1:
+            return query, document
+        total = document + len(self.pairs[0].of_side(DOCUMENT))
+        return query, 0 if self.tokens_read is None else total - self.tokens_read
 
 
 def is_checked(row: int) -> bool:
@@ -53,6 +61,7 @@ class Worker:
 
     ranker: Scorer
     settings: Settings
+    english_only: bool = False  # whether the model is known to read nothing else: then other languages are named
 
     def results(
         self, rows: Sequence[Row | BadRow], first: int = 0, progress: Callable[[int], None] = lambda done: None
@@ -94,21 +103,24 @@ class Worker:
 
     def _windowed(self, place: int, row: Row, pair: Pair) -> Job:
         """Return the pair, or if its document is too long and is read in windows, those that count."""
-        how = self.settings.windows
-        if how is None or not pair.left_out[DOCUMENT]:
+        reading = self.settings.reading
+        if reading.windows is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)
-        stride = self.settings.stride
-        found = named(self.ranker.windows(row.query, row.document, stride), pair.name, how, stride)
-        if how == "mean":
-            return Job(place, row, tuple(found), None, len(found))
-        best = int(np.argmax(self.ranker.scores_of(found)))
-        return Job(place, row, (found[best],), best + 1, len(found))
+        windows = preselected(self.ranker.windows(row.query, row.document, reading.stride), reading)
+        found = named(windows, pair.name, reading)
+        if len(found) == 1:
+            return Job(place, row, (found[0],), 1)
+        is_mean = reading.windows == MEAN  # whose windows are scored as they are explained
+        read = ScoredDocument(found, np.zeros(0) if is_mean else self.ranker.scores_of(found), reading.windows)
+        window = read.window()
+        pairs = tuple(found) if is_mean else (read.best_pair,)
+        return Job(place, row, pairs, window.number, window.of, window.read, window.chosen_by, read.tokens_read)
 
     def _explained(self, jobs: Sequence[Job]) -> list[tuple[float, Attribution | None] | BadRow]:
         """Return score and explanation of each pair. If all at once fail, each runs alone, to find which it was."""
         try:
             found = iter(self._run([pair for job in jobs for pair in job.pairs]))
-            return [_together([next(found) for _ in job.pairs]) for job in jobs]
+            return [_together([next(found) for _ in job.pairs], job.tokens_read) for job in jobs]
         except BacklightError as problem:
             if len(jobs) > 1:
                 return [result for job in jobs for result in self._explained([job])]
@@ -131,6 +143,7 @@ class Worker:
         record = {
             "row": first + job.place,
             **{name: getattr(row, name) for name in OF_ROW},
+            **self._languages(row),
             "score": score,
             "activated": float(self.ranker.activate(np.array([score], np.float32))[0]),
             "tokens": len(job),
@@ -138,8 +151,16 @@ class Worker:
             "document_left_out": document_left_out,
             "window": job.window,
             "windows": job.windows,
+            "windows_read": job.windows_read,
+            "windows_chosen_by": job.chosen_by,
         }
         return record if explained is None else record | self._values(explained)
+
+    def _languages(self, row: Row) -> dict[str, str | None]:
+        """Return the languages of a row's texts that look other than English, for a model that reads English only."""
+        if not self.english_only:
+            return {}
+        return {"query_language": other_language(row.query), "document_language": other_language(row.document)}
 
     def _check(self, job: Job, score: float, explained: Attribution | None) -> dict:
         """Return what the score does without the words that a row shows (see NOTE [The check])."""
@@ -175,13 +196,15 @@ def _values_in(explained: Attribution | None) -> list[float]:
     return [part.value for text in texts for part in (*text.words, *text.tokens)] + [explained.gap or 0.0]
 
 
-def _together(parts: list[tuple[float, Attribution | None]]) -> tuple[float, Attribution | None]:
-    """Return score and explanation of one pair, or the mean of its windows'."""
+def _together(
+    parts: list[tuple[float, Attribution | None]], tokens_read: int | None
+) -> tuple[float, Attribution | None]:
+    """Return score and explanation of one pair, or the mean of its windows' (see `mean_of`)."""
     if len(parts) == 1:
         return parts[0]
     score = float(np.mean([score for score, _ in parts]))
     explained = [one for _, one in parts if one is not None]
-    return score, mean_of(explained, score) if explained else None
+    return score, mean_of(explained, score, tokens_read) if explained else None
 
 
 OF_ROW = ("line", "id", "query_id", "document_id", "query", "document", "label")

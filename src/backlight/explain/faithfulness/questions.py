@@ -14,9 +14,12 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import parse_json
+from backlight.models.pairs import DOCUMENT
 from backlight.models.retrieval.bm25 import best_by_bm25
+from backlight.models.scorer import Scorer, Texts
 
 DEPTH = 20  # candidates of a question
+READ_AT_ONCE = 256  # pairs
 RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
 
 
@@ -41,6 +44,36 @@ class Listed:
     query: str
     candidates: tuple[str, ...]
     labels: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class CutDocuments:
+    """Which documents of a study the model does not read to their end.
+
+    A study watches how the score of one pair changes as its words leave, so a long document is cut there, and not read
+    in windows.
+
+    Args:
+        documents: how many pairs of query and document there are.
+        cut: how many of them are cut.
+        max_tokens: how many tokens of a pair, or of a text, the model reads.
+        most_left_out: tokens of the document that lost most.
+    """
+
+    documents: int
+    cut: int
+    max_tokens: int
+    most_left_out: int
+
+
+def cut_documents(ranker: Scorer, pairs: Sequence[Texts]) -> CutDocuments:
+    """Return which documents of some pairs of texts are cut at the model's limit."""
+    left_out = [
+        pair.left_out[DOCUMENT]
+        for start in range(0, len(pairs), READ_AT_ONCE)
+        for pair in ranker.read(pairs[start : start + READ_AT_ONCE])
+    ]
+    return CutDocuments(len(left_out), sum(map(bool, left_out)), ranker.max_tokens, max(left_out, default=0))
 
 
 def read_questions(place: Path, *, titles: Sequence[str] | None = None) -> list[Listed]:

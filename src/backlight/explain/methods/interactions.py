@@ -7,19 +7,20 @@ players in cooperative games, 1999 (the interaction of two players, which joint 
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from backlight.errors import InputError, unknown
-from backlight.explain.attribution import Word
-from backlight.explain.checks import check_readable, check_same_scores, check_values
+from backlight.explain.attribution import Truncation, Window, Word, truncation_of
+from backlight.explain.checks import check_same_scores, check_values
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.methods.integrated_hessians import CurvedPath, direction
 from backlight.explain.methods.registry import Method
 from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.tables import Tabular
+from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 
@@ -54,6 +55,8 @@ class Interactions(Tabular):
             score; None for methods that promise no sum.
         passes: how many times the pair went through the model, forward or backward.
         settings: the options of the method by name.
+        truncation: how much of the document is outside of what was read.
+        window: which window of the document it is of, where it was read in windows; None where it was not.
     """
 
     method: str
@@ -70,6 +73,8 @@ class Interactions(Tabular):
     gap: float | None = None
     passes: float = 1
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    truncation: Truncation | None = None
+    window: Window | None = None
 
     def strongest(self, count: int | None = None) -> list[Link]:
         """Return the links of the largest value, whatever its sign, largest first; all by default."""
@@ -259,22 +264,37 @@ MATRICES: dict[str, Method] = {
 }
 
 
-def matrix(ranker: Scorer, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
+def matrix(
+    ranker: Scorer,
+    query: str,
+    document: str,
+    *,
+    method: str = "joint-occlusion",
+    windows: str | None = BEST,
+    stride: int | None = None,
+    max_windows: int = MAX_WINDOWS,
+    **options,
+) -> Interactions:
     """Return what each word of the query and each word of the document bring together.
 
     Args:
         method: a name of `MATRICES`.
+        windows: how a document is read that is longer than the model reads: its "best" window, or cut at its end
+            (None).
+        stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
-        InputError: there is no such method, a text holds nothing that the model reads, or an option does not fit.
+        InputError: there is no such method, the windows are "mean", a text holds nothing that the model reads, or an
+            option does not fit.
         RuntimeError: nothing was found (see the method).
     """
     if method not in MATRICES:
         raise unknown("method", method, MATRICES)
-    (pair,) = ranker.read([(query, document)])
-    check_readable(pair)
-    return MATRICES[method].explain(ranker, pair, **options)
+    reading = WindowOptions(windows, stride, max_windows)
+    (read,) = read_best(ranker, [(query, document)], ["the document"], reading)
+    found = MATRICES[method].explain(ranker, read.pair, **options)
+    return replace(found, window=read.window, passes=found.passes + read.passes)
 
 
 def _points_needed(
@@ -332,5 +352,6 @@ def _interactions(ranker: Scorer, pair: Pair, values: np.ndarray, **fields) -> I
         query=part_words(pair, word_parts(pair, QUERY), values.sum(axis=1)),
         document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
         values=tuple(tuple(row) for row in values.tolist()),
+        truncation=truncation_of(pair, DOCUMENT),
         **fields,
     )

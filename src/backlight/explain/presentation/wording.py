@@ -20,6 +20,14 @@ JOINTS = 3  # sets of words that are listed
 WINDOW_ALONE = "effects of words are of this window alone: without a word another window may be the best"
 
 
+class WindowRead(Protocol):
+    """Which windows of a document were scored."""
+
+    of: int
+    read: int
+    chosen_by: str | None
+
+
 class Joint(Protocol):
     """Words that were taken out together."""
 
@@ -153,6 +161,29 @@ def unanswered_line(model: str, threshold: float | None, scores: Sequence[float]
         f"nothing here seems to answer the query: the best document has {max(scores):.2f}, and what answers has "
         f"{threshold:.2f} or more by the card of {model}"
     )
+
+
+def windows_text(window: WindowRead) -> str:
+    """Return which windows of a document were scored, in words: all, or how many of how many, and how chosen."""
+    if window.chosen_by is None:
+        return f"{window.of:,} windows"
+    return f"{window.read:,} windows scored of {window.of:,}, {HOW_CHOSEN[window.chosen_by]}"
+
+
+HOW_CHOSEN = {"BM25": "chosen by BM25", "evenly spread": "spread evenly"}  # of NOTE [Preselected windows]
+
+
+def preselection_line(documents: Sequence[tuple[str, WindowRead | None]]) -> str | None:
+    """Return of which documents not all windows were scored; None where there is none.
+
+    Args:
+        documents: the name and the window of each.
+    """
+    some = [(name, window) for name, window in documents if window is not None and window.chosen_by is not None]
+    if not some:
+        return None
+    named = "; ".join(f"{name}: {windows_text(window)}" for name, window in some[:NAMED])
+    return f"{count_of(len(some), 'long document')} not scored whole ({named}{'; …' if len(some) > NAMED else ''})"
 
 
 def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:

@@ -11,7 +11,13 @@ BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024,
 Is Suffixing?, 1991, doi:10.1002/(SICI)1097-4571(199101)42:1<7::AID-ASI2>3.0.CO;2-P.
 """
 
-from collections.abc import Sequence
+import re
+import runpy
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -50,6 +56,10 @@ STEMMED = {
     "stemmer": lambda words: [stem(word) for word in words],
     "show_progress": False,
 }
+MISSING = 'finding candidates needs the bm25s library: pip install "backlight[explain]"'
+K1, B = 1.5, 0.75  # bm25s's own
+WORD = re.compile(r"\b\w\w+\b")  # what bm25s takes for a word
+STEMS_KEPT = 1 << 14  # words whose stems are remembered
 
 
 class BM25:
@@ -100,9 +110,56 @@ def best_by_bm25(documents: Sequence[str], queries: Sequence[str], depth: int) -
     return BM25(documents, stems=False).best(queries, depth)
 
 
+def bm25_in_one_pass(query: str, passages: Iterable[str]) -> np.ndarray:
+    """Return the score of each passage for one query, as `BM25(passages).scores(query)` does, without an index.
+
+    Of each passage its length and the counts of the query's words are kept, so that passages may be as many as the
+    windows of a long book.
+
+        Σ ln(1 + (n − nₜ + ½) / (nₜ + ½)) · f / (f + k₁ (1 − b + b · length / mean length))
+
+    The bm25s library is not loaded for it, which with SciPy takes some 70 MB; its list of stop words is read.
+
+    Args:
+        passages: are gone through once.
+
+    Returns:
+        0 for passages that share no word with the query; (passages,), in float64.
+
+    Raises:
+        InputError: the bm25s library is missing.
+    """
+    stop_words, stem_of = _stop_words(), lru_cache(STEMS_KEPT)(stem)
+
+    def words_of(text: str) -> list[str]:
+        return [stem_of(word) for word in WORD.findall(text.lower()) if word not in stop_words]
+
+    words = words_of(query)
+    counts, lengths = [], []
+    for passage in passages:
+        held = words_of(passage)
+        found = Counter(held)
+        counts.append([found[word] for word in words])
+        lengths.append(len(held))
+    frequencies, length = np.array(counts, np.float64).reshape(len(lengths), len(words)), np.array(lengths, np.float64)
+    holding = (frequencies > 0).sum(axis=0)  # passages with each word
+    weights = np.log1p((len(length) - holding + 0.5) / (holding + 0.5))
+    damping = K1 * (1 - B + B * length / (length.mean() or 1.0)) if len(length) else length
+    return (weights * frequencies / np.maximum(frequencies + damping[:, None], 1e-9)).sum(axis=1)
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    """Return the stop words of `STEMMED`, from bm25s's file of them alone."""
+    found = find_spec("bm25s")
+    if found is None or found.origin is None:
+        raise InputError(MISSING)
+    return frozenset(runpy.run_path(str(Path(found.origin).with_name("stopwords.py")))["STOPWORDS_EN_PLUS"])
+
+
 def _bm25s():
     try:
         import bm25s
     except ImportError as problem:
-        raise InputError('finding candidates needs the bm25s library: pip install "backlight[explain]"') from problem
+        raise InputError(MISSING) from problem
     return bm25s

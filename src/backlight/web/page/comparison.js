@@ -10,7 +10,7 @@ const sideOf = (comparison, side) => {
   return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
     make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", { title: one.name }, make("bdi", {}, baseOf(one.name))), scoreOf(one)),
     make("p", { class: "text" }, found.group),
-    unread(one.truncation, data.maxTokens),
+    one.window ? make("p", { class: "window" }, `The ${windowOf(one.window)}.`) : unread(one.truncation, data.maxTokens),
     make("h3", {}, "Strongest words", unitNote(found.look)), strongestWords(one.text, found, 6));
 };
 
@@ -20,7 +20,7 @@ const swapOf = ({ swap, a, b, identical }) => {
   const [better, other] = swap.side === "a" ? [a, b] : [b, a];
   const words = swap.words.map((start) => better.words.find((word) => word[0] === start)).map((word) => better.text.slice(word[0], word[1]));
   return make("p", { class: "swap" },
-    make("strong", {}, `${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(words.length, "word")}: `),
+    make("strong", {}, `${better.window ? "The best window of " : ""}${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(words.length, "word")}: `),
     words.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
     `. Its ${swap.after}. `,
     swap.exact ? "No smaller set does it: every one was tried." : "Found step by step: a smaller set may exist.");

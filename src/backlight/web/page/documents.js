@@ -91,7 +91,7 @@ const fillCard = (ranked, card) => {
   card.body.replaceChildren(offered.length ? VIEWS[card.view][1](ranked)(ranked) : make("p", { class: "text" }, ranked.text));
 };
 
-const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of.toLocaleString("en")} windows: number ${which.toLocaleString("en")}`);
+const windowOf = ({ how, number: which, windows }) => (how === "mean" ? `mean of ${windows}` : `best of ${windows}: number ${which.toLocaleString("en")}`);
 
 // Where the best window is: a link to it in what the page carries of the document, which is open once it is followed.
 const windowLine = (ranked) => {
