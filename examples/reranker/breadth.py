@@ -51,7 +51,6 @@ class Breadth:
         held_out: share of the rows of each domain that is for validation.
         fewest: rows of a domain that are, at least.
         split_seed: of that choice.
-        threshold: probability below which a passage does not answer.
     """
 
     seeds: tuple[int, ...] = (1, 2)
@@ -67,7 +66,6 @@ class Breadth:
     held_out: float = 0.03
     fewest: int = 20
     split_seed: int = 18
-    threshold: float = 0.5
 
     def options(self, seed: int) -> list[str]:
         """Return what `backlight train-reranker` is told."""
@@ -150,7 +148,8 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
     model.fold(calibration.platt.scale, calibration.platt.offset)
     model.write(_made(out / MEAN))
-    settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: stage.threshold}
+    threshold = answer_threshold(calibration.platt(scores), validation.labels, validation.units)
+    settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: threshold["probability"]}
     write_atomically(out / MEAN / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
     found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
     runs = {folder.name: _ndcg_of(starting_model(folder), validation) for folder in folders}
@@ -160,9 +159,33 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
         "validation": {name: asdict(one) for name, one in found.items()},
         "runs": runs,
         "calibration": asdict(calibration),
+        "threshold": threshold,
     }
     write_atomically(out / FIGURES, (json.dumps(jsonable(figures), indent=1) + "\n").encode())
     return out / MEAN
+
+
+def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.ndarray) -> dict[str, float]:
+    """Return the probability below which nothing answers, and how often that holds.
+
+    Each query with a right passage is asked twice: with it, where the best passage should be right and above the
+    threshold (found), and without it, where none should be above it (refused). The sum of the two is highest.
+
+    Args:
+        probabilities: of each pair, (pairs,).
+        labels: how right each passage is, from 0 to 1.
+        units: the number of each pair's query.
+    """
+    with_it, without = [], []
+    for unit in np.unique(units):
+        own, right = probabilities[units == unit], labels[units == unit] > 0
+        if right.any() and not right.all():
+            with_it.append(own[right].max() if own[right].max() > own[~right].max() else 0.0)
+            without.append(own[~right].max())
+    tried = np.round(np.arange(0.02, 0.99, 0.01), 2)
+    shares = [(float(np.mean(np.array(with_it) >= one)), float(np.mean(np.array(without) < one))) for one in tried]
+    best = int(np.argmax([sum(pair) for pair in shares]))
+    return {"probability": float(tried[best]), "found": shares[best][0], "refused": shares[best][1]}
 
 
 def _ndcg_of(model: TrainedModel, validation: Validation) -> float:

@@ -220,7 +220,7 @@ def test_the_check_and_the_effect_are_said_under_each_document():
     out = shown({"width": 200}, words=200)
     assert out.count("aithful") + out.count("No word matters") == 2, "a verdict for each document"
     assert re.search(r"(all \d+|both|\d+ of \d+) words measured; ", out)
-    assert re.search(r"without “\w+” (its probability|its logit|this document) (falls|rises) from", out)
+    assert re.search(r"without “\w+” (its score|its probability|its logit|this document) (falls|rises) from", out)
     assert out.count("query here: ") == 2
     assert len(re.findall(r"query here: .*\n +\w+ ~?[+−]\d", out)) == 2, "the query's words with their values"
 

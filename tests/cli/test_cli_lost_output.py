@@ -50,6 +50,7 @@ def given(tmp_path_factory):
 
 
 TEXTS = ("plants food", "plants make food", "the air")
+CUT = "documents are cut at"  # what `evaluate` says of the model that reads 32 tokens
 KEPT = ("--records", "{records}", "--resume")
 STUDY = ("{lists.jsonl}", "--model", "{model}", "--methods", "saliency", "--pairs", "5", "--close", "3", *KEPT)
 TRAINED = ("train-reranker", "{rows.jsonl}", "--from", "{model}", "--epochs", "0.1", "--resume")
@@ -113,7 +114,7 @@ def test_output_that_cannot_be_written_is_said_in_one_line(name, stream, reason,
         monkeypatch.setattr("sys.stdout", out)
         assert main(line_of(name, given)) == 1
     said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if line.startswith("backlight")] == [
+    assert [line for line in said if line.startswith("backlight") and CUT not in line] == [
         f"backlight: not all of the output could be written: {reason}"
     ]
     assert not any("Traceback" in line for line in said)
@@ -171,5 +172,7 @@ def test_a_page_that_cannot_be_written_is_said_in_one_line(name, option, given, 
 )
 def test_a_file_that_cannot_be_written_is_said_in_one_line(line, given, capsys):
     assert main([given[word[1:-1]] if word.startswith("{") else word for word in line]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if not line.endswith("% measured")]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if not line.endswith("% measured") and CUT not in line
+    ]
     assert len(said) == 1 and said[0].startswith("backlight: ")

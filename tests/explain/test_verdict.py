@@ -99,7 +99,7 @@ def test_words_that_are_shown_wrong_are_not_said_to_do_what_they_do_not(made):
 
 
 def test_of_a_document_of_many_windows_the_best_window_is_meant(made):
-    many = Window("best", 2, 5, 0, 10, "window")
+    many = Window("best", 2, 5, 0, 10, read=5, effects_of="window")
     assert "raise the best window's probability most" in verdict_line(checked(made), "probability", many)
     assert "window" not in verdict_line(checked(made), "probability", replace(many, effects_of="document"))
 

@@ -13,7 +13,7 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker.model import scores_of, starting_model
-from reranker.breadth import Breadth, train_breadth, write_rows
+from reranker.breadth import Breadth, answer_threshold, train_breadth, write_rows
 from reranker.package import write_package
 from reranker_sources.teacher import split, taught
 
@@ -75,6 +75,14 @@ def test_rows_are_split_by_domain_and_queries_of_the_same_words_stay_together(ro
     words = [{frozenset(one["query"].casefold().split()) for one in part} for part in (training, validation)]
     assert not words[0] & words[1]
     assert split(twice, 0.1, 3, seed=1) == (training, validation) != split(twice, 0.1, 3, seed=2)
+
+
+def test_the_threshold_lies_between_what_answers_and_what_does_not():
+    probabilities = np.array([0.8, 0.1, 0.2, 0.7, 0.3, 0.3, 0.4, 0.9])
+    labels, units = np.array([1.0, 0, 0, 1, 0, 0, 0, 0]), np.array([0, 0, 0, 1, 1, 1, 2, 2])  # the last is unanswered
+    found = answer_threshold(probabilities, labels, units)
+    assert 0.3 < found["probability"] <= 0.7
+    assert (found["found"], found["refused"]) == (1.0, 1.0)
 
 
 def test_a_domain_that_is_left_out_is_in_neither_part(rows, tmp_path):
