@@ -27,10 +27,11 @@ from backlight.training.reranker.run import PREPARED, RUN
 from backlight.training.reranker.split import split_queries
 from backlight.training.reranker.validation import Validation, figures_of
 from backlight.training.run_folder import jsonable, write_atomically
-from reranker_sources.teacher import split, taught
+from reranker_sources.teacher import NATURAL, split, taught
 
 TRAINING, VALIDATION, MANIFEST = "training.jsonl", "validation.jsonl", "pairs.manifest.json"
 MEAN, FIGURES = "model", "figures.json"
+LOST = 3  # a right passage that is called none is worse than a wrong one that is not, by this factor
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
     model.fold(calibration.platt.scale, calibration.platt.offset)
     model.write(_made(out / MEAN))
-    threshold = answer_threshold(calibration.platt(scores), validation.labels, validation.units)
+    natural = without_traps(validation, files[1])
+    kept = calibration.platt(scores)[natural], validation.labels[natural], validation.units[natural]
+    threshold = answer_threshold(*kept)
     settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: threshold["probability"]}
     write_atomically(out / MEAN / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
     found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
@@ -165,11 +168,24 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     return out / MEAN
 
 
+def without_traps(validation: Validation, file: Path) -> np.ndarray:
+    """Return which pairs hold a passage as people wrote it, (pairs,)."""
+    with Path(file).open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    traps = {
+        (row["query"], text)
+        for row in rows
+        for text, kind in zip(row["negatives"], row["kinds"])
+        if kind not in NATURAL
+    }
+    return np.array([pair not in traps for pair in validation.pairs])
+
+
 def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.ndarray) -> dict[str, float]:
     """Return the probability below which nothing answers, and how often that holds.
 
     Each query with a right passage is asked twice: with it, where the best passage should be right and above the
-    threshold (found), and without it, where none should be above it (refused). The sum of the two is highest.
+    threshold (found), and without it, where none should be above it (refused). `LOST` · found + refused is highest.
 
     Args:
         probabilities: of each pair, (pairs,).
@@ -184,7 +200,7 @@ def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.nd
             without.append(own[~right].max())
     tried = np.round(np.arange(0.02, 0.99, 0.01), 2)
     shares = [(float(np.mean(np.array(with_it) >= one)), float(np.mean(np.array(without) < one))) for one in tried]
-    best = int(np.argmax([sum(pair) for pair in shares]))
+    best = int(np.argmax([LOST * found + refused for found, refused in shares]))
     return {"probability": float(tried[best]), "found": shares[best][0], "refused": shares[best][1]}
 
 
