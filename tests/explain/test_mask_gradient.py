@@ -108,4 +108,4 @@ def test_it_comes_near_what_deletion_really_does():
         (made,) = method(ranker, pairs)
         values, effects = ([word.value for word in one.document.words] for one in (made, true))
         assert np.corrcoef(values, effects)[0, 1] > 0.6
-        assert made.document.strongest(1)[0].text == "energy"
+        assert made.document.strongest(1)[0].text in [word.text for word in true.document.strongest(3)]
