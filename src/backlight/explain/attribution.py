@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from backlight.explain.notebook import attribution_html, ranking_html, summary
-from backlight.explain.tables import Tabular, word_rows
+from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.words import WordTokens, each_word, is_mark, tokens_by_word
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 from backlight.models.retrieval.index import Retrieval

@@ -12,7 +12,7 @@ from backlight.explain.edits import Edit
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.presentation.scales import activation_of_scores
-from backlight.explain.tables import Tabular, word_rows
+from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best, read_named, score_documents
 from backlight.models.pairs import DOCUMENT
 from backlight.models.scorer import Scorer, no_progress

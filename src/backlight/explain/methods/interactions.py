@@ -19,7 +19,7 @@ from backlight.explain.methods.integrated_hessians import CurvedPath, direction
 from backlight.explain.methods.registry import Method
 from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
-from backlight.explain.tables import Tabular
+from backlight.explain.presentation.tables import Tabular
 from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
