@@ -9,7 +9,7 @@ from hostile_texts import EVIL
 from tiny_bert import cross_encoder
 
 from backlight.errors import InputError
-from backlight.explain import tables
+from backlight.explain.presentation import tables
 from backlight.explain.ranking import rank_and_explain
 from backlight.explain.reranker import Reranker
 
