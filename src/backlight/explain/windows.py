@@ -115,8 +115,8 @@ def spread_evenly(count: int, chosen: int) -> list[int]:
 
 
 def _text_read(window: Pair) -> str:
-    places = window.offsets[window.sides == DOCUMENT]
-    return window.document[int(places[:, 0].min(initial=0)) : int(places[:, 1].max(initial=0))]
+    first, last = window.characters_read(DOCUMENT)
+    return window.document[first:last]
 
 
 @dataclass(frozen=True, eq=False)

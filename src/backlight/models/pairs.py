@@ -5,6 +5,7 @@ NOTE [Leaving tokens out]
 this gives what a mask over the dropped tokens gives, at the cost of the tokens that are left.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,8 @@ from backlight.models.tokens import (
 from backlight.system.fork_safety import cached_property
 
 QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
+
+INK = re.compile(r"\S")  # searched for in place: a part of a long text would be a copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,7 @@ class Pair:
         if not self.left_out[side] or not len(read):
             return (0, 0) if self.left_out[side] else (0, len(self.text(side)))
         start = int(read[:, 0].min())
-        return (start if self.text(side)[:start].strip() else 0), int(read[:, 1].max())
+        return (start if INK.search(self.text(side), 0, start) else 0), int(read[:, 1].max())
 
     def kept(self, keep: np.ndarray) -> "Pair":
         """Return the pair without some of its tokens (see NOTE [Leaving tokens out]).
