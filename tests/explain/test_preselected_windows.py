@@ -156,3 +156,9 @@ def test_choosing_windows_keeps_none_of_them():
 def test_the_page_of_a_mean_says_how_its_windows_were_chosen(reranker):
     ranking = reranker.rank(QUERY, [LONG], windows="mean", max_windows=6)
     assert "6 windows scored of" in report(Exposition([ranking]), "1")
+
+
+def test_effects_on_a_document_of_which_few_of_many_windows_were_scored_are_of_the_window_alone(reranker):
+    (document,) = reranker.rank(QUERY, [LONG], explain=1, max_windows=2).documents
+    assert document.window.read == 2 < document.window.of
+    assert document.window.effects_of == "window"  # only windows that are all scored are all read again

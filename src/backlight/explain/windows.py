@@ -25,7 +25,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Window
 from backlight.explain.checks import check_readable
-from backlight.explain.methods.ablation import FEW_WINDOWS
+from backlight.explain.methods.ablation import of_few_windows
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.retrieval.bm25 import BM25, bm25_in_one_pass
 from backlight.models.scorer import Progress, Scorer, Texts, no_progress
@@ -162,7 +162,7 @@ class ScoredDocument:
         if self.windows == MEAN:
             return Window(MEAN, None, of, 0, len(self.pairs[0].document), *scored)
         number = self.best if some is None else some.numbers[self.best]
-        effects_of = "document" if len(self.pairs) <= FEW_WINDOWS else "window"
+        effects_of = "document" if of_few_windows(self.best_pair) else "window"
         return Window(BEST, number + 1, of, *self.best_pair.characters_read(DOCUMENT), *scored, effects_of)
 
 

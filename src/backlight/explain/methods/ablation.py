@@ -46,12 +46,12 @@ def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> I
     removals = iter(removals)
     while some := [parts for parts, _ in zip(removals, range(TEXTS_AT_ONCE))]:
         texts = [tuple(_text_without(pair, side, parts) for side in (QUERY, DOCUMENT)) for parts in some]
-        read = _best_windows(ranker, texts, pair.stride) if _of_few_windows(pair) else ranker.read(texts)
+        read = _best_windows(ranker, texts, pair.stride) if of_few_windows(pair) else ranker.read(texts)
         for parts, found in zip(some, read, strict=True):
             yield replace(found, name=pair.name) if parts else pair
 
 
-def _of_few_windows(pair: Pair) -> bool:
+def of_few_windows(pair: Pair) -> bool:
     """Return whether all windows of a pair's document are read again (see NOTE [Ways to leave words out])."""
     return 1 < pair.best_of <= FEW_WINDOWS
 
@@ -65,7 +65,7 @@ def _best_windows(ranker: Scorer, texts: Sequence[tuple[str, str]], stride: int 
 
 def passes_of_removal(remove: "Removal", pair: Pair) -> int:
     """Return how many passes the score of a pair without something takes."""
-    return 1 + pair.best_of if remove is dropped and _of_few_windows(pair) else 1
+    return 1 + pair.best_of if remove is dropped and of_few_windows(pair) else 1
 
 
 def replaced(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
@@ -139,7 +139,7 @@ def text_without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 def _text_without(pair: Pair, side: int, parts: Sequence[Part]) -> str:
     """Return one of the texts, or the window of it that the model reads, without its parts."""
-    is_window = side == DOCUMENT and pair.windowed and not _of_few_windows(pair)
+    is_window = side == DOCUMENT and pair.windowed and not of_few_windows(pair)
     first, last = pair.characters_read(side) if is_window else (0, len(pair.text(side)))
     spans = [(part.start - first, part.end - first) for part in parts if part.side == side]
     return text_without(pair.text(side)[first:last], spans)
