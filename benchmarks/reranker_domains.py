@@ -35,6 +35,7 @@ from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+from backlight.training.reranker.calibration import sigmoid
 from backlight.training.reranker.measures import calibration_error, ndcg, ranks_of, reliability
 from backlight.training.reranker.model import scores_of
 from reranker_sources import shared_data
@@ -194,7 +195,7 @@ def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = Tr
         is_right = np.zeros(shape, bool)
         is_right[:, 0] = True
         row["right > 0"] = float((scores[:, 0] > 0).mean())
-        probabilities = 1 / (1 + np.exp(-np.clip(scores.ravel().astype(np.float64), -60, 60)))
+        probabilities = sigmoid(scores.ravel().astype(np.float64))
         row["ECE"] = calibration_error(probabilities, is_right.ravel())
         row["reliability"] = reliability(probabilities, is_right.ravel())
         right_one, others = probabilities.reshape(shape)[:, 0], probabilities.reshape(shape)[:, 1:].max(1, initial=0.0)

@@ -64,7 +64,7 @@ def main():
     model = load_ranker(find_model(given.model), given.model)
     read = [shared_data.squad_test(given.data), shared_data.qed(given.data)]
     read += [reader(given.data).part(test=True) for reader in (shared_data.medquad, shared_data.tldr)]
-    found: dict = {"model": given.model, "collections": {}, "sections": []}
+    found: dict = {"model": given.model, "collections": {}}
     for source in read:
         asked = drawn(source, given.queries)
         found["collections"][source.name] = figures = measured(source, asked, partial(scores_of, model))

@@ -9,12 +9,11 @@ does on a kind of text that it never saw, leave one out, and ask benchmarks/rera
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import backlight as torch
-from backlight.errors import InputError
 from reranker.breadth import Breadth, train_breadth
+from reranker.problems import in_one_line
 
 
 def main():
@@ -28,11 +27,8 @@ def main():
     options.add_argument("--resume", action="store_true", help="go on from the last checkpoints in FOLDER")
     given = options.parse_args()
     stage = Breadth(tuple(given.seeds), epochs=given.epochs, left_out=tuple(given.leave_out))
-    try:
-        model = train_breadth(given.pairs, given.start, given.out, stage, given.resume, lambda line: print(line))
-    except InputError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(2)
+    with in_one_line():
+        model = train_breadth(given.pairs, given.start, given.out, stage, given.resume)
     print(f"the model is in {model} (backlight {torch.__version__})")
 
 

@@ -7,12 +7,11 @@ everyday); the model card shows them in this order. STAGES may also be a model f
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import backlight as torch
-from backlight.errors import InputError
 from reranker.package import write_package
+from reranker.problems import in_one_line
 
 
 def main():
@@ -22,11 +21,8 @@ def main():
     options.add_argument("--figures", type=Path, nargs="+", default=[], metavar="FILE")
     options.add_argument("--out", type=Path, default=Path(torch.__file__).parent / "models" / "builtin")
     given = options.parse_args()
-    try:
+    with in_one_line():
         write_package(given.stages, given.breadth, given.out, given.figures)
-    except InputError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(2)
     print(f"wrote {given.out}: {sum(file.stat().st_size for file in given.out.iterdir()) / 1e6:.1f} MB")
 
 

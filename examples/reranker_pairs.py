@@ -14,14 +14,13 @@ counts.
 """
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 
 import backlight as torch
-from backlight.errors import InputError
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
+from reranker.problems import in_one_line
 from reranker_sources.dictionaries import synonyms
 from reranker_sources.mining import EmbeddingCache
 from reranker_sources.pairs_file import RANKER, package_versions, read_sources, rows_asked, write_pairs
@@ -41,7 +40,7 @@ def main():
     options.add_argument("--seed", type=int, default=18)
     options.add_argument("--cache", type=Path, default=Path("out/embeddings"), help="folder for embeddings")
     given = options.parse_args()
-    try:
+    with in_one_line():
         sources = read_sources(given.data, given.debian, given.leave_out)
         model = load_ranker(find_model(RANKER), RANKER)
         embed = EmbeddingCache(given.cache, model.embeddings_of)
@@ -50,9 +49,6 @@ def main():
         say = partial(print, flush=True)
         shares = budgets(sources, given.size) | rows_asked(given.rows, sources)
         write_pairs(given.out, sources, embed, words, shares, given.seed, say, packages)
-    except InputError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(2)
     print(f"made by backlight {torch.__version__}")
 
 

@@ -7,12 +7,11 @@ model. With no setting it makes the model of the package, in about an hour on tw
 """
 
 import argparse
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
 import backlight as torch
-from backlight.errors import InputError
+from reranker.problems import in_one_line
 from reranker.recipe import STAGES, Recipe
 from reranker.training import train_stages
 
@@ -29,11 +28,8 @@ def main():
     given = vars(options.parse_args())
     changed = {setting.name: given[setting.name] for setting in settings if given[setting.name] is not None}
     stages = [replace(stage, **changed) for stage in STAGES]
-    try:
+    with in_one_line():
         model = train_stages(stages, given["data"], given["out"], given["resume"], lambda line: print(line, flush=True))
-    except InputError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(2)
     print(f"the model is in {model} (backlight {torch.__version__})")
 
 

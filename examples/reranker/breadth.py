@@ -20,7 +20,7 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.models.ranker import THRESHOLD, load_ranker
 from backlight.training.reranker.calibration import calibrate
-from backlight.training.reranker.model import TrainedModel, scores_of, starting_model
+from backlight.training.reranker.model import scores_of, starting_model
 from backlight.training.reranker.preparation import read_prepared
 from backlight.training.reranker.rows import read_training_data
 from backlight.training.reranker.run import PREPARED, RUN
@@ -141,9 +141,11 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     data = read_training_data([Path(file) for file in files])
     parts = split_queries(data.queries, 0.1, stage.seeds[0], own_file=True)
     prepared = read_prepared(folders[0] / RUN / PREPARED, parts, data.documents)
-    models = [starting_model(folder) for folder in folders]
-    copies = [model.copied() for model in models]
-    model, validation = models[0], prepared.validation
+    validation, runs, copies = prepared.validation, {}, []
+    for folder in folders:
+        model = starting_model(folder)
+        copies.append(model.copied())
+        runs[folder.name] = float(np.nanmean(validation.ndcg(scores_of(model.scorer, validation.pairs))))
     model.load({name: np.mean([one[name] for one in copies], axis=0, dtype=np.float32) for name in copies[0]})
     scores = scores_of(model.scorer, validation.pairs)
     calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
@@ -155,7 +157,6 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
     settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: threshold["probability"]}
     write_atomically(out / MEAN / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
     found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
-    runs = {folder.name: _ndcg_of(starting_model(folder), validation) for folder in folders}
     figures = {
         "stage": asdict(stage),
         "rows": data.rows,
@@ -202,10 +203,6 @@ def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.nd
     shares = [(float(np.mean(np.array(with_it) >= one)), float(np.mean(np.array(without) < one))) for one in tried]
     best = int(np.argmax([LOST * found + refused for found, refused in shares]))
     return {"probability": float(tried[best]), "found": shares[best][0], "refused": shares[best][1]}
-
-
-def _ndcg_of(model: TrainedModel, validation: Validation) -> float:
-    return float(np.nanmean(validation.ndcg(scores_of(model.scorer, validation.pairs))))
 
 
 def _made(folder: Path) -> Path:

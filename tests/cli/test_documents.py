@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from tiny_bert import cross_encoder, write_cross_encoder
 
 from backlight.cli.documents import LeftOut, read_documents
 from backlight.cli.main import main
 from backlight.errors import InputError, InputTypeError
 from backlight.explain.batch.rows import BadRow, Columns, Row, rows_of
-from backlight.explain.reranker import Reranker
 
 QUERY = "how do plants make food"
 NO_TEXTS = {
@@ -20,16 +18,6 @@ NO_TEXTS = {
     "paper.txt": (b"%PDF-1.7 x", "must be text, and is a PDF: convert it to a .txt file first (pdftotext does)"),
     "blank.txt": (b" \n", "is empty"),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(write_cross_encoder(tmp_path_factory.mktemp("reranker")))
-
-
-@pytest.fixture
-def reranker():
-    return Reranker(cross_encoder())
 
 
 @pytest.fixture

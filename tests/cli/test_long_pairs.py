@@ -4,28 +4,17 @@ import json
 
 import numpy as np
 import pytest
-from tiny_bert import cross_encoder, write_cross_encoder
+from tiny_bert import cross_encoder
 
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.edits import Add
-from backlight.explain.reranker import Reranker
 from backlight.models.pairs import DOCUMENT
 from backlight.web import exposition
 
 QUERY = "how do plants make food"
 LONG = "a cell ! " * 60 + "plants make food . " + "a leaf ? " * 60
 SHORT = "a leaf"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return str(write_cross_encoder(tmp_path_factory.mktemp("reranker")))
-
-
-@pytest.fixture
-def reranker():
-    return Reranker(cross_encoder())
 
 
 def best_of(reranker, text):

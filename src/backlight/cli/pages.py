@@ -130,7 +130,7 @@ def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
 
 def say_unanswered(ranking: Ranking) -> None:
     """Say on standard error if no document reaches the model's threshold."""
-    line = unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
+    line = unanswered_line(ranking)
     if line is not None:
         notice(line)
 

@@ -100,7 +100,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
         "scales": {one.method: _scales(one) for one in page.rankings},
         "documents": [_document(page, ranked) for ranked in documents],
         "language": _language(page.rankings[0]) if page.rankings else None,
-        "unanswered": _unanswered(page.rankings[0]) if page.rankings else None,
+        "unanswered": unanswered_line(page.rankings[0]) if page.rankings else None,
         "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
@@ -161,10 +161,6 @@ def _document(page: Exposition, ranked: Ranked) -> dict:
     }
 
 
-def _unanswered(ranking: Ranking) -> str | None:
-    return unanswered_line(ranking.model, ranking.threshold, [one.activated for one in ranking.documents])
-
-
 def _window(window: Window | None) -> dict | None:
     """Return which window gave a score, and in words how many there are and were scored."""
     return None if window is None else {**asdict(window), "windows": windows_text(window)}
@@ -184,6 +180,10 @@ def excerpt_of(ranked: Ranked, read: Sequence[int]) -> tuple[int, int]:
         read = (ranked.window.first_character, ranked.window.last_character) if single else (0, CARRIED)
         if not single and ranked.attribution is not None:
             return 0, length
+    return _around(read, length)
+
+
+def _around(read: Sequence[int], length: int) -> tuple[int, int]:
     return max(0, read[0] - AROUND), min(length, read[1] + AROUND)
 
 
@@ -283,8 +283,8 @@ def _side(name: str, score: float, activated: float | None, made: Attribution, a
 
 
 def _part_around(text: TextAttribution) -> tuple[int, int]:
-    length, (first, last) = len(text.text), _read(text)
-    return (0, length) if length <= CARRIED else (max(0, first - AROUND), min(length, last + AROUND))
+    length = len(text.text)
+    return (0, length) if length <= CARRIED else _around(_read(text), length)
 
 
 def _attention(links: AttentionLinks, first: int) -> dict:

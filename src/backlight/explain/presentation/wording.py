@@ -28,6 +28,16 @@ class WindowRead(Protocol):
     chosen_by: str | None
 
 
+class Answering(RankedDocuments, Protocol):
+    """A `Ranking`, by a model that may say from which score a document answers."""
+
+    model: str
+    threshold: float | None
+
+    @property
+    def answered(self) -> bool | None: ...
+
+
 class Joint(Protocol):
     """Words that were taken out together."""
 
@@ -153,13 +163,14 @@ def language_line(model: str, found: Sequence[TextInOtherLanguage]) -> str | Non
     return f"{' and '.join(query + documents)}; {model} reads English only"
 
 
-def unanswered_line(model: str, threshold: float | None, scores: Sequence[float]) -> str | None:
+def unanswered_line(ranking: Answering) -> str | None:
     """Return that no document's activated score reaches the model's threshold; None where one does or there is none."""
-    if threshold is None or not scores or max(scores) >= threshold:
+    if ranking.answered is not False or not ranking.documents:
         return None
+    best = max(one.activated for one in ranking.documents)
     return (
-        f"nothing here seems to answer the query: the best document has {max(scores):.2f}, and what answers has "
-        f"{threshold:.2f} or more by the card of {model}"
+        f"nothing here seems to answer the query: the best document has {best:.2f}, and what answers has "
+        f"{ranking.threshold:.2f} or more by the card of {ranking.model}"
     )
 
 
