@@ -64,18 +64,18 @@ class BiEncoder(PairScorer):
         Shapes: inputs_embeds (tokens, hidden) -> (texts, hidden)
         """
         if self.pooling in READ_ALONE:
-            return _unit(self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace))
-        return _unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
+            return unit(self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace))
+        return unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
 
     def pair_scores(
         self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
     ) -> Tensor:
         """Return the score of each pair in a batch query, document, query, document …, in the graph; (pairs,)."""
-        return _cosines(self.embed_texts(batch, inputs_embeds, trace))
+        return cosines(self.embed_texts(batch, inputs_embeds, trace))
 
     def score_states(self, states: Tensor, batch: Batch) -> Tensor:
         """Return the score of each pair from the last state of each token; (tokens, hidden) -> (pairs,)."""
-        return _cosines(_unit(pooled(states, batch, self.pooling)))
+        return cosines(unit(pooled(states, batch, self.pooling)))
 
     def read_weights(self, batch: Batch) -> list[np.ndarray]:
         """Return how much of each token's last state is read, one row for each query and document."""
@@ -172,11 +172,11 @@ def _compared(embeddings: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return (embeddings[numbers[:, 0]] * embeddings[numbers[:, 1]]).sum(axis=1)
 
 
-def _unit(embeddings: Tensor) -> Tensor:
+def unit(embeddings: Tensor) -> Tensor:
     """Bring each text's embedding to length 1; (texts, hidden) -> the same."""
     return embeddings / embeddings.norm(dim=1, keepdim=True)
 
 
-def _cosines(embeddings: Tensor) -> Tensor:
+def cosines(embeddings: Tensor) -> Tensor:
     """Compare queries and documents; (texts, hidden) of length 1 -> (pairs,)."""
     return (embeddings[0::2] * embeddings[1::2]).sum(1)

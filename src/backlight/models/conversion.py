@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings, read_weights
-from backlight.models.quantised import KEY, PER_ROW, quantised
+from backlight.models.quantised import KEY, PER_ROW, SIGNED, base_of, quantised, with_signs
 
 COPIED = (
     "tokenizer.json",
@@ -19,6 +19,7 @@ COPIED = (
     "vocab.txt",
     "sentence_bert_config.json",
 )
+FEW_ROWS = 8  # of a matrix that is stored as int8 all the same
 
 
 def export_float32(folder: Path, out: Path) -> None:
@@ -47,6 +48,19 @@ def export_int8(folder: Path, out: Path) -> None:
         InputError: a file is missing or damaged, or the two folders are one.
     """
     _write(folder, out, read_settings(folder / "config.json") | {KEY: PER_ROW}, quantised(read_weights(folder)))
+
+
+def export_signs(folder: Path, out: Path) -> None:
+    """Write the folder of a residual cross-encoder with the matrices of its joint stream as signs of differences.
+
+    See NOTE [Signs of differences] in models/quantised.py. It costs nothing where each row's differences are of one
+    size already, as training for it leaves them. Arguments and errors as `export_int8`.
+    """
+    weights = read_weights(folder)
+    signed = {name: base_of(name) for name, one in weights.items() if one.ndim == 2 and base_of(name) in weights}
+    few = {name for name in signed if len(weights[name]) < FEW_ROWS}
+    stored = with_signs(weights, {name: base for name, base in signed.items() if name not in few})
+    _write(folder, out, read_settings(folder / "config.json") | {KEY: SIGNED}, stored)
 
 
 def _write(folder: Path, out: Path, settings: Mapping, weights: Mapping[str, np.ndarray]) -> None:

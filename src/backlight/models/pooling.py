@@ -46,3 +46,22 @@ def weights_of(batch: Batch, pooling: str) -> list[np.ndarray]:
     alone = np.zeros(sum(batch.lengths))
     alone[np.asarray(READ_ALONE[pooling](batch))] = 1.0
     return batch.parts(alone)
+
+
+def gradient_of_pooling(batch: Batch, states: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return how strongly scores react to each token's weight in the mean of the last states, at weight 1; (tokens,).
+
+    It is zero where states are not weighed, or are those of one token.
+
+    Args:
+        states: the last states, (tokens, hidden).
+        gradients: ∂score/∂state, (tokens, hidden).
+    """
+    found = []
+    for own, slope in zip(batch.parts(states), batch.parts(gradients)):
+        sizes = np.linalg.norm(slope.astype(np.float64), axis=1)  # (tokens,)
+        shared = slope[sizes.argmax()] / (sizes.max() or 1.0)
+        weighed = np.allclose(slope, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max())
+        mean = (sizes / (sizes.sum() or 1.0)) @ own
+        found.append((slope * (own - mean)).sum(axis=1, dtype=np.float64) if weighed else np.zeros(len(own)))
+    return np.concatenate(found)

@@ -36,6 +36,7 @@ class Inside:
         attentions: for each layer the attention of each sequence, (heads, queries, keys).
         state_slopes: ∂score/∂state in the order of `states`; None where they were not requested.
         attention_slopes: ∂score/∂attention in the order of `attentions`.
+        joint_heads: how many heads of each attention, the first ones, may look from one text to the other; None: all.
     """
 
     scores: np.ndarray
@@ -43,6 +44,7 @@ class Inside:
     attentions: list[tuple[np.ndarray, ...]]
     state_slopes: list[np.ndarray] | None = None
     attention_slopes: list[tuple[np.ndarray, ...]] | None = None
+    joint_heads: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

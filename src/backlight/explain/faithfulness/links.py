@@ -76,8 +76,8 @@ def attention(ranker: Scorer, pair: Pair) -> np.ndarray:
     """
     if len(pair.lengths) != 1:
         raise InputError(f"{ranker.name} must read query and document together to look from one to the other")
-    layers = ranker.inside(PairBatch.of([pair])).attentions
-    mean = np.mean([heads for (heads,) in layers], axis=(0, 1))  # (tokens, tokens)
+    inside = ranker.inside(PairBatch.of([pair]))
+    mean = np.mean([heads[: inside.joint_heads] for (heads,) in inside.attentions], axis=(0, 1))  # (tokens, tokens)
     both = mean + mean.T
     query, document = (word_parts(pair, side) for side in (QUERY, DOCUMENT))
     return np.array([[both[np.ix_(one.tokens, other.tokens)].sum() for other in document] for one in query])

@@ -56,7 +56,8 @@ def attention_links(ranker: Scorer, pair: Pair) -> AttentionLinks | None:
     if len(pair.lengths) != 1:
         return None
     query_words, document_words = words_of(pair, QUERY), words_of(pair, DOCUMENT)
-    layers = [layer[0] for layer in ranker.inside(PairBatch.of([pair])).attentions]  # each (heads, tokens, tokens)
+    inside = ranker.inside(PairBatch.of([pair]))
+    layers = [layer[0][: inside.joint_heads] for layer in inside.attentions]  # each (heads, tokens, tokens)
     heads = layers[0].shape[0] + 1
     kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(query_words)), 2, MOST_A_WORD))
     from_query, from_document = [], []

@@ -41,6 +41,7 @@ from backlight.explain.checks import ScoreCheck, check_below_highest, check_valu
 from backlight.explain.methods.attention import pass_width
 from backlight.explain.methods.by_batch import Pairs, Scores, Valued, explain_by_batch
 from backlight.models.pairs import PairBatch
+from backlight.models.pooling import gradient_of_pooling
 from backlight.models.scorer import MaskGradients, Progress, Scorer, no_progress
 
 SHIFT = 0.125  # how much of the first-order effect of what moves up counts: see NOTE [What moves up]
@@ -90,7 +91,7 @@ def _explained(
         check_below_highest(ranker, found.scores, batch.pairs)
         values = found.gradients + besides(batch, found)
         if found.last is not None:
-            values = values + _of_pooling(batch, found.last, found.last_slopes)
+            values = values + gradient_of_pooling(batch, found.last, found.last_slopes)
         for pair, own in zip(batch.pairs, batch.by_pair(values)):
             check_values(own, pair.name, "the mask's gradient")
         return found.scores, values
@@ -106,15 +107,3 @@ def _gained_by_shift(ranker: Scorer, batch: PairBatch, found: MaskGradients) -> 
         return np.zeros(len(batch.ids))
     gains = (found.first_slopes * (moved - found.first)).sum(axis=1, dtype=np.float64)
     return np.concatenate([own[::-1].cumsum()[::-1] - own for own in batch.parts(gains)])
-
-
-def _of_pooling(batch: PairBatch, states: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """Return the pooling's part, (tokens,): zeros unless the last states are weighed, and by more than one token."""
-    found = []
-    for own, slope in zip(batch.parts(states), batch.parts(gradients)):
-        sizes = np.linalg.norm(slope.astype(np.float64), axis=1)  # (tokens,)
-        shared = slope[sizes.argmax()] / (sizes.max() or 1.0)
-        weighed = np.allclose(slope, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max())
-        mean = (sizes / (sizes.sum() or 1.0)) @ own
-        found.append((slope * (own - mean)).sum(axis=1, dtype=np.float64) if weighed else np.zeros(len(own)))
-    return np.concatenate(found)

@@ -15,11 +15,12 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import find_model
-from backlight.models.ranker import load_ranker
+from backlight.models.checkpoint import BUILTIN, find_model
+from backlight.models.ranker import is_residual, load_ranker
 from backlight.models.retrieval.bm25 import BM25
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
 from backlight.models.retrieval.fusion import combined_sum
+from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.retrieval.passages import passages_of
 from backlight.models.scorer import Progress, no_progress
 
@@ -140,6 +141,8 @@ def bi_encoder_called(name: str) -> BiEncoder:
         model = load_ranker(find_model(name), name)
     except InputError as problem:
         raise InputError(f"retriever must be {BY_WORDS}, {NONE} or a bi-encoder, got {name}: {problem}") from problem
+    if isinstance(model, ResidualCrossEncoder):
+        return model.similarity
     if not isinstance(model, BiEncoder):
         raise InputError(
             f"retriever must be {BY_WORDS}, {NONE} or a bi-encoder, got the cross-encoder {name}: give it as the model "
@@ -170,9 +173,13 @@ def candidate_count(documents: int, candidates: int | None = None, retriever: st
 
 
 def own_retriever(model: Path) -> str:
-    """Return the retriever of a reranker's folder: the bi-encoder that it brings, if it does, else `bm25`."""
+    """Return the retriever of a reranker's folder: the bi-encoder that it brings, or that it holds, else `bm25`."""
     own = model / OWN_RETRIEVER
-    return str(own) if (own / "config.json").is_file() else BY_WORDS
+    if (own / "config.json").is_file():
+        return str(own)
+    if not is_residual(model):
+        return BY_WORDS
+    return BUILTIN if model.resolve() == find_model(BUILTIN).resolve() else str(model)
 
 
 def _by_document(first_passages: np.ndarray, progress: Progress) -> Progress:

@@ -17,10 +17,12 @@ from backlight.models.conversion import COPIED
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.bert import BertHead
 from backlight.models.encoders.encoder import EncoderConfig
-from backlight.models.encoders.families import Family, family_of
+from backlight.models.encoders.families import RESIDUAL, Family, family_of
+from backlight.models.encoders.two_streams import COSINE_WEIGHT, SIMILARITY
 from backlight.models.pairs import PairReader
 from backlight.models.quantised import KEY
 from backlight.models.ranker import load_ranker, model_settings, tokenizer_of
+from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -28,6 +30,8 @@ from backlight.training.run_folder import write_atomically
 
 SPREAD = 0.02  # standard deviation of new weights, as BERT's own
 HEAD = "head."  # before the names of the head's weights
+COSINE = HEAD + COSINE_WEIGHT
+POOLING = ("bert", RESIDUAL)  # kinds of model whose pooler is a part of the encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,19 @@ class TrainedModel:
         head = {f"{HEAD}{name}": weight for name, weight in self.scorer.head.parameters().items()}
         return self.scorer.encoder.parameters() | head
 
+    @property
+    def frozen(self) -> set[str]:
+        """The names of the weights that are not trained: those that a residual's cosine is made of."""
+        if not isinstance(self.scorer, ResidualCrossEncoder):
+            return set()
+        own = {name for name in self.parameters() if name.startswith(SIMILARITY)}
+        return own | {self.scorer.encoder.words, COSINE}
+
+    def trained(self) -> dict[str, Tensor]:
+        """Return the weights that are trained, by the names of `parameters()`."""
+        frozen = self.frozen
+        return {name: weight for name, weight in self.parameters().items() if name not in frozen}
+
     def load(self, weights: dict[str, Tensor | np.ndarray]) -> None:
         """Take over weights by the names of `parameters()`."""
         with no_grad():
@@ -72,6 +89,8 @@ class TrainedModel:
         """Make each logit `scale · logit + offset`, by the weights of the last layer."""
         found = self.parameters()
         with no_grad():
+            if COSINE in found:
+                found[COSINE].mul_(scale)
             weight, bias = found[f"{self.last_layer}.weight"], found[f"{self.last_layer}.bias"]
             weight.mul_(scale)
             bias.mul_(scale).add_(offset)
@@ -98,7 +117,7 @@ class TrainedModel:
     def _named(self, settings: dict) -> dict[str, Tensor]:
         """Return the weights by the names that the family's checkpoints with a classifier give them."""
         prefix = self.scorer.encoder.config.prefix
-        inside = "pooler." if settings["model_type"] == "bert" else None  # BERT's pooler is a part of its encoder
+        inside = "pooler." if settings["model_type"] in POOLING else None  # BERT's pooler is a part of its encoder
         head = {
             f"{prefix}{name}" if inside and name.startswith(inside) else name: weight
             for name, weight in self.scorer.head.parameters().items()
@@ -129,9 +148,10 @@ def starting_model(source: Path, max_length: int | None = None, seed: int = 0) -
         head, tokenizer = _new_head(family, encoder.config, source, seed), Tokenizer(source, longest)
     else:
         head, tokenizer = found.head, tokenizer_of(source, longest)
-    scorer = CrossEncoder(name="reranker", encoder=encoder, head=head, reader=PairReader(tokenizer))
+    kind = ResidualCrossEncoder if isinstance(found, ResidualCrossEncoder) else CrossEncoder
+    scorer = kind(name="reranker", encoder=encoder, head=head, reader=PairReader(tokenizer))
     model = TrainedModel(scorer, source, family, isinstance(found, BiEncoder))
-    for weight in model.parameters().values():
+    for weight in model.trained().values():
         weight.requires_grad_()
     return model
 

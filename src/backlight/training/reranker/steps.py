@@ -82,7 +82,7 @@ class Stepper:
         for group in self.optimizer.param_groups:
             group["lr"] = share * group["highest"]
         found = self.gradients(groups)
-        weights = list(self.model.parameters().values())
+        weights = list(self.model.trained().values())
         norm = clip_grad_norm_(weights, self.optimisation.clip, error_if_nonfinite=True)
         self.optimizer.step()
         self.step += 1
@@ -135,7 +135,7 @@ def optimizer_of(model: TrainedModel, optimisation: Optimisation) -> AdamW:
         for matrix, decay in ((True, optimisation.weight_decay), (False, 0.0)):
             chosen = [
                 weight
-                for name, weight in model.parameters().items()
+                for name, weight in model.trained().items()
                 if name.startswith(HEAD) == head and (weight.dim() > 1) == matrix
             ]
             groups.append({"params": chosen, "lr": rate, "highest": rate, "weight_decay": decay})
