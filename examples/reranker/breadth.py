@@ -20,9 +20,9 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.models.ranker import THRESHOLD, load_ranker
 from backlight.training.reranker.calibration import calibrate
-from backlight.training.reranker.model import scores_of, starting_model
-from backlight.training.reranker.preparation import read_prepared
-from backlight.training.reranker.rows import read_training_data
+from backlight.training.reranker.model import TrainedModel, scores_of, starting_model
+from backlight.training.reranker.preparation import Prepared, read_prepared
+from backlight.training.reranker.rows import TrainingData, read_training_data
 from backlight.training.reranker.run import PREPARED, RUN
 from backlight.training.reranker.split import split_queries
 from backlight.training.reranker.validation import Validation, figures_of
@@ -147,21 +147,32 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
         copies.append(model.copied())
         runs[folder.name] = float(np.nanmean(validation.ndcg(scores_of(model.scorer, validation.pairs))))
     model.load({name: np.mean([one[name] for one in copies], axis=0, dtype=np.float32) for name in copies[0]})
+    return finish(model, data, prepared, files[1], out, {"stage": asdict(stage), "runs": runs})
+
+
+def finish(
+    model: TrainedModel, data: TrainingData, prepared: Prepared, validation_file: Path, out: Path, about: dict
+) -> Path:
+    """Write a model, calibrated on the validation rows and with its threshold, to `out/model`, and figures.json.
+
+    Args:
+        about: what stands in figures.json beside the figures.
+    """
+    validation = prepared.validation
     scores = scores_of(model.scorer, validation.pairs)
     calibration = calibrate(scores, validation.labels, validation.units, validation.domains)
     model.fold(calibration.platt.scale, calibration.platt.offset)
     model.write(_made(out / MEAN))
-    natural = without_traps(validation, files[1])
+    natural = without_traps(validation, validation_file)
     kept = calibration.platt(scores)[natural], validation.labels[natural], validation.units[natural]
     threshold = answer_threshold(*kept)
     settings = read_settings(out / MEAN / "config.json") | {THRESHOLD: threshold["probability"]}
     write_atomically(out / MEAN / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
     found = figures_of(validation, prepared.before, validation.ndcg(scores), prepared.bm25)
     figures = {
-        "stage": asdict(stage),
+        **about,
         "rows": data.rows,
         "validation": {name: asdict(one) for name, one in found.items()},
-        "runs": runs,
         "calibration": asdict(calibration),
         "threshold": threshold,
     }
@@ -171,15 +182,20 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
 
 def without_traps(validation: Validation, file: Path) -> np.ndarray:
     """Return which pairs hold a passage as people wrote it, (pairs,)."""
+    traps = trap_pairs(file)
+    return np.array([pair not in traps for pair in validation.pairs])
+
+
+def trap_pairs(file: Path) -> set[tuple[str, str]]:
+    """Return the pairs of a file of rows whose passage was made to mislead."""
     with Path(file).open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    traps = {
+    return {
         (row["query"], text)
         for row in rows
         for text, kind in zip(row["negatives"], row["kinds"])
         if kind not in NATURAL
     }
-    return np.array([pair not in traps for pair in validation.pairs])
 
 
 def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,7 @@ from string import Template
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings
-from backlight.models.conversion import export_int8
+from backlight.models.conversion import export_signs
 from backlight.report.charts import Series, curves
 from backlight.training.reranker.run import RUN
 from backlight.training.run_folder import RunFolder
@@ -25,12 +25,13 @@ text { font: 12px system-ui, sans-serif; fill: #5d646b }
 </style>"""
 
 
-def write_package(out: Path, breadth: Path, folder: Path, figures: Sequence[Path] = ()) -> None:
+def write_package(out: Path, breadth: Path, residual: Path, folder: Path, figures: Sequence[Path] = ()) -> None:
     """Write the model folder.
 
     Args:
         out: where `train_reranker.py` left its stages, or a model folder with the training.json of such stages.
         breadth: where `broaden_reranker.py` left its runs.
+        residual: where `train_residual.py` left its run.
         folder: where to write.
         figures: what the benchmarks of rerankers wrote as JSON, for the card.
 
@@ -38,17 +39,20 @@ def write_package(out: Path, breadth: Path, folder: Path, figures: Sequence[Path
         InputError: a stage or a run is not finished.
     """
     split, stages = stages_of(out)
-    if not (breadth / FIGURES).is_file():
-        raise InputError(f"{breadth} must hold finished runs: go on with them by broaden_reranker.py --resume")
+    for place, script in ((breadth, "broaden_reranker.py"), (residual, "train_residual.py")):
+        if not (place / FIGURES).is_file():
+            raise InputError(f"{place} must hold finished runs: go on with them by {script} --resume")
     broad = read_settings(breadth / FIGURES)
     broad["courses"] = [run_course_of(RunFolder(breadth / name / RUN)) for name in broad["runs"]]
     manifest = breadth / MANIFEST
     broad["sources"] = read_settings(manifest)["sources"] if manifest.is_file() else []
-    export_int8(breadth / MEAN, folder)
+    last = read_settings(residual / FIGURES)
+    last["course"] = {"steps": last["stage"]["steps"], **_went(RunFolder(residual))}
+    export_signs(residual / MEAN, folder)
     _write_json(folder / "held_out.json", {"articles": split["held_out"], "validation": split["validation"]})
-    _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad})
-    (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0]]), encoding="utf-8")
-    (folder / "README.md").write_text(card_of(folder, split, stages, broad, figures), encoding="utf-8")
+    _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad, "residual": last})
+    (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0], last["course"]]), encoding="utf-8")
+    (folder / "README.md").write_text(card_of(folder, split, stages, broad, last, figures), encoding="utf-8")
 
 
 def stages_of(out: Path) -> tuple[dict, list[dict]]:
@@ -105,12 +109,15 @@ def picture_of(stages: list[dict]) -> str:
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1) + "\n"
 
 
-def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, figures: Sequence[Path]) -> str:
+def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: dict, figures: Sequence[Path]) -> str:
     """Return the model card."""
     settings, stage = read_settings(folder / "config.json"), broad["stage"]
-    courses, platt = broad["courses"], broad["calibration"]["platt"]
+    courses, platt = broad["courses"], last["calibration"]["platt"]
     return Template((HERE / "card.md").read_text(encoding="utf-8")).substitute(
-        stage,
+        stage | {f"last_{name}": value for name, value in last["stage"].items()},
+        last_minutes=last["course"]["minutes"],
+        cosine_weight=f"{last['stage']['cosine_weight'] * platt['scale']:.1f}",
+        last_validation=validation_of(last),
         layers=settings["num_hidden_layers"],
         hidden=settings["hidden_size"],
         positions=settings["max_position_embeddings"],
@@ -125,9 +132,9 @@ def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, figures:
         run_minutes=" and ".join(str(one["minutes"]) for one in courses),
         run_ndcg=" and ".join(f"{one:.3f}" for one in broad["runs"].values()),
         seeds=" and ".join(map(str, stage["seeds"])),
-        threshold=f"{broad['threshold']['probability']:.2f}",
-        found=f"{broad['threshold']['found']:.0%}",
-        refused=f"{broad['threshold']['refused']:.0%}",
+        threshold=f"{last['threshold']['probability']:.2f}",
+        found=f"{last['threshold']['found']:.0%}",
+        refused=f"{last['threshold']['refused']:.0%}",
         queries=courses[0]["settings"]["queries"],
         scale=f"{platt['scale']:.2f}",
         offset=f"{platt['offset']:+.2f}",

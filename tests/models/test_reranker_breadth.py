@@ -1,4 +1,4 @@
-"""The third stage of the built-in reranker: what the teacher says of each passage, and the mean of two runs."""
+"""The last stages of the built-in reranker: the teacher, the mean of two runs, and what the cosine lacks."""
 
 import json
 from dataclasses import replace
@@ -10,11 +10,12 @@ from reranker_data import PLACES
 from tiny_bert import write_bert
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import find_model
+from backlight.models.checkpoint import find_model, read_weights
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker.model import scores_of, starting_model
 from reranker.breadth import Breadth, answer_threshold, train_breadth, write_rows
 from reranker.package import write_package
+from reranker.residual import Residual, train_residual
 from reranker_sources.teacher import split, taught
 
 SMALL = Breadth(epochs=0.3, negatives=2, looks=1, looked_at=4, candidates=4, held_out=0.2, fewest=2)
@@ -97,14 +98,22 @@ def test_a_domain_that_is_left_out_is_in_neither_part(rows, tmp_path):
         write_rows(pairs, files, replace(SMALL, teacher=bert, left_out=("third",)))
 
 
-def test_the_model_is_the_calibrated_mean_of_two_runs_and_becomes_a_package(rows, tmp_path):
+@pytest.fixture(scope="module")
+def trained(rows, tmp_path_factory):
+    """Return the folder of a third stage, and the bi-encoder that it began with."""
+    tmp_path = tmp_path_factory.mktemp("breadth")
     bert = write_bert(tmp_path / "bert")
     pairs, out = tmp_path / "pairs.jsonl", tmp_path / "out"
     pairs.write_text("".join(json.dumps(one) + "\n" for one in rows))
     source = {"name": "alphabet", "domain": "first", "licence": "public domain", "rows": 24}
     (tmp_path / "pairs.manifest.json").write_text(json.dumps({"sources": [source]}))
-    stage = replace(SMALL, teacher=str(bert))
-    model = train_breadth(pairs, str(bert), out, stage, False, lambda line: None)
+    train_breadth(pairs, str(bert), out, replace(SMALL, teacher=str(bert)), False, lambda line: None)
+    return out, bert
+
+
+def test_the_model_is_the_calibrated_mean_of_two_runs(trained, rows):
+    out, bert = trained
+    pairs, stage, model = out.parent / "pairs.jsonl", replace(SMALL, teacher=str(bert)), out / "model"
     runs = [starting_model(out / f"run-{seed}") for seed in stage.seeds]
     found, (one, other) = starting_model(model).copied(), (run.copied() for run in runs)
     last = runs[0].last_layer
@@ -124,9 +133,29 @@ def test_the_model_is_the_calibrated_mean_of_two_runs_and_becomes_a_package(rows
     np.testing.assert_array_equal(scores_of(load_ranker(again), asked), before)
     with pytest.raises(InputError, match="--resume"):
         train_breadth(pairs, str(bert), out, stage, False, lambda line: None)
-    measured, package = tmp_path / "measured.json", tmp_path / "package"
+
+
+def test_the_fourth_stage_learns_signs_and_becomes_a_package(trained, rows, tmp_path):
+    breadth, bert = trained
+    out, package = tmp_path / "residual", tmp_path / "package"
+    stage = Residual(str(bert), steps=4, queries=4, negatives=2, part=2, checkpoint_every=2)
+    model = train_residual(breadth, out, stage, False, lambda line: None)
+    asked = [(one["query"], one["positive"]) for one in rows[:3]]
+    before = scores_of(load_ranker(model), asked)
+    weights = read_weights(model)
+    for name in [name for name in weights if ".similarity." in name and weights[name].ndim == 2]:
+        base, joint = weights[name], weights[name.replace("similarity.", "")]
+        sizes = np.abs(joint - base)
+        if len(base) > 2:
+            np.testing.assert_allclose(sizes, np.broadcast_to(sizes[:, :1], sizes.shape), rtol=1e-3, atol=1e-6)
+        np.testing.assert_array_equal(base, read_weights(out / "start")[name])
+    again = train_residual(breadth, out, stage, True, lambda line: None)
+    np.testing.assert_array_equal(scores_of(load_ranker(again), asked), before)
+    with pytest.raises(InputError, match="--resume"):
+        train_residual(breadth, out, stage, False, lambda line: None)
+    measured = tmp_path / "measured.json"
     measured.write_text(json.dumps({"sections": [{"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}]}))
-    write_package(find_model("builtin"), out, package, [measured])
+    write_package(find_model("builtin"), breadth, out, package, [measured])
     held_out = json.loads((package / "held_out.json").read_text())
     assert held_out == json.loads((find_model("builtin") / "held_out.json").read_text())
     card = (package / "README.md").read_text()
@@ -135,4 +164,4 @@ def test_the_model_is_the_calibrated_mean_of_two_runs_and_becomes_a_package(rows
     assert (package / "curves.svg").read_text().startswith("<svg ")
     np.testing.assert_allclose(scores_of(load_ranker(package), asked), before, atol=0.2)
     with pytest.raises(InputError, match="finished runs"):
-        write_package(find_model("builtin"), tmp_path / "nothing", package)
+        write_package(find_model("builtin"), tmp_path / "nothing", out, package)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_bert import write_residual
+from tiny_residual import write_residual
 
 from backlight.explain.methods.decompx import decompx
 from backlight.explain.methods.mask_gradient import mask_gradient
@@ -155,7 +155,10 @@ def test_int8_and_signs_read_back(folder, tmp_path):
     export_float32(tmp_path / "signs", tmp_path / "plain")
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("int8", "signs")]
     assert sizes[1] < sizes[0]
-    scores = [load_ranker(tmp_path / name).rank_scores("plants", ["food from sunlight", "a cell"]) for name in ("signs", "plain")]
+    scores = [
+        load_ranker(tmp_path / name).rank_scores("plants", ["food from sunlight", "a cell"])
+        for name in ("signs", "plain")
+    ]
     np.testing.assert_allclose(*scores, rtol=1e-6)
     export_signs(tmp_path / "plain", tmp_path / "again")
     again = load_ranker(tmp_path / "again").rank_scores("plants", ["food from sunlight", "a cell"])

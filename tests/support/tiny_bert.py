@@ -9,7 +9,7 @@ import numpy as np
 import tokenizers
 import torch
 import transformers
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
@@ -68,29 +68,6 @@ def write_cross_encoder(folder: Path, *, seed: int = 0, **settings) -> Path:
     model.save_pretrained(folder)
     write_tokenizer(folder)
     return folder
-
-
-def write_residual(folder: Path, *, seed: int = 0, spread: float = 0.05, **settings) -> Path:
-    """Write a folder with a residual cross-encoder: a joint stream that differs a little from the other one.
-
-    Args:
-        spread: of these differences.
-    """
-    write_cross_encoder(folder, seed=seed, **settings)
-    weights, rng = load_file(folder / "model.safetensors"), np.random.default_rng(seed)
-    for name in [name for name in weights if name.startswith("bert.") and "word_embeddings" not in name]:
-        if "pooler" not in name:
-            moved = rng.normal(0, spread, weights[name].shape).astype(np.float32)
-            weights["bert.similarity." + name.removeprefix("bert.")] = weights[name] + moved
-    save_file(weights | {"cosine_weight": np.array([3.0], np.float32)}, folder / "model.safetensors")
-    tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    ids = {"[CLS]": 2, "[SEP]": 3}
-    template = [("[CLS]", 0), ("A", 0), ("[SEP]", 0), ("[CLS]", 1), ("B", 1), ("[SEP]", 1)]
-    pair = [{"SpecialToken" if name in ids else "Sequence": {"id": name, "type_id": side}} for name, side in template]
-    special = {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in ids.items()}
-    processor = {"type": "TemplateProcessing", "single": pair[:3], "pair": pair, "special_tokens": special}
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": processor}))
-    return edited(folder, model_type="bert-residual", architectures=["BertResidualReranker"])
 
 
 @cache

@@ -23,6 +23,7 @@ from backlight.models.scorer import Inside, MaskGradients, Progress, no_progress
 from backlight.models.scoring import finite_scores, passes
 from backlight.tensor.tensor import Tensor
 
+
 @dataclass(frozen=True, eq=False)
 class ResidualCrossEncoder(CrossEncoder):
     """Scores a document for a query by a logit and a cosine (see NOTE [The residual]); arguments as `CrossEncoder`."""
@@ -43,7 +44,7 @@ class ResidualCrossEncoder(CrossEncoder):
             return self.score_states(self.encoder(batch, inputs_embeds, trace=trace), batch)
         alone = each_alone(batch)
         found = cosines(self.similarity.embed_texts(alone, inputs_embeds))
-        return self._joint_logits(batch, inputs_embeds) + self.head.cosine_weight * found
+        return self.logits_of(batch, inputs_embeds) + self.head.cosine_weight * found
 
     def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
         """Return the score of each pair from the last states of both streams; (tokens, 2 · hidden) -> (pairs,)."""
@@ -52,7 +53,7 @@ class ResidualCrossEncoder(CrossEncoder):
         return self._logits(pooled(joint, batch, self.head.reads)) + self.head.cosine_weight * found
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
-        """Return how much of each token's last state is read, one row a pair: by the logit and the cosine, half each."""
+        """Return how much of each token's last state is read, one row a pair: half by the logit, half by the cosine."""
         alone = each_alone(batch)
         apart = batch.parts(np.concatenate(weights_of(alone, self.similarity.pooling)))
         return [logit / 2 + cosine / 4 for logit, cosine in zip(weights_of(batch, self.head.reads), apart)]
@@ -67,8 +68,11 @@ class ResidualCrossEncoder(CrossEncoder):
     def parts_of(self, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
         """Return the two parts of each score: the cross-encoder's logit and what the cosine brings; (pairs,) each."""
         with no_grad():
-            logits = self._joint_logits(batch).numpy()
-        return logits, self._brought(self.similarity.score(PairBatch.of([pair_apart(pair) for pair in batch.pairs])))
+            return self.logits_of(batch).numpy(), self.cosine_part(batch)
+
+    def cosine_part(self, batch: PairBatch) -> np.ndarray:
+        """Return what the cosine brings to each score, without recording; (pairs,)."""
+        return self._brought(self.similarity.score(PairBatch.of([pair_apart(pair) for pair in batch.pairs])))
 
     def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
         """Return the score of each pair; a text that many share is embedded once (see NOTE [Distinct sequences])."""
@@ -78,7 +82,7 @@ class ResidualCrossEncoder(CrossEncoder):
             logits: list[float] = []
             for some in passes(block, tokens=self.tokens_a_pass):
                 with no_grad():
-                    logits += self._joint_logits(PairBatch.of(some)).tolist()
+                    logits += self.logits_of(PairBatch.of(some)).tolist()
                 progress(len(some))
             scores = np.array(logits, np.float32) + similarity
             found += finite_scores(scores, [pair.name for pair in block]).tolist()
@@ -95,7 +99,7 @@ class ResidualCrossEncoder(CrossEncoder):
         read = gradient_of_pooling(each_alone(batch), found.last[:, size:], found.last_slopes[:, size:])
         return replace(found, gradients=found.gradients + read, last=None, last_slopes=None)
 
-    def _joint_logits(self, batch: PairBatch, inputs_embeds: Tensor | None = None) -> Tensor:
+    def logits_of(self, batch: PairBatch, inputs_embeds: Tensor | None = None) -> Tensor:
         """Return what the cross-encoder alone says, (pairs,)."""
         return self._logits(self.encoder.joint(batch, inputs_embeds, READ_ALONE[self.head.reads](batch)))
 

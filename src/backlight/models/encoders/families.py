@@ -21,7 +21,6 @@ from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 from backlight.models.encoders.two_streams import ResidualHead, TwoStreamBert
 from backlight.models.prompts import Prompt, qwen3_prompt
 
-
 RESIDUAL = "bert-residual"  # the model_type whose scores are a logit and a cosine: see models/residual.py
 
 

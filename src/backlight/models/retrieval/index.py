@@ -17,10 +17,10 @@ from backlight.errors import InputError
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model
 from backlight.models.ranker import is_residual, load_ranker
+from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.retrieval.bm25 import BM25
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
 from backlight.models.retrieval.fusion import combined_sum
-from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.retrieval.passages import passages_of
 from backlight.models.scorer import Progress, no_progress
 
