@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from backlight.engine.grad_mode import no_grad
+from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, find_model, read_settings, read_weights
 from backlight.models.conversion import COPIED
 from backlight.models.encoders.families import RESIDUAL
@@ -42,7 +43,7 @@ from backlight.training.reranker.run import PREPARED, RUN
 from backlight.training.reranker.split import split_queries
 from backlight.training.reranker.steps import Schedule
 from backlight.training.run_folder import RunFolder
-from reranker.breadth import MEAN, TRAINING, VALIDATION, finish, trap_pairs
+from reranker.breadth import FIGURES, MEAN, TRAINING, VALIDATION, finish, trap_pairs
 from reranker.training import take_up
 from reranker_sources.forms import mistyped, unmarked
 
@@ -104,8 +105,10 @@ def train_residual(
         resume: go on with what is in `out`.
 
     Raises:
-        InputError: the folder holds a run and that is not asked for, or one of other settings.
+        InputError: there is no third stage; the folder holds a run and that is not asked for, or one of other settings.
     """
+    if not (breadth / FIGURES).is_file():
+        raise InputError(f"{breadth} must hold the finished third stage: write it by broaden_reranker.py")
     run, start = RunFolder(out), out / START
     file = take_up(run, {"stage": asdict(stage)}, resume)
     if not (start / WEIGHTS).is_file():
