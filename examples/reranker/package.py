@@ -118,6 +118,7 @@ def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: di
         last_minutes=last["course"]["minutes"],
         cosine_weight=f"{last['stage']['cosine_weight'] * platt['scale']:.1f}",
         last_validation=validation_of(last),
+        cosine_temperature=f"{1 / last['stage']['cosine_weight']:.2f}",
         layers=settings["num_hidden_layers"],
         hidden=settings["hidden_size"],
         positions=settings["max_position_embeddings"],

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
-import transformers
-from tiny_residual import write_residual
+from tiny_residual import reference_parts, write_residual
 
 from backlight.explain.methods.decompx import decompx
 from backlight.explain.methods.mask_gradient import mask_gradient
@@ -34,21 +32,6 @@ def model(folder):
     return load_ranker(folder, "tiny")
 
 
-def expected(folder, model, pair):
-    """Return what PyTorch makes of one pair: the logit, the cosine's weight and the cosine."""
-    joint = transformers.BertForSequenceClassification.from_pretrained(folder).eval()
-    weights = transformers.modeling_utils.load_state_dict(folder / "model.safetensors")
-    alone = transformers.BertModel(joint.config, add_pooling_layer=False).eval()
-    own = {name.removeprefix("bert.similarity."): one for name, one in weights.items() if ".similarity." in name}
-    words = "embeddings.word_embeddings.weight"
-    alone.load_state_dict(own | {words: weights[f"bert.{words}"]}, strict=False)
-    ids, segments = torch.tensor(pair.ids)[None], torch.tensor(pair.type_ids)[None]
-    with torch.no_grad():
-        logit = joint(ids, token_type_ids=segments).logits[0, 0].item()
-        texts = [alone(ids[segments == side][None]).last_hidden_state[0].mean(0) for side in (0, 1)]
-    return logit, weights["cosine_weight"].item(), torch.cosine_similarity(*texts, dim=0).item()
-
-
 def values_of(found):
     """Return the values of a pair in the order of its tokens: [CLS] query [SEP] [CLS] document [SEP]."""
     special = [token.value for token in found.special]
@@ -58,9 +41,8 @@ def values_of(found):
 
 def test_the_score_is_pytorchs_logit_and_cosine(folder, model):
     read = model.read(PAIRS)
-    for pair, score in zip(read, model.scores_of(read)):
+    for pair, score, (logit, weight, cosine) in zip(read, model.scores_of(read), reference_parts(folder, read)):
         assert pair.pieces.count("[CLS]") == 2 and len(pair.lengths) == 1
-        logit, weight, cosine = expected(folder, model, pair)
         assert score == pytest.approx(logit + weight * cosine, rel=1e-5, abs=1e-5)
         parts = model.parts_of(PairBatch.of([pair]))
         np.testing.assert_allclose(np.ravel(parts), [logit, weight * cosine], rtol=1e-4, atol=1e-5)

@@ -15,6 +15,7 @@ from model_folders import CASES, write_reranker
 from pair_files import rows, write_rows
 from safetensors.numpy import load_file
 from tiny_bert import write_bert, write_cross_encoder
+from tiny_residual import write_residual
 from transformers import AutoModelForSequenceClassification
 
 from backlight.cli.main import main
@@ -287,6 +288,25 @@ def test_a_model_of_each_family_is_written_as_it_was_read_and_folded(case, tmp_p
     model.fold(2.0, -1.0)
     model.write(tmp_path / "folded")
     np.testing.assert_allclose(scores_of(load_ranker(tmp_path / "folded"), PAIRS), 2 * logits - 1, atol=1e-5)
+
+
+def test_a_residual_trains_its_logit_and_keeps_its_cosine(pairs, settings, tmp_path):
+    start = write_residual(tmp_path / "start")
+    found = train_reranker(pairs, tmp_path / "out", replace(settings, start=str(start), epochs=1), int8=True)
+    assert found.steps > 1
+    before, after = weights(start), weights(tmp_path / "out")
+    assert before.keys() == after.keys()
+    kept = [name for name in before if ".similarity." in name or "word_embeddings" in name]
+    for name in kept:
+        np.testing.assert_array_equal(after[name], before[name])
+    learnt = "bert.encoder.layer.0.output.dense.weight"
+    assert not np.array_equal(after[learnt], before[learnt])
+    scale = json.loads((tmp_path / "out/training/result.json").read_text())["calibration"]["platt"]["scale"]
+    np.testing.assert_allclose(after["cosine_weight"], before["cosine_weight"] * scale, rtol=1e-5)
+    scores = [
+        load_ranker(tmp_path / "out" / name).rank_scores("make a leaf", ["the leaf of a"]) for name in ("", "int8")
+    ]
+    np.testing.assert_allclose(*scores, atol=0.1)
 
 
 def test_a_sample_is_even_over_domains_and_within_each():

@@ -103,8 +103,8 @@ def add_retrieval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retriever",
         metavar="NAME",
-        help="what finds the candidates: bm25 (the default), a bi-encoder, whose cosine is then added to bm25, or "
-        "none, to rerank every document",
+        help="what finds the candidates: bm25; a bi-encoder, whose cosine is then added to bm25 (the default of "
+        "the built-in model: its own); or none, to rerank every document",
     )
     parser.add_argument(
         "--cache", type=Path, metavar="FOLDER", help="keep the bi-encoder's embeddings of documents for later runs"

@@ -21,6 +21,7 @@ from backlight.models.pairs import Pair, PairBatch
 from backlight.models.pooling import READ_ALONE, gradient_of_pooling, pooled, weights_of
 from backlight.models.scorer import Inside, MaskGradients, Progress, no_progress
 from backlight.models.scoring import finite_scores, passes
+from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 
@@ -42,8 +43,9 @@ class ResidualCrossEncoder(CrossEncoder):
         """Return the score of each pair, in the graph; (pairs,)."""
         if trace is not None:
             return self.score_states(self.encoder(batch, inputs_embeds, trace=trace), batch)
-        alone = each_alone(batch)
-        found = cosines(self.similarity.embed_texts(alone, inputs_embeds))
+        if inputs_embeds is None and not self._similarity_learns:
+            return self.logits_of(batch) + from_numpy(self.cosine_part(batch))
+        found = cosines(self.similarity.embed_texts(each_alone(batch), inputs_embeds))
         return self.logits_of(batch, inputs_embeds) + self.head.cosine_weight * found
 
     def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
@@ -102,6 +104,12 @@ class ResidualCrossEncoder(CrossEncoder):
     def logits_of(self, batch: PairBatch, inputs_embeds: Tensor | None = None) -> Tensor:
         """Return what the cross-encoder alone says, (pairs,)."""
         return self._logits(self.encoder.joint(batch, inputs_embeds, READ_ALONE[self.head.reads](batch)))
+
+    @property
+    def _similarity_learns(self) -> bool:
+        """Whether a weight that the cosine is made of asks for its gradient."""
+        weights = self.head.cosine_weight, *self.encoder.apart.parameters().values()
+        return any(weight.requires_grad for weight in weights)
 
     def _brought(self, found: np.ndarray) -> np.ndarray:
         """Return what cosines bring to scores; (pairs,) -> the same."""
