@@ -177,7 +177,6 @@ def test_the_command_keeps_embeddings(folder, model, tmp_path, capsys):
     ("options", "message"),
     [
         (["--candidates", "0"], "must be a number, 1 or more, got 0"),
-        (["--retriever", "builtin"], "got the cross-encoder builtin"),
         (["--retriever", "nowhere"], "got nowhere: there is no model folder"),
         (["--cache", "somewhere"], "a cache must come with a retriever that is a bi-encoder, got bm25"),
         (["--retriever", "none", "--candidates", "2"], "candidates must come with a retriever"),

@@ -6,8 +6,11 @@ import sys
 import numpy as np
 import pytest
 from tiny_bert import real_folder, real_ranker, write_bert, write_cross_encoder
+from tiny_residual import write_residual
 
 from backlight.errors import InputError
+from backlight.models.checkpoint import find_model
+from backlight.models.ranker import load_ranker
 from backlight.models.retrieval.bm25 import BM25, stem
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
 from backlight.models.retrieval.fusion import combined_sum
@@ -192,6 +195,19 @@ def test_a_model_may_bring_its_own_bi_encoder(tmp_path):
     assert own_retriever(write_cross_encoder(tmp_path)) == "bm25"
     write_bert(tmp_path / "retriever")
     assert own_retriever(tmp_path) == str(tmp_path / "retriever")
+
+
+def test_a_residual_retrieves_by_its_own_cosine(tmp_path):
+    folder = write_residual(tmp_path / "residual")
+    assert own_retriever(folder) == str(folder) and own_retriever(find_model("builtin")) == "builtin"
+    index = build_index(DOCUMENTS, folder)
+    similarity = load_ranker(folder).similarity
+    assert index.name == f"BM25 and the cosine of {folder}, added"
+    np.testing.assert_allclose(
+        index.passage_scores[1].scores("plants"),
+        similarity.embeddings_of(DOCUMENTS) @ similarity.embeddings_of(["plants"])[0],
+        rtol=1e-5,
+    )
 
 
 def test_embeddings_that_are_no_numbers_are_refused():

@@ -35,7 +35,7 @@ class ResidualCrossEncoder(CrossEncoder):
     @property
     def similarity(self) -> BiEncoder:
         """The bi-encoder whose cosine is a part of the score, which can search by itself."""
-        return BiEncoder(f"{self.name}'s similarity", self.encoder.apart, self.tokenizer)
+        return BiEncoder(self.name, self.encoder.apart, self.tokenizer)
 
     def pair_scores(
         self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
