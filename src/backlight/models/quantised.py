@@ -106,7 +106,12 @@ def _with_differences(name: str, weights: Mapping[str, np.ndarray], stored: Mapp
     if base is None or signs.dtype != np.uint8 or signs.shape != (len(base), -(-base.shape[1] // 8)):
         raise InputError(f"the checkpoint must hold {base_of(name)}, as large as {name}, and does not: it is damaged")
     scale = _scale_of(name, signs, stored.get(name + SCALE))
-    return base + np.where(np.unpackbits(signs, axis=1, count=base.shape[1]), scale, -scale)
+    ones = np.unpackbits(signs, axis=1, count=base.shape[1]).view(np.int8)
+    ones *= 2
+    ones -= 1  # 1 and −1
+    found = ones * scale
+    found += base
+    return found
 
 
 def base_of(name: str) -> str:
