@@ -102,8 +102,8 @@ reranker: $(VENV)/.test
 	test -f out/pairs.jsonl || $(MAKE) reranker-pairs
 	$(BIN)/python examples/train_reranker.py $(DATA) --out out/reranker --resume
 	$(BIN)/python examples/broaden_reranker.py out/pairs.jsonl --from out/reranker/stage-2/model --out out/breadth --resume
-	$(BIN)/python examples/train_residual.py out/breadth --out out/residual --resume
-	$(BIN)/python examples/package_reranker.py out/reranker out/breadth out/residual --out out/builtin
+	$(BIN)/python examples/fuse_reranker.py out/breadth --out out/fused
+	$(BIN)/python examples/package_reranker.py out/reranker out/breadth out/fused --out out/builtin
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples tools

@@ -1,6 +1,6 @@
-"""Make the package's model folder of what train_reranker.py, broaden_reranker.py and train_residual.py left:
+"""Make the package's model folder of what train_reranker.py, broaden_reranker.py and fuse_reranker.py left:
 
-python examples/package_reranker.py STAGES BREADTH RESIDUAL [--figures FILE ...] [--out FOLDER]
+python examples/package_reranker.py STAGES BREADTH FUSED [--figures FILE ...] [--out FOLDER]
 
 Each FILE is what a benchmark of rerankers wrote with --json (reranker_quality, reranker_domains, reranker_traps,
 everyday); the model card shows them in this order. STAGES may also be a model folder that such a run became.
@@ -18,12 +18,12 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("stages", type=Path, metavar="STAGES")
     options.add_argument("breadth", type=Path, metavar="BREADTH")
-    options.add_argument("residual", type=Path, metavar="RESIDUAL")
+    options.add_argument("fused", type=Path, metavar="FUSED")
     options.add_argument("--figures", type=Path, nargs="+", default=[], metavar="FILE")
     options.add_argument("--out", type=Path, default=Path(torch.__file__).parent / "models" / "builtin")
     given = options.parse_args()
     with in_one_line():
-        write_package(given.stages, given.breadth, given.residual, given.out, given.figures)
+        write_package(given.stages, given.breadth, given.fused, given.out, given.figures)
     print(f"wrote {given.out}: {sum(file.stat().st_size for file in given.out.iterdir()) / 1e6:.1f} MB")
 
 

@@ -7,7 +7,7 @@ from string import Template
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings
-from backlight.models.conversion import export_signs
+from backlight.models.conversion import export_compact
 from backlight.report.charts import Series, curves
 from backlight.training.reranker.run import RUN
 from backlight.training.run_folder import RunFolder
@@ -25,13 +25,13 @@ text { font: 12px system-ui, sans-serif; fill: #5d646b }
 </style>"""
 
 
-def write_package(out: Path, breadth: Path, residual: Path, folder: Path, figures: Sequence[Path] = ()) -> None:
+def write_package(out: Path, breadth: Path, fused: Path, folder: Path, figures: Sequence[Path] = ()) -> None:
     """Write the model folder.
 
     Args:
         out: where `train_reranker.py` left its stages, or a model folder with the training.json of such stages.
         breadth: where `broaden_reranker.py` left its runs.
-        residual: where `train_residual.py` left its run.
+        fused: where `fuse_reranker.py` left the model.
         folder: where to write.
         figures: what the benchmarks of rerankers wrote as JSON, for the card.
 
@@ -39,19 +39,18 @@ def write_package(out: Path, breadth: Path, residual: Path, folder: Path, figure
         InputError: a stage or a run is not finished.
     """
     split, stages = stages_of(out)
-    for place, script in ((breadth, "broaden_reranker.py"), (residual, "train_residual.py")):
+    for place, script in ((breadth, "broaden_reranker.py"), (fused, "fuse_reranker.py")):
         if not (place / FIGURES).is_file():
-            raise InputError(f"{place} must hold finished runs: go on with them by {script} --resume")
+            raise InputError(f"{place} must hold what {script} leaves once it has ended: run it")
     broad = read_settings(breadth / FIGURES)
     broad["courses"] = [run_course_of(RunFolder(breadth / name / RUN)) for name in broad["runs"]]
     manifest = breadth / MANIFEST
     broad["sources"] = read_settings(manifest)["sources"] if manifest.is_file() else []
-    last = read_settings(residual / FIGURES)
-    last["course"] = {"steps": last["stage"]["steps"], **_went(RunFolder(residual))}
-    export_signs(residual / MEAN, folder)
+    last = read_settings(fused / FIGURES)
+    export_compact(fused / MEAN, folder)
     _write_json(folder / "held_out.json", {"articles": split["held_out"], "validation": split["validation"]})
-    _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad, "residual": last})
-    (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0], last["course"]]), encoding="utf-8")
+    _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad, "fused": last})
+    (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0]]), encoding="utf-8")
     (folder / "README.md").write_text(card_of(folder, split, stages, broad, last, figures), encoding="utf-8")
 
 
@@ -114,11 +113,11 @@ def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: di
     settings, stage = read_settings(folder / "config.json"), broad["stage"]
     courses, platt = broad["courses"], last["calibration"]["platt"]
     return Template((HERE / "card.md").read_text(encoding="utf-8")).substitute(
-        stage | {f"last_{name}": value for name, value in last["stage"].items()},
-        last_minutes=last["course"]["minutes"],
-        cosine_weight=f"{last['stage']['cosine_weight'] * platt['scale']:.1f}",
+        stage | last["fusion"],
+        final_weight=f"{last['fusion']['cosine_weight'] * platt['scale']:.1f}",
+        final_gate=f"{last['fusion']['gate'] * platt['scale'] + platt['offset']:.1f}",
+        final_width=f"{last['fusion']['gate_width'] * platt['scale']:.2f}",
         last_validation=validation_of(last),
-        cosine_temperature=f"{1 / last['stage']['cosine_weight']:.2f}",
         layers=settings["num_hidden_layers"],
         hidden=settings["hidden_size"],
         positions=settings["max_position_embeddings"],

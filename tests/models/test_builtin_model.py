@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from paths import ROOT
 from reranker_data import write_data
-from tiny_residual import reference_parts
+from tiny_fused import reference_parts
 
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.models.conversion import export_float32
+from backlight.models.fused import FusedCrossEncoder
 from backlight.models.ranker import load_ranker
-from backlight.models.residual import ResidualCrossEncoder
 
 BUILTIN = find_model("builtin")
 PASSAGES = {file.stem: file.read_text() for file in sorted((ROOT / "examples" / "passages").glob("*.txt"))}
@@ -58,7 +58,7 @@ def test_every_example_query_is_among_these():
 
 
 def test_its_score_is_a_logit_and_a_cosine_with_a_sigmoid(model):
-    assert isinstance(model, ResidualCrossEncoder) and float(model.head.cosine_weight.numpy()[0]) > 1
+    assert isinstance(model, FusedCrossEncoder) and float(model.head.cosine_weight.numpy()[0]) > 1
     assert (model.score_name, model.activation, model.max_tokens) == ("logit", "sigmoid", 512)
     assert model.activate(np.zeros(1)) == 0.5
 

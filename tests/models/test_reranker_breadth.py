@@ -1,4 +1,4 @@
-"""The last stages of the built-in reranker: the teacher, the mean of two runs, and what the cosine lacks."""
+"""The last stages of the built-in reranker: the teacher, the mean of two runs, and the cosine beside it."""
 
 import json
 from dataclasses import replace
@@ -11,11 +11,12 @@ from tiny_bert import write_bert
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import find_model, read_weights
+from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.training.reranker.model import scores_of, starting_model
 from reranker.breadth import Breadth, answer_threshold, train_breadth, write_rows
+from reranker.fusion import Fusion, fuse
 from reranker.package import write_package
-from reranker.residual import Residual, train_residual
 from reranker_sources.teacher import split, taught
 
 SMALL = Breadth(epochs=0.3, negatives=2, looks=1, looked_at=4, candidates=4, held_out=0.2, fewest=2)
@@ -135,24 +136,23 @@ def test_the_model_is_the_calibrated_mean_of_two_runs(trained, rows):
         train_breadth(pairs, str(bert), out, stage, False, lambda line: None)
 
 
-def test_the_fourth_stage_learns_signs_and_becomes_a_package(trained, rows, tmp_path):
+def test_the_third_stage_and_a_cosine_become_a_package(trained, rows, tmp_path):
     breadth, bert = trained
-    out, package = tmp_path / "residual", tmp_path / "package"
-    stage = Residual(str(bert), steps=4, queries=4, negatives=2, part=2, checkpoint_every=2)
-    model = train_residual(breadth, out, stage, False, lambda line: None)
+    out, package = tmp_path / "fused", tmp_path / "package"
+    model = fuse(breadth, out, Fusion(str(bert), cosine_weight=2.0))
     asked = [(one["query"], one["positive"]) for one in rows[:3]]
+    cross, similar = load_ranker(breadth / "model"), load_ranker(bert)
+    logits, cosines = (scores_of(one, asked) for one in (cross, similar))
+    plain = load_ranker(out / "start")
+    words = plain.encoder.parameters()["embeddings.word_embeddings.weight"].numpy()
+    np.testing.assert_array_equal(words, read_weights(bert)["embeddings.word_embeddings.weight"])
+    parts = plain.parts_of(PairBatch.of(plain.read(asked)))
+    np.testing.assert_allclose(parts[1], 2 * cosines / (1 + np.exp(-(parts[0] + 6) / 0.7)), rtol=1e-4)
+    np.testing.assert_allclose(parts[0], logits, atol=1.0)  # with the bi-encoder's words
+    figures = json.loads((out / "figures.json").read_text())
+    scale, offset = (figures["calibration"]["platt"][name] for name in ("scale", "offset"))
     before = scores_of(load_ranker(model), asked)
-    weights = read_weights(model)
-    for name in [name for name in weights if ".similarity." in name and weights[name].ndim == 2]:
-        base, joint = weights[name], weights[name.replace("similarity.", "")]
-        sizes = np.abs(joint - base)
-        if len(base) > 2:
-            np.testing.assert_allclose(sizes, np.broadcast_to(sizes[:, :1], sizes.shape), rtol=1e-3, atol=1e-6)
-        np.testing.assert_array_equal(base, read_weights(out / "start")[name])
-    again = train_residual(breadth, out, stage, True, lambda line: None)
-    np.testing.assert_array_equal(scores_of(load_ranker(again), asked), before)
-    with pytest.raises(InputError, match="--resume"):
-        train_residual(breadth, out, stage, False, lambda line: None)
+    np.testing.assert_allclose(before, scale * sum(parts) + offset, rtol=1e-4, atol=1e-4)
     measured = tmp_path / "measured.json"
     measured.write_text(json.dumps({"sections": [{"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}]}))
     write_package(find_model("builtin"), breadth, out, package, [measured])
@@ -163,5 +163,5 @@ def test_the_fourth_stage_learns_signs_and_becomes_a_package(trained, rows, tmp_
     assert "| alphabet | first | public domain | 24 |" in card and "| all |" in card
     assert (package / "curves.svg").read_text().startswith("<svg ")
     np.testing.assert_allclose(scores_of(load_ranker(package), asked), before, atol=0.2)
-    with pytest.raises(InputError, match="finished runs"):
+    with pytest.raises(InputError, match="once it has ended"):
         write_package(find_model("builtin"), tmp_path / "nothing", out, package)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from tiny_bert import real_folder, real_ranker, write_bert, write_cross_encoder
-from tiny_residual import write_residual
+from tiny_fused import write_fused
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import find_model
@@ -197,8 +197,8 @@ def test_a_model_may_bring_its_own_bi_encoder(tmp_path):
     assert own_retriever(tmp_path) == str(tmp_path / "retriever")
 
 
-def test_a_residual_retrieves_by_its_own_cosine(tmp_path):
-    folder = write_residual(tmp_path / "residual")
+def test_a_fused_model_retrieves_by_its_own_cosine(tmp_path):
+    folder = write_fused(tmp_path / "fused")
     assert own_retriever(folder) == str(folder) and own_retriever(find_model("builtin")) == "builtin"
     index = build_index(DOCUMENTS, folder)
     similarity = load_ranker(folder).similarity

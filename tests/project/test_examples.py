@@ -80,15 +80,15 @@ def test_pairs_to_broaden_the_reranker_with_must_be_there(tmp_path):  # test_rer
     assert "pairs.jsonl" in done.stderr and "reranker_pairs.py" in done.stderr
 
 
-def test_the_last_stage_of_the_reranker_must_have_the_one_before(tmp_path):  # test_reranker_breadth.py trains one
-    done = ended("train_residual.py", tmp_path / "breadth", "--out", tmp_path / "residual")
+def test_the_cosine_is_added_to_a_finished_third_stage(tmp_path):  # test_reranker_breadth.py trains one
+    done = ended("fuse_reranker.py", tmp_path / "breadth", "--out", tmp_path / "fused")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "broaden_reranker.py" in done.stderr and not (tmp_path / "residual").exists()
+    assert "broaden_reranker.py" in done.stderr and not (tmp_path / "fused").exists()
 
 
 def test_only_a_finished_run_is_packaged(tmp_path):  # test_reranker_breadth.py packages one
     done = ended(
-        "package_reranker.py", tmp_path, tmp_path / "breadth", tmp_path / "residual", "--out", tmp_path / "package"
+        "package_reranker.py", tmp_path, tmp_path / "breadth", tmp_path / "fused", "--out", tmp_path / "package"
     )
     assert done.returncode == 2 and "must hold finished stages" in done.stderr
     assert not (tmp_path / "package").exists()

@@ -15,7 +15,7 @@ from model_folders import CASES, write_reranker
 from pair_files import rows, write_rows
 from safetensors.numpy import load_file
 from tiny_bert import write_bert, write_cross_encoder
-from tiny_residual import write_residual
+from tiny_fused import write_fused
 from transformers import AutoModelForSequenceClassification
 
 from backlight.cli.main import main
@@ -290,8 +290,8 @@ def test_a_model_of_each_family_is_written_as_it_was_read_and_folded(case, tmp_p
     np.testing.assert_allclose(scores_of(load_ranker(tmp_path / "folded"), PAIRS), 2 * logits - 1, atol=1e-5)
 
 
-def test_a_residual_trains_its_logit_and_keeps_its_cosine(pairs, settings, tmp_path):
-    start = write_residual(tmp_path / "start")
+def test_a_fused_model_trains_its_logit_and_keeps_its_cosine(pairs, settings, tmp_path):
+    start = write_fused(tmp_path / "start")
     found = train_reranker(pairs, tmp_path / "out", replace(settings, start=str(start), epochs=1), int8=True)
     assert found.steps > 1
     before, after = weights(start), weights(tmp_path / "out")

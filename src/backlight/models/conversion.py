@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_settings, read_weights
-from backlight.models.quantised import KEY, PER_ROW, SIGNED, base_of, quantised, with_signs
+from backlight.models.quantised import COMPACT, KEY, PER_ROW, base_of, compacted, quantised
 
 COPIED = (
     "tokenizer.json",
@@ -50,17 +50,16 @@ def export_int8(folder: Path, out: Path) -> None:
     _write(folder, out, read_settings(folder / "config.json") | {KEY: PER_ROW}, quantised(read_weights(folder)))
 
 
-def export_signs(folder: Path, out: Path) -> None:
-    """Write the folder of a residual cross-encoder with the matrices of its joint stream as signs of differences.
+def export_compact(folder: Path, out: Path) -> None:
+    """Write the folder of a fused cross-encoder with the matrices of its joint stream as differences.
 
-    See NOTE [Signs of differences] in models/quantised.py. It costs nothing where each row's differences are of one
-    size already, as training for it leaves them. Arguments and errors as `export_int8`.
+    See NOTE [Stored differences] in models/quantised.py. Arguments and errors as `export_int8`.
     """
     weights = read_weights(folder)
-    signed = {name: base_of(name) for name, one in weights.items() if one.ndim == 2 and base_of(name) in weights}
-    few = {name for name in signed if len(weights[name]) < FEW_ROWS}
-    stored = with_signs(weights, {name: base for name, base in signed.items() if name not in few})
-    _write(folder, out, read_settings(folder / "config.json") | {KEY: SIGNED}, stored)
+    large = [name for name, one in weights.items() if one.ndim == 2 and len(one) >= FEW_ROWS]
+    bases = {name: base_of(name) for name in large if base_of(name) in weights}
+    (words,) = (name for name in weights if name.endswith("embeddings.word_embeddings.weight"))
+    _write(folder, out, read_settings(folder / "config.json") | {KEY: COMPACT}, compacted(weights, bases, words))
 
 
 def _write(folder: Path, out: Path, settings: Mapping, weights: Mapping[str, np.ndarray]) -> None:

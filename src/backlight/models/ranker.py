@@ -11,12 +11,12 @@ from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import Kind, check_header, checked_settings, object_in, read_settings, read_weights
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.encoder import EncoderConfig
-from backlight.models.encoders.families import RESIDUAL, Family, family_of
+from backlight.models.encoders.families import FUSED, Family, family_of
 from backlight.models.encoders.two_streams import TwoStreamBert
+from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
-from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.scoring import ACTIVATIONS
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 
@@ -68,7 +68,7 @@ def _cross_encoder(
     answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
     labels = ["yes rather than no"] if answers else labels_of(settings)
     weights = read_weights(folder)
-    kind = ResidualCrossEncoder if family.encoder is TwoStreamBert else CrossEncoder
+    kind = FusedCrossEncoder if family.encoder is TwoStreamBert else CrossEncoder
     return kind(
         name=name,
         encoder=family.encoder(config, weights),
@@ -229,9 +229,9 @@ class PromptSettings:
 THRESHOLD = "backlight_threshold"  # in config.json: the activated score from which a document answers the query
 
 
-def is_residual(folder: Path) -> bool:
-    """Return whether the model in a folder adds a logit to a cosine (see NOTE [The residual] in models/residual.py)."""
-    return read_settings(folder / "config.json").get("model_type") == RESIDUAL
+def is_fused(folder: Path) -> bool:
+    """Return whether the model in a folder adds a logit to a cosine (see NOTE [The fused score] in models/fused.py)."""
+    return read_settings(folder / "config.json").get("model_type") == FUSED
 
 
 def threshold_of(folder: Path) -> float | None:

@@ -25,9 +25,9 @@ from backlight.models.bi_encoder import BiEncoder
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.encoders.encoder import ACTIVATIONS
-from backlight.models.encoders.two_streams import TwoStreamBert, each_alone
+from backlight.models.encoders.two_streams import TwoStreamBert, Views
+from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.tensor.creation import from_numpy
 
@@ -68,8 +68,8 @@ def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_pr
 
 def _parts_of_score(ranker: CrossEncoder | BiEncoder, batch: PairBatch, inside: Inside) -> np.ndarray:
     """Return what each token contributes to the score, (tokens,)."""
-    if isinstance(ranker, ResidualCrossEncoder):
-        return _parts_of_residual(ranker, batch, inside)
+    if isinstance(ranker, FusedCrossEncoder):
+        return _parts_of_fused(ranker, batch, inside)
     states = np.split(inside.states[0], np.cumsum(batch.lengths)[:-1])
     pooling = ranker.head.reads if hasattr(ranker, "head") else ranker.pooling
     texts = [
@@ -81,19 +81,21 @@ def _parts_of_score(ranker: CrossEncoder | BiEncoder, batch: PairBatch, inside: 
     return _of_cosine(*texts)
 
 
-def _parts_of_residual(ranker: ResidualCrossEncoder, batch: PairBatch, inside: Inside) -> np.ndarray:
+def _parts_of_fused(ranker: FusedCrossEncoder, batch: PairBatch, inside: Inside) -> np.ndarray:
     """Return what each token contributes to the logit and to the cosine, together; (tokens,)."""
     encoder, size = ranker.encoder, ranker.encoder.config.hidden_size
     (state, *_), layers = inside.states, [layer[0] for layer in inside.attentions]  # (heads, tokens, tokens)
     joint, apart = ([layer[heads] for layer in layers] for heads in encoder.streams_of_heads)
     logit = _parts_of_text(encoder.joint, state[:, :size], joint, ranker.head.reads)
-    query, document = each_alone(batch).lengths
+    query, document = Views.of(batch).alone.lengths
     texts = [
         _parts_of_text(encoder.apart, state[own, size:], [layer[:, own, own] for layer in apart], "mean")
         for own in (slice(query), slice(query, query + document))
     ]
-    cosine = _of_cosine(*texts) * ranker.head.cosine_weight.detach().numpy()
-    return _through_head(logit[None], ranker.head, ranker.label) + cosine
+    parts = _through_head(logit[None], ranker.head, ranker.label)
+    with no_grad():
+        share = ranker.head.brought(from_numpy(parts.sum(keepdims=True)), from_numpy(np.ones(1, np.float32)))
+    return parts + _of_cosine(*texts) * share.numpy()
 
 
 def _parts_of_text(encoder: Bert, start: np.ndarray, attentions: Sequence[np.ndarray], pooling: str) -> np.ndarray:

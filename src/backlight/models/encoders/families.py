@@ -18,10 +18,10 @@ from backlight.models.encoders.bert import (
 from backlight.models.encoders.deberta import Deberta, DebertaConfig
 from backlight.models.encoders.modernbert import ModernBert, ModernBertConfig, ModernBertHead
 from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config, Qwen3Head
-from backlight.models.encoders.two_streams import ResidualHead, TwoStreamBert
+from backlight.models.encoders.two_streams import FusedHead, TwoStreamBert
 from backlight.models.prompts import Prompt, qwen3_prompt
 
-RESIDUAL = "bert-residual"  # the model_type whose scores are a logit and a cosine: see models/residual.py
+FUSED = "bert-fused"  # the model_type whose scores are a logit and a cosine: see models/fused.py
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
 
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
-    RESIDUAL: Family(BertConfig, TwoStreamBert, ResidualHead, headless=(), classifiers=("BertResidualReranker",)),
+    FUSED: Family(BertConfig, TwoStreamBert, FusedHead, headless=(), classifiers=("BertFusedReranker",)),
     "camembert": _like_bert("Camembert", CamembertConfig, Bert, BertHead),
     "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, BertHead),
     "distilbert": _like_bert("DistilBert", DistilBertConfig, Bert, BertHead),

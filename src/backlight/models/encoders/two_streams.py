@@ -1,16 +1,17 @@
 """Two BERTs side by side over the same tokens: one reads query and document together, the other each of them alone.
 
 NOTE [Two streams]
-A pair is read as one sequence, [CLS] query [SEP] [CLS] document [SEP], so that each of its texts stands as it would
-alone. The joint stream sees all of it. In the stream of each text alone no token looks at the other text, positions are
-counted from 0 in both, and the segment is 0: that is a bi-encoder's work, in the same row of tokens. Both look up the
-same word embeddings. A state is the two streams' states, one after the other, (tokens, 2 · hidden), and the heads of an
-attention are the joint stream's and then the other's, which are zero from one text to the other. So whatever looks into
-an encoder (states, attentions, their gradients) finds all of the model, and each token once.
+A pair is read as one row of tokens, [CLS] query [SEP] [CLS] document [SEP], so that each of its texts stands as it
+would alone. In the second stream no token looks at the other text, positions are counted from 0 in both, and the
+segment is 0: that is a bi-encoder's work. The joint stream reads the same row as a cross-encoder does, without the
+document's [CLS]: no token looks at that one, and those after it stand a position lower. Both look up the same word
+embeddings. A state is the two streams' states side by side, (tokens, 2 · hidden), and the heads of an attention are
+the joint stream's and then the other's, which are zero from one text to the other. So whatever looks into an encoder
+(states, attentions, their gradients) finds all of the model, and each token once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,13 +20,50 @@ from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.encoders.encoder import Encoder, Inner, Shapes, Trace
 from backlight.models.pairs import Pair
 from backlight.models.tokens import Batch
+from backlight.ops.elementwise.activations import sigmoid
+from backlight.ops.nn.attention import ragged_attention
 from backlight.ops.shape.joining import cat
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 SIMILARITY = "similarity."  # before the names of the weights of the stream that reads each text alone
-COSINE_WEIGHT = "cosine_weight"  # what a score counts the cosine by, (1,)
-APART = np.float32(-np.inf)  # what is added to a score between texts that do not see each other
+COSINE, GATE, GATE_WIDTH = "cosine_weight", "gate", "gate_width"  # of `FusedHead`, (1,) each
+UNSEEN = np.float32(-1e4)  # what is added to the score of a token that is not to be looked at: its share is 0
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """A batch of pairs as each stream reads it.
+
+    Args:
+        joint: all tokens, at the positions of the joint stream.
+        hidden: which of them the joint stream does not look at: the documents' [CLS], (tokens,).
+        alone: each text as a sequence of its own: query, document, query, document …
+    """
+
+    joint: Batch
+    hidden: np.ndarray
+    alone: Batch
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Views":
+        """Return the views of a batch."""
+        queries = np.add.reduceat(batch.type_ids == 0, batch.starts, dtype=np.int64)  # tokens of each query
+        starts = np.asarray(batch.starts) + queries  # of the documents
+        hidden = np.zeros(len(batch.ids), bool)
+        hidden[starts] = True
+        after = (batch.type_ids > 0) & ~hidden
+        moved = np.repeat(batch.positions[starts], batch.lengths) * (batch.type_ids > 0)
+        lengths = np.stack([queries, np.asarray(batch.lengths) - queries], 1).ravel().tolist()
+        alone = Batch(batch.ids, np.zeros_like(batch.type_ids), batch.positions - moved, tuple(lengths))
+        return cls(Batch(batch.ids, batch.type_ids, batch.positions - after, batch.lengths), hidden, alone)
+
+    @property
+    def seen(self) -> Batch:
+        """The tokens that the joint stream looks at, alone."""
+        kept, full = ~self.hidden, self.joint
+        lengths = tuple(length - 1 for length in full.lengths)
+        return Batch(full.ids[kept], full.type_ids[kept], full.positions[kept], lengths)
 
 
 class TwoStreamBert(Encoder):
@@ -43,12 +81,6 @@ class TwoStreamBert(Encoder):
     words = Bert.words
     weighs_keys = True
 
-    @property
-    def streams_of_heads(self) -> tuple[slice, slice]:
-        """Which of an attention's heads are the joint stream's, and which see each text alone."""
-        heads = self.config.num_attention_heads
-        return slice(heads), slice(heads, None)
-
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
         plain = {name.removeprefix(config.prefix): weight for name, weight in weights.items()}
         shared = {name: weight for name, weight in plain.items() if name == self.words}
@@ -58,6 +90,12 @@ class TwoStreamBert(Encoder):
         self.apart._weights[self.words] = self.joint._weights[self.words]
         own = {SIMILARITY + name: one for name, one in self.apart.parameters().items() if name != self.words}
         self._weights = self.joint.parameters() | own
+
+    @property
+    def streams_of_heads(self) -> tuple[slice, slice]:
+        """Which of an attention's heads are the joint stream's, and which see each text alone."""
+        heads = self.config.num_attention_heads
+        return slice(heads), slice(heads, None)
 
     @staticmethod
     def shapes_of(config: BertConfig) -> Shapes:
@@ -71,28 +109,31 @@ class TwoStreamBert(Encoder):
         return self.joint.state_dict() | own
 
     def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
-        return cat([self.joint._embedded(batch, words), self.apart._embedded(each_alone(batch), words)], 1)
+        views = Views.of(batch)
+        return cat([self.joint._embedded(views.joint, words), self.apart._embedded(views.alone, words)], 1)
 
-    def _around(self, batch: Batch) -> Batch:
-        """Return the batch as the second stream reads it."""
-        return each_alone(batch)
+    def _around(self, batch: Batch) -> Views:
+        """Return the batch as each stream reads it."""
+        return Views.of(batch)
 
-    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: Batch, trace: Inner) -> Tensor:
-        joint, apart = self._streams(hidden)
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: Views, trace: Inner) -> Tensor:
+        heads, name = self.config.num_attention_heads, f"encoder.layer.{number}.attention.self.qkv"
+        streams = zip((self.joint, self.apart), self._streams(hidden))
+        joint, apart = (stream._linear(states, name) for stream, states in streams)
         if isinstance(trace, Trace):
-            return self._traced(joint, apart, number, around, trace)
-        own = self.apart._attention(apart, number, around, None, trace)
-        return cat([self.joint._attention(joint, number, batch, None, trace), own], 1)
+            return self._traced(joint, apart, around, trace)
+        logs = trace and trace.logs
+        unseen = from_numpy(np.where(around.hidden, UNSEEN, np.float32(0)))
+        seen = ragged_attention(joint, unseen if logs is None else unseen + logs, batch.lengths, heads)
+        return cat([seen, ragged_attention(apart, logs, around.alone.lengths, heads)], 1)
 
-    def _traced(self, joint: Tensor, apart: Tensor, number: int, around: Batch, trace: Trace) -> Tensor:
-        """Return what all heads of both streams see, step by step; (tokens, hidden) twice -> (tokens, 2 · hidden)."""
-        heads = self.config.num_attention_heads
-        dim, name = self.config.hidden_size // heads, f"encoder.layer.{number}.attention.self.qkv"
-        products = self.joint._linear(joint, name), self.apart._linear(apart, name)
-        both = cat([part.unflatten(1, (3, heads, dim)) for part in products], 2)
-        lengths = np.reshape(around.lengths, (-1, 2))
-        biases = [from_numpy(_bias(heads, *map(int, own))) for own in lengths]
-        return trace.attend(*both.unbind(1), tuple(lengths.sum(1).tolist()), dim**-0.5, biases)
+    def _traced(self, joint: Tensor, apart: Tensor, around: Views, trace: Trace) -> Tensor:
+        """Return what all heads see, step by step; (tokens, 3 · hidden) of each stream -> (tokens, 2 · hidden)."""
+        heads, dim = self.config.num_attention_heads, self.config.hidden_size // self.config.num_attention_heads
+        both = cat([part.unflatten(1, (3, heads, dim)) for part in (joint, apart)], 2)
+        queries = around.alone.lengths[0::2]
+        biases = [from_numpy(_bias(heads, query, length)) for query, length in zip(queries, around.joint.lengths)]
+        return trace.attend(*both.unbind(1), around.joint.lengths, dim**-0.5, biases)
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
         parts = zip((self.joint, self.apart), self._streams(seen), self._streams(hidden))
@@ -103,27 +144,18 @@ class TwoStreamBert(Encoder):
         return states.split(self.config.hidden_size, 1)
 
 
-class ResidualHead(BertHead):
-    """BERT's head over the joint stream, with the weight of the cosine beside it; arguments as `BertHead`."""
+class FusedHead(BertHead):
+    """BERT's head over the joint stream, and how its logit and the cosine become a score; arguments as `BertHead`."""
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray], labels: int):
         super().__init__(config, weights, labels)
-        taken = Weights(weights, "residual reranker").take(COSINE_WEIGHT, 1)
-        self._weights[COSINE_WEIGHT] = from_numpy(taken)
+        taken = Weights(weights, "fused reranker").take_all(dict.fromkeys((COSINE, GATE, GATE_WIDTH), (1,)))
+        self._weights |= {name: from_numpy(one) for name, one in taken.items()}
 
-    @property
-    def cosine_weight(self) -> Tensor:
-        """What the cosine counts, (1,)."""
-        return self._weights[COSINE_WEIGHT]
-
-
-def each_alone(batch: Batch) -> Batch:
-    """Return a batch of pairs with each text as a sequence of its own: query, document, query, document …"""
-    queries = np.add.reduceat(batch.type_ids == 0, batch.starts, dtype=np.int64)  # tokens of each query
-    starts = np.asarray(batch.starts) + queries  # of the documents
-    moved = np.repeat(batch.positions[starts], batch.lengths) * (batch.type_ids > 0)
-    lengths = np.stack([queries, np.asarray(batch.lengths) - queries], 1).ravel().tolist()
-    return Batch(batch.ids, np.zeros_like(batch.type_ids), batch.positions - moved, tuple(lengths))
+    def brought(self, logits: Tensor, cosines: Tensor) -> Tensor:
+        """Return what cosines bring to scores: weight · cosine · sigmoid((logit − gate) / width); (pairs,) each."""
+        weight, gate, width = (self._weights[name] for name in (COSINE, GATE, GATE_WIDTH))
+        return weight * cosines * sigmoid((logits - gate) / width)
 
 
 def pair_apart(pair: Pair) -> Pair:
@@ -134,8 +166,12 @@ def pair_apart(pair: Pair) -> Pair:
     return replace(pair, type_ids=np.zeros_like(pair.type_ids), positions=positions, lengths=lengths)
 
 
-def _bias(heads: int, query: int, document: int) -> np.ndarray:
-    """Return what is added to the scores of a pair's heads, (2 · heads, tokens, tokens)."""
-    bias = np.zeros((2 * heads, query + document, query + document), np.float32)
-    bias[heads:, :query, query:] = bias[heads:, query:, :query] = APART
+def _bias(heads: int, query: int, tokens: int) -> np.ndarray:
+    """Return what is added to the scores of a pair's heads, (2 · heads, tokens, tokens).
+
+    Args:
+        query: how many tokens the query has; the next one is the document's [CLS].
+    """
+    bias = np.zeros((2 * heads, tokens, tokens), np.float32)
+    bias[:heads, :, query] = bias[heads:, :query, query:] = bias[heads:, query:, :query] = UNSEEN
     return bias

@@ -16,8 +16,8 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model
-from backlight.models.ranker import is_residual, load_ranker
-from backlight.models.residual import ResidualCrossEncoder
+from backlight.models.fused import FusedCrossEncoder
+from backlight.models.ranker import is_fused, load_ranker
 from backlight.models.retrieval.bm25 import BM25
 from backlight.models.retrieval.embeddings import Cosine, EmbeddingCache
 from backlight.models.retrieval.fusion import combined_sum
@@ -141,7 +141,7 @@ def bi_encoder_called(name: str) -> BiEncoder:
         model = load_ranker(find_model(name), name)
     except InputError as problem:
         raise InputError(f"retriever must be {BY_WORDS}, {NONE} or a bi-encoder, got {name}: {problem}") from problem
-    if isinstance(model, ResidualCrossEncoder):
+    if isinstance(model, FusedCrossEncoder):
         return model.similarity
     if not isinstance(model, BiEncoder):
         raise InputError(
@@ -177,7 +177,7 @@ def own_retriever(model: Path) -> str:
     own = model / OWN_RETRIEVER
     if (own / "config.json").is_file():
         return str(own)
-    if not is_residual(model):
+    if not is_fused(model):
         return BY_WORDS
     return BUILTIN if model.resolve() == find_model(BUILTIN).resolve() else str(model)
 

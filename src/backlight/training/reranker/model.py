@@ -17,12 +17,12 @@ from backlight.models.conversion import COPIED
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.bert import BertHead
 from backlight.models.encoders.encoder import EncoderConfig
-from backlight.models.encoders.families import RESIDUAL, Family, family_of
-from backlight.models.encoders.two_streams import COSINE_WEIGHT, SIMILARITY
+from backlight.models.encoders.families import FUSED, Family, family_of
+from backlight.models.encoders.two_streams import COSINE, GATE, GATE_WIDTH, SIMILARITY
+from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import PairReader
 from backlight.models.quantised import KEY
 from backlight.models.ranker import load_ranker, model_settings, tokenizer_of
-from backlight.models.residual import ResidualCrossEncoder
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -30,8 +30,7 @@ from backlight.training.run_folder import write_atomically
 
 SPREAD = 0.02  # standard deviation of new weights, as BERT's own
 HEAD = "head."  # before the names of the head's weights
-COSINE = HEAD + COSINE_WEIGHT
-POOLING = ("bert", RESIDUAL)  # kinds of model whose pooler is a part of the encoder
+POOLING = ("bert", FUSED)  # kinds of model whose pooler is a part of the encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +56,11 @@ class TrainedModel:
 
     @property
     def frozen(self) -> set[str]:
-        """The names of the weights that are not trained: those that a residual's cosine is made of."""
-        if not isinstance(self.scorer, ResidualCrossEncoder):
+        """The names of the weights that are not trained: those that a fused score's cosine is made of."""
+        if not isinstance(self.scorer, FusedCrossEncoder):
             return set()
         own = {name for name in self.parameters() if name.startswith(SIMILARITY)}
-        return own | {self.scorer.encoder.words, COSINE}
+        return own | {self.scorer.encoder.words, *(HEAD + name for name in (COSINE, GATE, GATE_WIDTH))}
 
     def trained(self) -> dict[str, Tensor]:
         """Return the weights that are trained, by the names of `parameters()`."""
@@ -89,8 +88,10 @@ class TrainedModel:
         """Make each logit `scale · logit + offset`, by the weights of the last layer."""
         found = self.parameters()
         with no_grad():
-            if COSINE in found:
-                found[COSINE].mul_(scale)
+            if isinstance(self.scorer, FusedCrossEncoder):
+                for name in (COSINE, GATE, GATE_WIDTH):
+                    found[HEAD + name].mul_(scale)
+                found[HEAD + GATE].add_(offset)
             weight, bias = found[f"{self.last_layer}.weight"], found[f"{self.last_layer}.bias"]
             weight.mul_(scale)
             bias.mul_(scale).add_(offset)
@@ -148,7 +149,7 @@ def starting_model(source: Path, max_length: int | None = None, seed: int = 0) -
         head, tokenizer = _new_head(family, encoder.config, source, seed), Tokenizer(source, longest)
     else:
         head, tokenizer = found.head, tokenizer_of(source, longest)
-    kind = ResidualCrossEncoder if isinstance(found, ResidualCrossEncoder) else CrossEncoder
+    kind = FusedCrossEncoder if isinstance(found, FusedCrossEncoder) else CrossEncoder
     scorer = kind(name="reranker", encoder=encoder, head=head, reader=PairReader(tokenizer))
     model = TrainedModel(scorer, source, family, isinstance(found, BiEncoder))
     for weight in model.trained().values():

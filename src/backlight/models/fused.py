@@ -1,10 +1,11 @@
-"""A cross-encoder whose logit is added to the similarity of two embeddings: where it knows nothing, that decides.
+"""A cross-encoder's logit and the cosine of two embeddings, fused into one score.
 
-NOTE [The residual]
-    score = logit of the cross-encoder + weight · cosine of the mean-pooled embeddings of query and document
-The embeddings are those of the bi-encoder that training started from, unchanged. The cross-encoder learns what is
-missing (the residual), so on kinds of text that training never saw the order falls back to the bi-encoder's. The two
-parts of a score are `parts_of`, and every explanation explains their sum.
+NOTE [The fused score]
+    score = logit + weight · cosine · sigmoid((logit − gate) / width)
+The cosine is that of the bi-encoder that the cross-encoder's training started from, unchanged. On kinds of text that
+training saw the logit orders documents better than the cosine; on others it may be worse, and there their sum is seldom
+worse than the cosine. What the cross-encoder is sure is no answer (a logit below the gate: a text that only echoes the
+query has a cosine near 1) gains nothing by it. Every explanation explains the whole score.
 """
 
 from collections.abc import Iterable
@@ -15,8 +16,8 @@ import numpy as np
 from backlight.engine.grad_mode import no_grad
 from backlight.models.bi_encoder import TOKENS_COMPARED, BiEncoder, cosines, unit
 from backlight.models.cross_encoder import CrossEncoder
-from backlight.models.encoders.encoder import Cut, KeyWeights, Trace
-from backlight.models.encoders.two_streams import ResidualHead, TwoStreamBert, each_alone, pair_apart
+from backlight.models.encoders.encoder import Cut, KeyWeights, Trace, picked
+from backlight.models.encoders.two_streams import FusedHead, TwoStreamBert, Views, pair_apart
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.pooling import READ_ALONE, gradient_of_pooling, pooled, weights_of
 from backlight.models.scorer import Inside, MaskGradients, Progress, no_progress
@@ -26,11 +27,11 @@ from backlight.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualCrossEncoder(CrossEncoder):
-    """Scores a document for a query by a logit and a cosine (see NOTE [The residual]); arguments as `CrossEncoder`."""
+class FusedCrossEncoder(CrossEncoder):
+    """Scores a document by a logit and a cosine (see NOTE [The fused score]); arguments as `CrossEncoder`."""
 
     encoder: TwoStreamBert
-    head: ResidualHead
+    head: FusedHead
 
     @property
     def similarity(self) -> BiEncoder:
@@ -43,51 +44,51 @@ class ResidualCrossEncoder(CrossEncoder):
         """Return the score of each pair, in the graph; (pairs,)."""
         if trace is not None:
             return self.score_states(self.encoder(batch, inputs_embeds, trace=trace), batch)
+        views = Views.of(batch)
         if inputs_embeds is None and not self._similarity_learns:
-            return self.logits_of(batch) + from_numpy(self.cosine_part(batch))
-        found = cosines(self.similarity.embed_texts(each_alone(batch), inputs_embeds))
-        return self.logits_of(batch, inputs_embeds) + self.head.cosine_weight * found
+            found = from_numpy(self.cosines_of(batch))
+        else:
+            found = cosines(self.similarity.embed_texts(views.alone, inputs_embeds))
+        logits = self.logits_of(views, inputs_embeds)
+        return logits + self.head.brought(logits, found)
 
     def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
         """Return the score of each pair from the last states of both streams; (tokens, 2 · hidden) -> (pairs,)."""
         joint, apart = states.split(self.encoder.config.hidden_size, 1)
-        found = cosines(unit(pooled(apart, each_alone(batch), self.similarity.pooling)))
-        return self._logits(pooled(joint, batch, self.head.reads)) + self.head.cosine_weight * found
+        found = cosines(unit(pooled(apart, Views.of(batch).alone, self.similarity.pooling)))
+        logits = self._logits(pooled(joint, batch, self.head.reads))
+        return logits + self.head.brought(logits, found)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
         """Return how much of each token's last state is read, one row a pair: half by the logit, half by the cosine."""
-        alone = each_alone(batch)
-        apart = batch.parts(np.concatenate(weights_of(alone, self.similarity.pooling)))
+        apart = batch.parts(np.concatenate(weights_of(Views.of(batch).alone, self.similarity.pooling)))
         return [logit / 2 + cosine / 4 for logit, cosine in zip(weights_of(batch, self.head.reads), apart)]
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the score of each pair, without recording; a text that several share is embedded once."""
         if inputs_embeds is not None:
             return super().score(batch, inputs_embeds)
-        logits, similarity = self.parts_of(batch)
-        return finite_scores(logits + similarity, batch.names)
+        return finite_scores(sum(self.parts_of(batch)), batch.names)
 
     def parts_of(self, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
         """Return the two parts of each score: the cross-encoder's logit and what the cosine brings; (pairs,) each."""
-        with no_grad():
-            return self.logits_of(batch).numpy(), self.cosine_part(batch)
+        return self._parts(batch, self.cosines_of(batch))
 
-    def cosine_part(self, batch: PairBatch) -> np.ndarray:
-        """Return what the cosine brings to each score, without recording; (pairs,)."""
-        return self._brought(self.similarity.score(PairBatch.of([pair_apart(pair) for pair in batch.pairs])))
+    def cosines_of(self, batch: PairBatch) -> np.ndarray:
+        """Return the cosine of each pair, without recording; (pairs,)."""
+        return self.similarity.score(PairBatch.of([pair_apart(pair) for pair in batch.pairs]))
 
     def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
         """Return the score of each pair; a text that many share is embedded once (see NOTE [Distinct sequences])."""
         found: list[float] = []
         for block in passes(pairs, tokens=TOKENS_COMPARED):
-            similarity = self._brought(self.similarity.scores_of([pair_apart(pair) for pair in block]))
-            logits: list[float] = []
+            near, done = self.similarity.scores_of([pair_apart(pair) for pair in block]), 0
             for some in passes(block, tokens=self.tokens_a_pass):
-                with no_grad():
-                    logits += self.logits_of(PairBatch.of(some)).tolist()
+                batch = PairBatch.of(some)
+                scores = sum(self._parts(batch, near[done : done + len(some)]))
+                found += finite_scores(scores, batch.names).tolist()
+                done += len(some)
                 progress(len(some))
-            scores = np.array(logits, np.float32) + similarity
-            found += finite_scores(scores, [pair.name for pair in block]).tolist()
         return np.array(found, np.float32)
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
@@ -98,19 +99,22 @@ class ResidualCrossEncoder(CrossEncoder):
         """Return how strongly each score reacts to the weight of each token in all attentions, and in the mean."""
         found = super().mask_gradients(batch)
         size = self.encoder.config.hidden_size
-        read = gradient_of_pooling(each_alone(batch), found.last[:, size:], found.last_slopes[:, size:])
+        read = gradient_of_pooling(Views.of(batch).alone, found.last[:, size:], found.last_slopes[:, size:])
         return replace(found, gradients=found.gradients + read, last=None, last_slopes=None)
 
-    def logits_of(self, batch: PairBatch, inputs_embeds: Tensor | None = None) -> Tensor:
-        """Return what the cross-encoder alone says, (pairs,)."""
-        return self._logits(self.encoder.joint(batch, inputs_embeds, READ_ALONE[self.head.reads](batch)))
+    def logits_of(self, views: Views, inputs_embeds: Tensor | None = None) -> Tensor:
+        """Return what the cross-encoder alone says, in the graph; (pairs,)."""
+        batch, rows = views.seen, np.flatnonzero(~views.hidden)
+        words = None if inputs_embeds is None else picked(inputs_embeds, rows)
+        return self._logits(self.encoder.joint(batch, words, READ_ALONE[self.head.reads](batch)))
+
+    def _parts(self, batch: PairBatch, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two parts of each score, given the cosines; (pairs,) -> the same twice."""
+        with no_grad():
+            logits = self.logits_of(Views.of(batch))
+            return logits.numpy(), self.head.brought(logits, from_numpy(near)).numpy()
 
     @property
     def _similarity_learns(self) -> bool:
         """Whether a weight that the cosine is made of asks for its gradient."""
-        weights = self.head.cosine_weight, *self.encoder.apart.parameters().values()
-        return any(weight.requires_grad for weight in weights)
-
-    def _brought(self, found: np.ndarray) -> np.ndarray:
-        """Return what cosines bring to scores; (pairs,) -> the same."""
-        return found * self.head.cosine_weight.detach().numpy()
+        return any(weight.requires_grad for weight in self.encoder.apart.parameters().values())
