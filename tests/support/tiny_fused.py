@@ -17,11 +17,12 @@ from reranker.fusion import set_texts_apart
 FUSION = {"cosine_weight": 3.0, "gate": -1.0, "gate_width": 0.5}
 
 
-def write_fused(folder: Path, *, seed: int = 0, spread: float = 0.05, **settings) -> Path:
+def write_fused(folder: Path, *, seed: int = 0, spread: float = 0.05, cosine_weight: float = 3.0, **settings) -> Path:
     """Write a folder with a fused cross-encoder: a joint stream that differs a little from the other one.
 
     Args:
         spread: of these differences.
+        cosine_weight: of the cosine in the score.
     """
     write_cross_encoder(folder, seed=seed, **settings)
     weights, rng = load_file(folder / "model.safetensors"), np.random.default_rng(seed)
@@ -29,7 +30,7 @@ def write_fused(folder: Path, *, seed: int = 0, spread: float = 0.05, **settings
         if "pooler" not in name:
             moved = rng.normal(0, spread, weights[name].shape).astype(np.float32)
             weights["bert.similarity." + name.removeprefix("bert.")] = weights[name] + moved
-    numbers = {name: np.array([one], np.float32) for name, one in FUSION.items()}
+    numbers = {name: np.array([one], np.float32) for name, one in (FUSION | {"cosine_weight": cosine_weight}).items()}
     save_file(weights | numbers, folder / "model.safetensors")
     set_texts_apart(folder / "tokenizer.json")
     return edited(folder, model_type=FUSED, architectures=["BertFusedReranker"])
