@@ -138,9 +138,7 @@ def _begun(files: Sequence[Path], start: str, folder: Path, options: Sequence[st
 
 def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stage: Breadth) -> Path:
     """Write the mean of the runs' weights, calibrated on the validation rows, and figures.json."""
-    data = read_training_data([Path(file) for file in files])
-    parts = split_queries(data.queries, 0.1, stage.seeds[0], own_file=True)
-    prepared = read_prepared(folders[0] / RUN / PREPARED, parts, data.documents)
+    data, prepared = prepared_rows(files, folders[0])
     validation, runs, copies = prepared.validation, {}, []
     for folder in folders:
         model = starting_model(folder)
@@ -148,6 +146,13 @@ def mean_of_runs(files: Sequence[Path], folders: Sequence[Path], out: Path, stag
         runs[folder.name] = float(np.nanmean(validation.ndcg(scores_of(model.scorer, validation.pairs))))
     model.load({name: np.mean([one[name] for one in copies], axis=0, dtype=np.float32) for name in copies[0]})
     return finish(model, data, prepared, files[1], out, {"stage": asdict(stage), "runs": runs})
+
+
+def prepared_rows(files: Sequence[Path], run: Path) -> tuple[TrainingData, Prepared]:
+    """Return the rows for training and for validation, and what a run prepared of them."""
+    data = read_training_data([Path(file) for file in files])
+    parts = split_queries(data.queries, 0.0, 0, own_file=True)  # the second file says which are for validation
+    return data, read_prepared(run / RUN / PREPARED, parts, data.documents)
 
 
 def finish(
@@ -182,20 +187,15 @@ def finish(
 
 def without_traps(validation: Validation, file: Path) -> np.ndarray:
     """Return which pairs hold a passage as people wrote it, (pairs,)."""
-    traps = trap_pairs(file)
-    return np.array([pair not in traps for pair in validation.pairs])
-
-
-def trap_pairs(file: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a file of rows whose passage was made to mislead."""
     with Path(file).open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return {
+    traps = {
         (row["query"], text)
         for row in rows
         for text, kind in zip(row["negatives"], row["kinds"])
         if kind not in NATURAL
     }
+    return np.array([pair not in traps for pair in validation.pairs])
 
 
 def answer_threshold(probabilities: np.ndarray, labels: np.ndarray, units: np.ndarray) -> dict[str, float]:

@@ -24,11 +24,7 @@ from backlight.models.conversion import COPIED
 from backlight.models.encoders.families import FAMILIES, FUSED
 from backlight.models.encoders.two_streams import COSINE, GATE, GATE_WIDTH, SIMILARITY
 from backlight.training.reranker.model import starting_model
-from backlight.training.reranker.preparation import read_prepared
-from backlight.training.reranker.rows import read_training_data
-from backlight.training.reranker.run import PREPARED, RUN
-from backlight.training.reranker.split import split_queries
-from reranker.breadth import FIGURES, MEAN, TRAINING, VALIDATION, finish
+from reranker.breadth import FIGURES, MEAN, TRAINING, VALIDATION, finish, prepared_rows
 
 START = "start"  # the model before calibration
 
@@ -63,10 +59,8 @@ def fuse(breadth: Path, out: Path, fusion: Fusion) -> Path:
         raise InputError(f"{breadth} must hold the finished third stage: write it by broaden_reranker.py")
     write_fused(breadth / MEAN, find_model(fusion.similarity), out / START, fusion)
     files = [breadth / TRAINING, breadth / VALIDATION]
-    data = read_training_data(files)
-    parts = split_queries(data.queries, 0.1, 0, own_file=True)
     (run, *_) = sorted(breadth.glob("run-*/"))
-    prepared = read_prepared(run / RUN / PREPARED, parts, data.documents)
+    data, prepared = prepared_rows(files, run)
     return finish(starting_model(out / START), data, prepared, files[1], out, {"fusion": asdict(fusion)})
 
 

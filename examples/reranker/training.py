@@ -85,10 +85,17 @@ class Training:
         Raises:
             InputError: the folder holds a run and it is not asked for, or it holds one of another recipe.
         """
+        if self.run.holds_a_run() and not resume:
+            raise InputError(f"{self.run.path} holds a run: go on with it by --resume, or name another folder")
+        self.run.make()
         split = {name: list(titles) for name, titles in asdict(self.split).items()}
         config = {"recipe": asdict(self.recipe), "split": split, "questions": self.counts, "steps": self.steps}
-        if (file := take_up(self.run, config, resume)) is not None:
+        file = self.run.checkpoint()
+        if file is not None:
+            if self.run.config() != config:
+                raise InputError(f"{self.run.path} holds a run of another recipe or other data: name another folder")
             self.stepper.load(load_checkpoint(file))
+        self.run.write_config(config)
         self.run.go_back_to(self.step, epoch=1)
 
     def train(self) -> None:
@@ -144,22 +151,6 @@ class Training:
         """Write all that is needed to go on from here."""
         save_checkpoint(self.run.checkpoint_at(self.step), self.stepper.state())
         self.run.keep_last(2)
-
-
-def take_up(run: RunFolder, config: dict, resume: bool) -> Path | None:
-    """Make the folder of a run, or take it up; return the checkpoint to go on from, if there is one.
-
-    Raises:
-        InputError: the folder holds a run and it is not asked for, or it holds one of another recipe.
-    """
-    if run.holds_a_run() and not resume:
-        raise InputError(f"{run.path} holds a run: go on with it by --resume, or name another folder")
-    run.make()
-    file = run.checkpoint()
-    if file is not None and run.config() != config:
-        raise InputError(f"{run.path} holds a run of another recipe or other data: name another folder")
-    run.write_config(config)
-    return file
 
 
 def train_stages(

@@ -36,9 +36,8 @@ def quantised(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         InputError: a number is not finite.
     """
     found: dict[str, np.ndarray] = {}
+    _check_finite(weights)
     for name, weight in weights.items():
-        if not np.isfinite(weight).all():
-            raise InputError(f"{name} must hold finite numbers, and does not: train it anew")
         if weight.ndim != 2:
             found[name] = np.asarray(weight, np.float32)
             continue
@@ -82,6 +81,7 @@ def compacted(weights: Mapping[str, np.ndarray], bases: Mapping[str, str], words
     Raises:
         InputError: a number is not finite, or the width is another.
     """
+    _check_finite(weights)
     rest = {name: one for name, one in weights.items() if name not in bases and name != words}
     plain = {name: one if one.dtype == np.int8 else one.astype(np.float16) for name, one in quantised(rest).items()}
     plain |= _planes_of(words, weights[words])
@@ -89,6 +89,13 @@ def compacted(weights: Mapping[str, np.ndarray], bases: Mapping[str, str], words
     for name, base in bases.items():
         plain |= _differences_of(name, weights[name] - back[base])
     return plain
+
+
+def _check_finite(weights: Mapping[str, np.ndarray]) -> None:
+    """Raise unless all numbers of all weights are finite."""
+    for name, weight in weights.items():
+        if not np.isfinite(weight).all():
+            raise InputError(f"{name} must hold finite numbers, and does not: train it anew")
 
 
 def base_of(name: str) -> str:
