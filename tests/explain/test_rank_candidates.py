@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from tiny_bert import cross_encoder, write_bert, write_cross_encoder
+from tiny_fused import write_fused
 
 from backlight.cli.main import main
 from backlight.errors import InputError
@@ -109,6 +110,15 @@ def test_a_models_own_bi_encoder_is_used(tmp_path):
     write_bert(tmp_path / "mine" / "retriever")
     ranking = Reranker.from_pretrained(tmp_path / "mine").rank(QUERY, DOCUMENTS, candidates=2)
     assert ranking.retrieval.retriever.startswith("BM25 and the cosine of ")
+
+
+def test_a_fused_model_is_not_loaded_again_to_find_candidates(tmp_path, monkeypatch):
+    reranker = Reranker.from_pretrained(write_fused(tmp_path / "fused"))
+    by_name = reranker.rank(QUERY, DOCUMENTS, candidates=2, retriever=reranker.retriever)
+    monkeypatch.setattr("backlight.models.retrieval.index.load_ranker", None)
+    itself = reranker.rank(QUERY, DOCUMENTS, candidates=2)
+    assert [one.index for one in itself.documents] == [one.index for one in by_name.documents]
+    assert itself.retrieval.retriever.startswith("BM25 and the cosine of ")
 
 
 def test_mistakes_are_refused_even_where_the_list_is_short(reranker, model):

@@ -226,8 +226,9 @@ def retriever_of(given: argparse.Namespace, texts: Sequence[str], reranker: Rera
     count = candidate_count(len(texts), given.candidates, retriever)
     if count == len(texts):
         return NONE, count
+    model = None if given.retriever else reranker.similarity
     with progress(len(texts), "finding candidates") as advance:
-        return build_index(texts, retriever, cache=given.cache, progress=advance), count
+        return build_index(texts, retriever, cache=given.cache, model=model, progress=advance), count
 
 
 def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:

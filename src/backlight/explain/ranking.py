@@ -25,6 +25,7 @@ from backlight.explain.windows import (
     score_documents,
 )
 from backlight.explain.words import each_word
+from backlight.models.bi_encoder import BiEncoder
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.retrieval.index import Index, Retrieval, build_index, candidate_count
 from backlight.models.scorer import Progress, Scorer, Texts, no_progress
@@ -110,11 +111,15 @@ def rank_candidates(
     *,
     candidates: int | None = None,
     retriever: str | Path | Index,
+    similarity: BiEncoder | None = None,
     **options,
 ) -> Ranking:
     """Rank the candidates of a long list as `rank_and_explain` does, the rest below in the retriever's order.
 
     Other arguments and errors as `Reranker.rank`.
+
+    Args:
+        similarity: the bi-encoder that the retriever names, where it is loaded already.
 
     Raises:
         InputError: the index is of other documents.
@@ -125,7 +130,7 @@ def rank_candidates(
     if count == len(documents):
         return rank_and_explain(ranker, query, documents, names, **options)
     names = names_of(documents) if names is None else names
-    index = retriever if isinstance(retriever, Index) else build_index(documents, retriever)
+    index = retriever if isinstance(retriever, Index) else build_index(documents, retriever, model=similarity)
     order = index.order(query)
     chosen = sorted(order[:count])  # as they were given, so that equal scores keep that order
     ranking = rank_and_explain(ranker, query, [documents[i] for i in chosen], [names[i] for i in chosen], **options)

@@ -17,11 +17,13 @@ from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
 from backlight.explain.ranking import explain_document, rank_candidates, scores_in_windows
 from backlight.explain.windows import BEST, MAX_WINDOWS
+from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
+from backlight.models.fused import FusedCrossEncoder
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker, threshold_of
-from backlight.models.retrieval.index import BY_WORDS, Index, check_retriever, own_retriever
+from backlight.models.retrieval.index import BY_WORDS, NONE, OWN_RETRIEVER, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation
 from backlight.models.texts import check_names, check_pairs, check_text, check_texts
@@ -80,6 +82,12 @@ class Reranker:
     def name(self) -> str:
         """What the model is called."""
         return self.scorer.name
+
+    @property
+    def similarity(self) -> BiEncoder | None:
+        """The bi-encoder that `retriever` names, if it is a part of the model and so is loaded; else None."""
+        itself = isinstance(self.scorer, FusedCrossEncoder) and self.retriever not in (BY_WORDS, NONE)
+        return self.scorer.similarity if itself and Path(self.retriever).name != OWN_RETRIEVER else None
 
     @property
     def reads_english_only(self) -> bool:
@@ -179,6 +187,7 @@ class Reranker:
             names,
             candidates=candidates,
             retriever=self.retriever if retriever is None else retriever,
+            similarity=self.similarity if retriever is None else None,
             method=method,
             top=explain,
             windows=windows,

@@ -92,6 +92,7 @@ def build_index(
     retriever: str | Path = BY_WORDS,
     *,
     cache: str | Path | None = None,
+    model: BiEncoder | None = None,
     progress: Progress = no_progress,
 ) -> Index:
     """Index documents for `Reranker.rank`, to search them several times or to keep embeddings on disk.
@@ -99,6 +100,7 @@ def build_index(
     Args:
         retriever: `bm25`, or a bi-encoder (see NOTE [Retriever]).
         cache: a folder that keeps the bi-encoder's embeddings from run to run; it is made if there is none.
+        model: the bi-encoder that the retriever names, where it is loaded already.
         progress: called with the number of documents newly indexed.
 
     Raises:
@@ -106,7 +108,7 @@ def build_index(
     """
     if not documents:
         raise InputError("there must be a document at least, got none")
-    model = _checked(str(retriever), cache)
+    model = model or _checked(str(retriever), cache)
     passages, first_passages = [], np.empty(len(documents), np.int64)
     for number, document in enumerate(documents):
         first_passages[number] = len(passages)
