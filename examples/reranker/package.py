@@ -12,9 +12,16 @@ from backlight.report.charts import Series, curves
 from backlight.training.reranker.run import RUN
 from backlight.training.run_folder import RunFolder
 from reranker.breadth import FIGURES, MANIFEST, MEAN
+from reranker.reliability import reliability_svg
 
 HERE = Path(__file__).parent
 TRAINING = "training.json"
+RELIABILITY = """
+
+How often the probability that the model gives is right, on the candidates of each of these collections
+(thin lines) and of all of them (points that grow with the number of pairs):
+
+![Reliability diagram](reliability.svg)"""
 MEAN_OF = 10  # steps whose loss is one point of the curve
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #5d646b }
@@ -50,8 +57,23 @@ def write_package(out: Path, breadth: Path, fused: Path, folder: Path, figures: 
     export_compact(fused / MEAN, folder)
     _write_json(folder / "held_out.json", {"articles": split["held_out"], "validation": split["validation"]})
     _write_json(folder / TRAINING, {"split": split, "stages": stages, "breadth": broad, "fused": last})
+    write_card(folder, figures)
+
+
+def write_card(folder: Path, figures: Sequence[Path]) -> None:
+    """Write a model folder's card and its pictures, from its training.json and from what benchmarks wrote as JSON."""
+    trained = read_settings(folder / TRAINING)
+    stages, broad = trained["stages"], trained["breadth"]
+    measured = [read_settings(file) for file in figures]
+    text = figures_of(measured)
+    domains = [row for one in measured for row in one.get("collections", ()) if "reliability" in row]
     (folder / "curves.svg").write_text(picture_of([*stages, broad["courses"][0]]), encoding="utf-8")
-    (folder / "README.md").write_text(card_of(folder, split, stages, broad, last, figures), encoding="utf-8")
+    if domains:
+        drawn = reliability_svg({row["collection"]: row["reliability"] for row in domains})
+        (folder / "reliability.svg").write_text(drawn, encoding="utf-8")
+        text += RELIABILITY
+    card = card_of(folder, trained["split"], stages, broad, trained["fused"], text)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def stages_of(out: Path) -> tuple[dict, list[dict]]:
@@ -108,7 +130,7 @@ def picture_of(stages: list[dict]) -> str:
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1) + "\n"
 
 
-def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: dict, figures: Sequence[Path]) -> str:
+def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: dict, figures: str) -> str:
     """Return the model card."""
     settings, stage = read_settings(folder / "config.json"), broad["stage"]
     courses, platt = broad["courses"], last["calibration"]["platt"]
@@ -123,7 +145,7 @@ def card_of(folder: Path, split: dict, stages: list[dict], broad: dict, last: di
         positions=settings["max_position_embeddings"],
         max_length=courses[0]["settings"]["max_length"],
         megabytes=f"{(folder / WEIGHTS).stat().st_size / 1e6:.1f}",
-        figures=figures_of(figures),
+        figures=figures,
         held_out_count=len(split["held_out"]),
         sources=sources_of(broad["sources"]),
         rows=f"{broad['rows']:,}",
@@ -184,9 +206,9 @@ def validation_of(broad: dict) -> str:
     return "\n".join(lines)
 
 
-def figures_of(files: Sequence[Path]) -> str:
+def figures_of(measured: Sequence[dict]) -> str:
     """Return what the benchmarks measured, as text."""
-    sections = [one for file in files for one in read_settings(file)["sections"]]
+    sections = [section for one in measured for section in one["sections"]]
     if not sections:
         return "\nNot measured yet."
     return "\n".join(line for one in sections for line in ("", f"{one['about']}.", "", *one["lines"]))

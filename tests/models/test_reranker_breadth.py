@@ -16,9 +16,10 @@ from backlight.models.ranker import load_ranker
 from backlight.training.reranker.model import scores_of, starting_model
 from reranker.breadth import Breadth, answer_threshold, train_breadth, write_rows
 from reranker.fusion import Fusion, fuse
-from reranker.package import write_package
+from reranker.package import write_card, write_package
 from reranker_sources.teacher import split, taught
 
+SECTION = {"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}
 SMALL = Breadth(epochs=0.3, negatives=2, looks=1, looked_at=4, candidates=4, held_out=0.2, fewest=2)
 
 
@@ -154,13 +155,18 @@ def test_the_third_stage_and_a_cosine_become_a_package(trained, rows, tmp_path):
     before = scores_of(load_ranker(model), asked)
     np.testing.assert_allclose(before, scale * sum(parts) + offset, rtol=1e-4, atol=1e-4)
     measured = tmp_path / "measured.json"
-    measured.write_text(json.dumps({"sections": [{"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}]}))
+    measured.write_text(
+        json.dumps({"sections": [SECTION], "collections": [{"collection": "maps", "reliability": [[0.2, 0.3, 7]]}]})
+    )
     write_package(find_model("builtin"), breadth, out, package, [measured])
     held_out = json.loads((package / "held_out.json").read_text())
     assert held_out == json.loads((find_model("builtin") / "held_out.json").read_text())
     card = (package / "README.md").read_text()
     assert "6 questions.\n\n| BM25 | 0.9 |" in card and "$" not in card
     assert "| alphabet | first | public domain | 24 |" in card and "| all |" in card
+    assert "(reliability.svg)" in card and "said 20%, right 30%: 7 pairs" in (package / "reliability.svg").read_text()
+    write_card(package, [])
+    assert "Not measured yet." in (package / "README.md").read_text()
     assert (package / "curves.svg").read_text().startswith("<svg ")
     np.testing.assert_allclose(scores_of(load_ranker(package), asked), before, atol=0.2)
     with pytest.raises(InputError, match="once it has ended"):
