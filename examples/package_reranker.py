@@ -3,8 +3,9 @@
 python examples/package_reranker.py STAGES BREADTH FUSED [--figures FILE ...] [--out FOLDER]
 python examples/package_reranker.py --card --figures FILE ... [--out FOLDER]
 
-With --card only the card and its pictures are written, from what the folder says of its training. Each FILE is what a benchmark of rerankers wrote with --json (reranker_quality, reranker_domains, reranker_traps,
-everyday); the model card shows them in this order. STAGES may also be a model folder that such a run became.
+With --card only the card and its pictures are written, from what the folder says of its training. Each FILE is what a
+benchmark of rerankers wrote with --json (reranker_quality, reranker_domains, reranker_traps, everyday); the model card
+shows them in this order. STAGES may also be a model folder that such a run became.
 """
 
 import argparse

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 Bins = Sequence[tuple[float, float, int]]  # as backlight.training.reranker.measures.reliability returns them
-SIZE, LEFT, BOTTOM, EDGE = 460, 52, 44, 14
+SIZE, LEFT, BOTTOM, EDGE = 470, 52, 44, 24
 LARGEST = 9.0  # radius of the fullest bin's point
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #5d646b }
