@@ -54,7 +54,7 @@ class Hub:
         self.silent = False
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
-        self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, module)
+        self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, weak reference)
         self.retained: list[weakref.ref] = []  # tensors on which retain_grad() was called
         self.mode = _mode_class(self.torch)(self)
 
@@ -106,9 +106,9 @@ class Hub:
     def _path_of(self, module) -> str:
         """Return a module's dotted name inside the outermost one; what that does not know is named by its class."""
         known = self.paths.get(id(module))
-        if known is None or known[1] is not module:
+        if known is None or known[1]() is not module:
             outermost = self.modules[0][0]
-            self.paths = {id(one): (path, one) for path, one in outermost.named_modules()}
+            self.paths = {id(one): (path, weakref.ref(one)) for path, one in outermost.named_modules()}
             known = self.paths.get(id(module))
         if known is not None:
             return known[0]

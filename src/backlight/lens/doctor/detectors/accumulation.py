@@ -20,7 +20,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
 TWICE = 2  # stale steps, or reads, that make it certain
@@ -52,18 +52,20 @@ class Accumulation(Detector):
         self.used: WeakIdDict[Used] = WeakIdDict()
         self.read: WeakIdDict[Used] = WeakIdDict()
         self.stale: WeakIdDict[Stale] = WeakIdDict()
-        self.steps: dict[int, int] = {}  # optimiser -> stale steps in a row
-        self.optimised: set[int] = set()
-        self.added: dict[int, list[Stale]] = {}  # without an optimiser
+        self.steps: WeakIdDict[int] = WeakIdDict()  # optimiser -> stale steps in a row
+        self.optimised: WeakIdDict[None] = WeakIdDict()  # what a step has changed
+        self.added: WeakIdDict[list[Stale]] = WeakIdDict(outlived=OUTLIVED)  # without an optimiser, at one line
         self.roots: WeakIdDict[tuple[bool, Place | None]] = WeakIdDict()  # what backward() started from -> kept, place
         self.again: tuple[Place | None, Place | None] | None = None
         self.doubled: list[tuple] = []
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count a step that uses old gradients once more."""
-        self.optimised.update(map(id, params))
+        for param in params:
+            self.optimised[param] = None
+            self.added.pop(param)
         stale = [one for param in params if (one := self.stale.pop(param)) is not None]
-        self.steps[id(optimizer)] = count = self.steps.get(id(optimizer), 0) + 1 if stale else 0
+        self.steps[optimizer] = count = self.steps.get(optimizer, 0) + 1 if stale else 0
         if count == TWICE:
             self._report_steps(optimizer, stale[0], count, place)
 
@@ -113,8 +115,16 @@ class Accumulation(Detector):
         stale = Stale(name, old, _norm(self.values(arrived)), place_of(run))
         if by_step:
             self.stale[tensor] = stale
-        else:
-            self.added.setdefault(id(tensor), []).append(stale)
+        elif tensor not in self.optimised:
+            self._note_added(tensor, stale)
+
+    def _note_added(self, tensor: Tensor, stale: Stale) -> None:
+        """Note a sum of what no optimiser holds, while optimiser and tensor live."""
+        before = self.added.get(tensor, [])
+        if id(tensor) in self.watch.optimised():
+            self.added.pop(tensor)
+        elif not before or (len(before) < TWICE and stale.place == before[0].place):
+            self.added[tensor] = [*before, stale]
 
     def _is_unchanged(self, used: Used, tensor: Tensor) -> bool:
         """Return whether the sum is in the tensor that was used, and nothing else was written to it since."""
@@ -145,15 +155,14 @@ class Accumulation(Detector):
 
     def end(self, problem: BaseException | None) -> None:
         """Report sums that the user read one after the other, of tensors that no optimiser has."""
-        optimised = self.optimised | set(self.watch.optimised())
-        for key, stale in self.added.items():
+        optimised = self.watch.optimised()
+        for tensor, stale in self.added.histories():
             first = stale[0]
-            lines = [one for one in stale if one.place == first.place]
-            if len(lines) >= TWICE and key not in optimised:
+            if len(stale) >= TWICE and (tensor is None or id(tensor) not in optimised):
                 evidence = [
                     f"{one.name}.grad held {short(one.old)} (its norm), had been read, and backward() at "
                     f"{brief(one.place)} added {short(one.new)}."
-                    for one in lines[:TWICE]
+                    for one in stale
                 ]
                 self.report(
                     "forgotten-zero-grad",

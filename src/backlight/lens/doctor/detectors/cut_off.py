@@ -3,11 +3,11 @@
 NOTE [When a gradient was expected]
 Many tensors get no gradient and should not: target networks, what a detached loss was computed from. One is missed only
 if an optimiser that steps holds the tensor (and other gradients of its do arrive), or if the user's own code read its
-`.grad` after a backward and found None; and if none has come up to the end.
+`.grad` after a backward and found None; and if none has come up to the end, its own or the block's.
 """
 
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NamedTuple
 
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
@@ -15,7 +15,7 @@ from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
 MOST = 6  # names in one sentence
@@ -30,14 +30,24 @@ CURES = {
 }
 
 
-class Missing(NamedTuple):
-    """A tensor without the gradient that it should have: why one was expected, and where."""
+@dataclass(slots=True)
+class Missing:
+    """A leaf without the gradient that it should have.
 
-    tensor: Any
-    leaf: Leaf | None
-    cut: FlowCut | None
+    Args:
+        name: what to call it.
+        leaf: what is known of it.
+        why: a gradient was expected, at `place`.
+        wanted: whether it still was when the leaf was last seen.
+        cut: what is between the leaf and the losses.
+    """
+
+    name: str
+    leaf: Leaf
     why: str
     place: Place | None
+    wanted: bool
+    cut: FlowCut | None = None
 
 
 class CutOff(Detector):
@@ -45,10 +55,13 @@ class CutOff(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.missing: WeakIdDict[tuple[str, Place | None]] = WeakIdDict()  # a leaf -> why a gradient was expected
+        self.missing: WeakIdDict[Missing] = WeakIdDict(outlived=OUTLIVED)
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note parameters without a gradient if others have one."""
+        if len(self.missing):
+            for param, grad in zip(params, grads):
+                self._look_again(param, grad)
         if all(grad is None for grad in grads):
             return
         for param, grad in zip(params, grads):
@@ -66,9 +79,21 @@ class CutOff(Detector):
             self._read_without(tensor, frame, place)
 
     def _expect(self, tensor: Tensor, why: str, place: Place | None) -> None:
-        leaf = self.watch.flow.leaf_of(tensor)
-        if (leaf is None or not leaf.reached) and tensor not in self.missing:
-            self.missing[tensor] = why, place
+        leaf = self.watch.flow.of(tensor).leaf
+        if not leaf.reached and tensor not in self.missing:
+            wanted = not self._is_replaced(tensor)
+            self.missing[tensor] = Missing(self.watch.flow.name_of(tensor), leaf, why, place, wanted)
+
+    def _is_replaced(self, tensor: Tensor) -> bool:
+        return tensor in self.watch.detectors[Optimisers].gone
+
+    def _look_again(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Note whether a leaf that missed its gradient still does."""
+        known = self.missing.get(tensor)
+        if known is not None:
+            known.wanted = grad is None and tensor.requires_grad and not self._is_replaced(tensor)
+            if known.name.startswith("a tensor"):
+                known.name = self.watch.flow.name_of(tensor)
 
     def _read_without(self, tensor: Tensor, frame: FrameType, place: Place | None) -> None:
         """Report `.grad` of a plain tensor that does not require grad, and took part in what was differentiated."""
@@ -88,22 +113,17 @@ class CutOff(Detector):
     def end(self, problem: BaseException | None) -> None:
         """Report what is still missing, what has the same cause together."""
         groups: dict[tuple, list[Missing]] = {}
-        for tensor, (why, place) in self.missing.items():
-            leaf = self.watch.flow.leaf_of(tensor)
-            if self._is_well(tensor, leaf):
+        for tensor in self.missing.alive():
+            self._look_again(tensor, tensor.grad)
+        for _, known in self.missing.histories():
+            if known.leaf.reached or not known.wanted:
                 continue
-            cut = None if leaf is None else self._cut_of(leaf)
-            never = leaf is None or (cut is None and not leaf.recorded)
+            known.cut = cut = self._cut_of(known.leaf)
+            never = cut is None and not known.leaf.recorded
             key = ("never",) if never else ("cut", cut.code, cut.lasti) if cut else ("unused",)
-            groups.setdefault(key, []).append(Missing(tensor, leaf, cut, why, place))
+            groups.setdefault(key, []).append(known)
         for (kind, *_), members in groups.items():
             self._report(kind, members)
-
-    def _is_well(self, tensor: Tensor, leaf: Leaf | None) -> bool:
-        """Return whether a gradient came after all, or is no longer wanted."""
-        reached = leaf is not None and leaf.reached
-        gone = tensor in self.watch.detectors[Optimisers].gone
-        return reached or gone or not tensor.requires_grad or tensor.grad is not None
 
     def _cut_of(self, leaf: Leaf) -> FlowCut | None:
         """Return the cut between a leaf and the losses: one on the way to a root, if that is known."""
@@ -122,12 +142,13 @@ class CutOff(Detector):
 
     def _report(self, kind: str, members: list[Missing]) -> None:
         flow = self.watch.flow
-        _, leaf, cut, why, place = members[0]
+        first = members[0]
+        leaf, cut, place = first.leaf, first.cut, first.place
         if kind == "cut" and any(one.upstream & leaf.bit and one.reached for one in flow.leaves):
             return  # its values went into a leaf that got the gradient: Rebuilt reports these
-        names = [flow.name_of(one.tensor) for one in members]
+        names = [one.name for one in members]
         who = listed(names, MOST)
-        evidence = [f"{who}: no gradient came in {counted(flow.backwards, 'backward')}; {why}."]
+        evidence = [f"{who}: no gradient came in {counted(flow.backwards, 'backward')}; {first.why}."]
         cure, path, place = None, (), flow.first_backward or place
         if kind == "never":
             evidence.append(f"No op that was seen used {'it' if len(names) == 1 else 'them'}.")

@@ -17,7 +17,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted, listed, name_of, short
 from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
+from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
 STEPWISE = {"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"}
@@ -35,11 +35,12 @@ class DeadTraining(Detector):
         self.stepwise: dict[int, tuple[str, Instruction]] = {}  # nodes -> op, line
         self.passed: tuple[str, Instruction] | None = None  # the one that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
-        self.zero: dict[int, int] = {}  # optimiser -> steps in a row with gradients of 0 only
+        self.zero: WeakIdDict[int] = WeakIdDict()  # optimiser -> steps in a row with gradients of 0 only
         self.clipped: WeakIdDict[tuple[str, Place]] = WeakIdDict()  # parameters -> what clipped nothing
         self.clips: dict[tuple, int] = {}  # (what, line) -> times in a row
         self.used: WeakIdDict[None] = WeakIdDict()  # parameters that a step has changed
         self.steps: dict[int, tuple] = {}  # optimiser -> (name, place of its step)
+        self.idle: WeakIdDict[list[str]] = WeakIdDict(outlived=OUTLIVED)  # outermost models -> gradients nobody uses
 
     def begin(self) -> None:
         """Stand in for what clips."""
@@ -97,13 +98,14 @@ class DeadTraining(Detector):
             for param in params:
                 self.used[param] = None
             self.steps[id(optimizer)] = name_of(optimizer), place
+            self._look_for_idle()
 
     def _count_zeros(self, optimizer: Optimizer, grads: list, place: Place | None) -> None:
         passed, loss, self.passed = self.passed, self.loss, None
         if not grads or passed is None or loss is None or not loss[0] or any(map(self._has_values, grads)):
-            self.zero[id(optimizer)] = 0
+            self.zero[optimizer] = 0
             return
-        self.zero[id(optimizer)] = count = self.zero.get(id(optimizer), 0) + 1
+        self.zero[optimizer] = count = self.zero.get(optimizer, 0) + 1
         if count == IN_A_ROW:
             self._report_zeros(optimizer, passed, loss, place)
 
@@ -149,20 +151,26 @@ class DeadTraining(Detector):
         """Note parameters of a model in training that get unused gradients."""
         if not self.session.notes or not self.steps or self.session.has(("BL705", "BL708")):
             return
+        self._look_for_idle()
+        for _, names in self.idle.histories():
+            if names:
+                self._report_unused(names)
+
+    def _look_for_idle(self) -> None:
+        """Note which parameters of each model get gradients and are in no optimiser, while the model lives."""
         flow, held = self.watch.flow, self.watch.optimised()
         for module in flow.modules.alive():
             params = [one for one in module.parameters() if one.requires_grad]
             leaves = [(one, flow.leaf_of(one)) for one in params if id(one) not in held and one not in self.used]
             idle = [one for one, leaf in leaves if leaf is not None and leaf.reached]
-            if idle and any(one in self.used for one in params):
-                self._report_unused(idle)
+            trained = idle and any(one in self.used for one in params)
+            self.idle[module] = [flow.name_of(one) for one in idle] if trained else []
 
-    def _report_unused(self, idle: list) -> None:
-        names = [self.watch.flow.name_of(one) for one in idle]
+    def _report_unused(self, names: list[str]) -> None:
         name, place = next(iter(self.steps.values()))
         self.report(
             "gradients-nobody-uses",
             place,
-            f"{listed(names, SHOWN)}: gradients came to {'it' if len(idle) == 1 else 'them'}; {name}, which steps at "
+            f"{listed(names, SHOWN)}: gradients came to {'it' if len(names) == 1 else 'them'}; {name}, which steps at "
             f"{brief(place)}, holds other parameters of the same model, and no optimiser holds these.",
         )

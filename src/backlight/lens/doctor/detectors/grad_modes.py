@@ -9,6 +9,7 @@ from backlight.lens.doctor.evidence import code_of
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import brief, is_users, place_of, place_of_frame
 from backlight.lens.doctor.source import is_dropped
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 MODES = ("no_grad", "enable_grad", "inference_mode")
@@ -23,7 +24,7 @@ class GradModes(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.evaluated: dict[tuple, tuple[Place | None, str]] = {}
-        self.set_to_none: dict[int, Place | None] = {}  # parameters -> the zero_grad() that did it
+        self.set_to_none: WeakIdDict[Place | None] = WeakIdDict()  # parameters -> the zero_grad() that did it
 
     def begin(self) -> None:
         """Watch the making of modes."""
@@ -81,16 +82,19 @@ class GradModes(Detector):
 
     def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Remember what zero_grad set to None."""
-        self.set_to_none = {id(param): place for param, grad in zip(params, grads) if grad is None}
+        self.set_to_none.clear()
+        for param, grad in zip(params, grads):
+            if grad is None:
+                self.set_to_none[param] = place
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Forget what has a gradient again."""
-        self.set_to_none.pop(id(tensor), None)
+        self.set_to_none.pop(tensor)
 
     def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note that a gradient which zero_grad set to None is read."""
-        if grad is None and id(tensor) in self.set_to_none:
-            seen = f"zero_grad() at {brief(self.set_to_none[id(tensor)])} set it to None."
+        if grad is None and tensor in self.set_to_none:
+            seen = f"zero_grad() at {brief(self.set_to_none.get(tensor))} set it to None."
             self.report("zero-grad-sets-none", place_of_frame(frame), seen)
 
     def end(self, problem: BaseException | None) -> None:

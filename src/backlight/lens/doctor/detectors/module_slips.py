@@ -1,6 +1,6 @@
 """Slips with modules: requires_grad set on one, layers in a plain list, train() forgotten after eval()."""
 
-import weakref
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -8,7 +8,9 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
 from backlight.lens.doctor.graph import Module, Optimizer
 from backlight.lens.doctor.places import brief, place_of_frame, users_frames
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
+from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
 PLAIN = (list, tuple, dict)
@@ -16,15 +18,33 @@ OWN = {"_modules", "_parameters", "_buffers"}
 CHANGE_IN_TRAINING = ("Dropout", "BatchNorm", "InstanceNorm")
 
 
+@dataclass(slots=True)
+class PlainList:
+    """A list or dict that was set on a module: where, and what is wrong with it, as it was last seen."""
+
+    place: Place | None
+    finding: Finding | None = None
+
+
+@dataclass(slots=True)
+class Modes:
+    """The steps of an outermost model: in train mode, in eval mode since then, and the first of these."""
+
+    trained: int = 0
+    evaluated: int = 0
+    name: str = ""
+    place: Place | None = None
+    layers: tuple[str, ...] = ()
+
+
 class ModuleSlips(Detector):
     """Looks at how modules are put together and switched."""
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.lists: dict[tuple[int, str], tuple] = {}  # modules that hold layers in a plain list -> (weak ref., place)
+        self.lists: WeakIdDict[dict[str, PlainList]] = WeakIdDict(outlived=OUTLIVED)  # by the attribute's name
         self.running: WeakIdDict[None] = WeakIdDict()
-        self.trained: dict[int, int] = {}  # outermost model -> steps in train mode
-        self.evaluated: dict[int, list[tuple]] = {}  # and steps in eval mode after them: (name, place, layers)
+        self.modes: WeakIdDict[Modes] = WeakIdDict(outlived=OUTLIVED)  # of outermost models that stepped
         self.seen: WeakIdDict[bool] = WeakIdDict()  # outermost models that ran -> whether in train mode
 
     def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
@@ -35,12 +55,15 @@ class ModuleSlips(Detector):
         if name == "requires_grad" and isinstance(value, bool) and not hasattr(type(module), name):
             self._look_at_requires_grad(module, value, user)
         elif isinstance(value, PLAIN) and name not in OWN and not name.startswith("_"):
-            self.lists[id(module), name] = weakref.ref(module), place_of_frame(user)
+            if not isinstance(value, tuple) or self._layers_in(value):  # a tuple stays as it is: (3, 3)
+                listed = self.lists.get(module) or {}
+                self.lists[module] = {**listed, name: PlainList(place_of_frame(user))}
 
     def _look_at_requires_grad(self, module: Any, value: bool, frame: FrameType) -> None:
-        names = frame.f_code.co_varnames
-        if names and frame.f_locals.get(names[0]) is module:
-            return  # the module sets an attribute of its own
+        code = frame.f_code
+        names = code.co_varnames[: code.co_argcount]
+        if names and hasattr(type(module), code.co_name) and frame.f_locals.get(names[0]) is module:
+            return  # a method of the module sets an attribute of its own
         place, kind = place_of_frame(frame), type(module).__name__
         parameters = list(module.parameters())
         still = sum(parameter.requires_grad is not value for parameter in parameters)
@@ -58,64 +81,81 @@ class ModuleSlips(Detector):
 
     def entered(self, module: Module, path: str) -> None:
         """Note what runs with recording on; learn what mode an outermost model runs in."""
-        if self.lists and self.engine.module.is_grad_enabled():
+        if len(self.lists) and self.engine.module.is_grad_enabled():
             self.running[module] = None
         if not path:
             self.seen[module] = module.training
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Count the steps that a model takes in each mode."""
+        """Count the steps that a model takes in each mode, and look at plain lists."""
+        self._look_at_lists()
         held = {id(param) for param in params}
         for model, training in self.seen.items():
-            key = id(model)
             if not any(id(param) in held for param in model.parameters()):
                 continue
+            modes = self.modes.get(model)
             if training:
-                self.trained[key] = self.trained.get(key, 0) + 1
-                self.evaluated.pop(key, None)
-            elif key in self.trained:
-                self.evaluated.setdefault(key, []).append((type(model).__name__, place, _switched(model)))
+                self.modes[model] = Modes(1 if modes is None else modes.trained + 1)
+            elif modes is not None:
+                if not modes.evaluated:
+                    modes.name, modes.place, modes.layers = type(model).__name__, place, _switched(model)
+                modes.evaluated += 1
         self.seen.clear()
+
+    def left(self, module: Module, path: str, out: Any) -> None:
+        """Look at plain lists when an outermost model has run."""
+        if not path and self.engine.module.is_grad_enabled():
+            self._look_at_lists()
 
     def end(self, problem: BaseException | None) -> None:
         """Report layers that no model knows of, and models that went on learning in eval mode."""
-        for (_, name), (reference, place) in self.lists.items():
-            module = reference()
-            if module is not None:
-                self._look_at_list(module, name, place)
-        for key, steps in self.evaluated.items():
-            name, place, layers = steps[0]
-            if len(steps) > 1 and layers:
+        self._look_at_lists()
+        for _, lists in self.lists.histories():
+            for one in lists.values():
+                if one.finding is not None:
+                    self.session.add(one.finding)
+        for _, modes in self.modes.histories():
+            if modes.evaluated > 1 and modes.layers:
                 self.report(
                     "train-mode-forgotten",
-                    place,
-                    f"{name} took {self.trained[key]} step(s) in train mode, then {len(steps)} in eval mode, the first "
-                    f"at {brief(place)}.",
-                    f"Layers of {name} that work differently in eval mode: {', '.join(layers)}.",
+                    modes.place,
+                    f"{modes.name} took {modes.trained} step(s) in train mode, then {modes.evaluated} in eval mode, "
+                    f"the first at {brief(modes.place)}.",
+                    f"Layers of {modes.name} that work differently in eval mode: {', '.join(modes.layers)}.",
                 )
 
-    def _look_at_list(self, module: Any, name: str, place: Place) -> None:
-        """Report layers with parameters in a plain list, which no module has and no optimiser."""
-        value, owner = getattr(module, name, None), type(module).__name__
+    def _look_at_lists(self) -> None:
+        for module, lists in self.lists.items():
+            for name, one in lists.items():
+                layers = self._layers_in(vars(module).get(name))
+                one.finding = self._of_list(module, name, layers, one.place) if layers else None
+
+    def _layers_in(self, value: Any) -> list:
+        """Return the modules in a plain list, tuple or dict."""
+        members = value.values() if isinstance(value, dict) else value if isinstance(value, PLAIN) else ()
+        return [one for one in members if isinstance(one, self.engine.module.nn.Module)]
+
+    def _of_list(self, module: Any, name: str, layers: list, place: Place) -> Finding | None:
+        """Return the finding of layers with parameters in a plain list, which no module has and no optimiser."""
+        value, owner = vars(module)[name], type(module).__name__
         known = {id(one) for model in (module, *self.watch.flow.modules.alive()) for one in model.modules()}
         optimised = self.watch.optimised()
         empty = next(iter(module.parameters()), None) is None
         lost = []  # the parameters of each such layer
-        for layer in value.values() if isinstance(value, dict) else value if isinstance(value, PLAIN) else ():
-            if not isinstance(layer, self.engine.module.nn.Module) or id(layer) in known:
+        for layer in layers:
+            if id(layer) in known:
                 continue
             parameters = [one for one in layer.parameters() if one.requires_grad]
             learns = any(id(one) in optimised for one in parameters)
             if parameters and not learns and (layer in self.running or empty):
                 lost.append(parameters)
         if not lost:
-            return
+            return None
         kind = type(value)
         wanted = "nn.ModuleDict" if kind is dict else "nn.ModuleList"
         text = code_of(place)
         target, _, made = text.partition(" = ")
-        self.report(
-            "layers-in-plain-list",
+        return rule("layers-in-plain-list").found(
             place,
             f"{owner}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
             f"{counted(sum(map(len, lost)), 'parameter')}.",

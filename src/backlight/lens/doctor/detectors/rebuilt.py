@@ -7,6 +7,7 @@ though it no longer requires grad. (Where it still does, its `.grad` is read lat
 warn.)
 """
 
+from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,11 +19,20 @@ from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
 from backlight.lens.doctor.places import brief, place_of, place_of_frame
 from backlight.lens.doctor.source import stored_in
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
 NUMBERS = {"item", "tolist", "__float__"}
 COPIES = {"tensor", "as_tensor", "asarray", "new_tensor"}
+
+
+@dataclass(slots=True)
+class WithoutGrad:
+    """A leaf whose `.grad` was None where one was expected: what is known of it, the line, what to call it there."""
+
+    leaf: Leaf
+    place: Place | None
+    name: str
 
 
 class Rebuilt(Detector):
@@ -33,7 +43,7 @@ class Rebuilt(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.of_number: tuple[Leaf, Place | None] | None = None  # the last loss, if a leaf made of a number; backward
-        self.reads: WeakIdDict[tuple[Place | None, str | None]] = WeakIdDict()  # leaves whose .grad was None -> name
+        self.reads: WeakIdDict[WithoutGrad] = WeakIdDict(outlived=OUTLIVED)
 
     def called(self, call: Call) -> None:
         """Report torch.tensor([...]) of tensors that require grad, and of tolist()."""
@@ -116,18 +126,19 @@ class Rebuilt(Detector):
 
     def _expect(self, tensor: Any, place: Place | None, name: str | None) -> None:
         if tensor not in self.reads:
-            self.reads[tensor] = place, name
+            flow = self.watch.flow
+            self.reads[tensor] = WithoutGrad(flow.of(tensor).leaf, place, name or flow.name_of(tensor))
 
     def end(self, problem: BaseException | None) -> None:
         """Report new leaves that got the gradient which a leaf before them misses."""
         flow = self.watch.flow
-        for tensor, (place, name) in self.reads.items():
-            leaf = flow.leaf_of(tensor)
-            if leaf is None or leaf.reached or not tensor.requires_grad:
+        for tensor, known in self.reads.histories():
+            leaf = known.leaf
+            if leaf.reached or (tensor is not None and not tensor.requires_grad):
                 continue
             new = next((one for one in flow.leaves if one.upstream & leaf.bit and one.reached), None)
             if new is not None:
-                self._report_new_leaf(leaf, new, place, name or flow.name_of(tensor))
+                self._report_new_leaf(leaf, new, known.place, known.name)
 
     def _report_new_leaf(self, old: Leaf, new: Leaf, place: Place | None, name: str) -> None:
         cuts = self.watch.flow.cuts_before(old, new.cuts)

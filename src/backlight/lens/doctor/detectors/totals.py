@@ -106,9 +106,7 @@ class Totals(Detector):
                 "total-loss-keeps-graphs",
                 place,
                 f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
-                f"Each summand brings {nodes} with what they saved: all {total.added} are still alive."
-                if total.reference() is not None
-                else f"Each summand brought {nodes}, which lived as long as the sum.",
+                f"Each summand brings {nodes} with what they saved: all {total.added} live as long as the sum.",
                 title=title,
                 cure=cure,
                 corrected=corrected or _detached(place),
