@@ -12,6 +12,7 @@ import weakref
 from functools import partial, wraps
 from types import FrameType
 
+from backlight.adapters.torch_compiled import COMPILED_NODES
 from backlight.dispatch.observers import Run
 
 HOOKS = "backlight.hooks"  # in a node's metadata: {output number: the dict of that output's hooks}
@@ -39,6 +40,7 @@ class WatchedRun:
         self.handles = []
         self.wrapped = []  # (dict of hooks, its key, the user's hook)
         self.before = {}  # id of a tensor that gets a .grad -> what it was
+        self.pauses = hub.pauses
         hub.runs += 1
 
     def _edge(self, output):
@@ -52,6 +54,8 @@ class WatchedRun:
         self.hub.notify("started", self.run)
 
     def __exit__(self, kind, problem, traceback):
+        while self.hub.pauses > self.pauses:  # a compiled node failed
+            self.hub.resume()
         for handle in self.handles:
             handle.remove()
         for hooks, key, hook in self.wrapped:
@@ -70,12 +74,22 @@ class WatchedRun:
             if node.__class__ is leaf_class:
                 self._hook_leaf(node)
                 continue
+            if node.__class__.__name__.startswith(COMPILED_NODES):
+                handles.append(node.register_prehook(self._pause))
+                handles.append(node.register_hook(self._resume))
             kept = retained.get(self.engine.key_of(node), ()) if retained else ()
             handles.append(node.register_hook(partial(self._report_node, node, kept, frees and saves(node))))
             hooked = node.metadata.get(HOOKS)
             if hooked is not None:
                 for number, hooks in hooked.items():
                     self._wrap(hooks, node, number)
+
+    def _pause(self, grad_outputs) -> None:
+        """A node that was compiled begins: its hook."""
+        self.hub.pause()
+
+    def _resume(self, grad_inputs, grad_outputs) -> None:
+        self.hub.resume()
 
     def _nodes(self) -> list:
         found = {node: None for node, _ in self.run.roots}

@@ -1,6 +1,7 @@
 """PyTorch's engine, as the lens sees engines (NOTE [An engine] in lens/engines.py)."""
 
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -39,6 +40,7 @@ class TorchEngine:
     def __init__(self, torch: ModuleType):
         self.module = torch
         self.hubs = threading.local()
+        self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
@@ -62,6 +64,9 @@ class TorchEngine:
             tensor = tensor.to_dense()
         if tensor.dtype is self.module.bfloat16:
             tensor = tensor.float()
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return _array_of_resizable(tensor)
         return tensor.numpy(force=True)
 
     def node_of(self, tensor) -> tuple | None:
@@ -167,6 +172,17 @@ class TorchEngine:
         finally:
             if hub is not None:
                 hub.silent = silent
+
+
+def _array_of_resizable(tensor) -> np.ndarray:
+    """Return a tensor's values; `numpy()` would forbid its memory to be resized, as FSDP does.
+
+    Raises:
+        RuntimeError: FSDP has freed the memory.
+    """
+    if tensor.numel() and not tensor.untyped_storage().nbytes():
+        raise RuntimeError("the tensor's memory has been freed")
+    return np.from_dlpack(tensor.cpu().resolve_conj().resolve_neg())
 
 
 @cache

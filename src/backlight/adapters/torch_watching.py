@@ -7,6 +7,7 @@ NOTE [How PyTorch is watched]
 * In-place writes: `_version` of each tensor among the arguments, before and after.
 * A user's `autograd.Function` is no function that a mode sees: `Function.apply` is replaced while a watcher is active.
 * Modules: global forward hooks. Full backward hooks would make in-place ops on a module's output fail.
+* Compiled code is left alone: see NOTE [Compiled regions] in adapters/torch_compiled.py.
 * Backward: see NOTE [How a backward of PyTorch is watched] in adapters/torch_backward.py.
 saved_tensors_hooks are never installed: they switch PyTorch's own check of in-place writes off.
 """
@@ -28,6 +29,7 @@ from types import (
 from typing import NamedTuple
 
 from backlight.adapters.torch_backward import HOOKS, WatchedRun
+from backlight.adapters.torch_compiled import install, install_entry, put_on, take_off, undo_all
 from backlight.adapters.torch_warnings import show_at_users_lines
 from backlight.dispatch.observation import EVENTS, TO_NUMBERS, wants
 from backlight.dispatch.observers import Call, Watcher
@@ -52,6 +54,8 @@ class Hub:
         self.listeners: dict[str, tuple] = dict.fromkeys(EVENTS, ())
         self.hearing_calls: list[Watcher] = []
         self.silent = False
+        self.pauses = 0  # compiled regions that run, one inside the other
+        self.above: int | None = None  # modes above this one, when it was taken off the stack
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
         self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, weak reference)
@@ -85,6 +89,29 @@ class Hub:
         finally:
             self.silent = False
 
+    def pause(self) -> None:
+        """Take away all that the lens has put into PyTorch, until `resume` (NOTE [Compiled regions])."""
+        self.pauses += 1
+        if self.pauses == 1:
+            self.above = take_off(self.mode)
+            with _patching:
+                undo_all(_undo)
+            self.notify("paused")
+
+    def resume(self) -> None:
+        """Put it back."""
+        self.pauses -= 1
+        if self.pauses == 0:
+            self.notify("resumed")
+            with _patching:
+                if _blocks_open and not _undo:
+                    _install(self.engine)
+            put_on(self.mode, self.above)
+
+    def report(self, name: str, args: tuple, kwargs: dict, out, before: int, frame: FrameType) -> None:
+        """Report a call, as `report` does."""
+        report(self, name, args, kwargs, out, before, frame)
+
     def enter(self, module) -> None:
         """A module's forward begins."""
         if self.silent:
@@ -99,6 +126,8 @@ class Hub:
             return
         while self.modules:
             last, path = self.modules.pop()
+            if last is module and isinstance(module, self.torch.jit.ScriptModule):
+                self.notify("compiled", module.original_name, out)
             if last is module:
                 self.notify("left", module, path, out)
                 return
@@ -156,7 +185,7 @@ def _open(hub: Hub) -> None:
     global _blocks_open
     with _patching:
         if _blocks_open == 0:
-            _install(hub.torch, hub.engine.hubs)
+            _install(hub.engine)
         _blocks_open += 1
     hub.runs = 0
     hub.modules.clear()
@@ -171,19 +200,22 @@ def _close(hub: Hub) -> None:
     with _patching:
         _blocks_open -= 1
         if _blocks_open == 0:
-            while _undo:
-                _undo.pop()()
+            undo_all(_undo)
+            undo_all(_undo_entry)
 
 
 _undo: list = []  # what takes back what was set up
+_undo_entry: list = []  # the same of what stays while the lens is paused
 
 
-def _install(torch: ModuleType, hubs) -> None:
+def _install(engine) -> None:
     """Put what a mode does not see under watch, in all threads; those without watchers notice nothing."""
+
+    torch, hubs = engine.module, engine.hubs
 
     def current_hub() -> Hub | None:
         hub = getattr(hubs, "hub", None)
-        return hub if hub is not None and hub.watchers and not hub.silent else None
+        return hub if hub is not None and hub.watchers and not hub.silent and not hub.pauses else None
 
     def entered(module, arguments):
         hub = current_hub()
@@ -199,17 +231,23 @@ def _install(torch: ModuleType, hubs) -> None:
     modules = torch.nn.modules.module
     _undo.append(modules.register_module_forward_pre_hook(entered).remove)
     _undo.append(modules.register_module_forward_hook(left, always_call=True).remove)
-    _patch_backward(torch, current_hub)
+    _patch_backward(engine, current_hub)
     _patch_apply(torch.autograd.Function, current_hub)
+    install(torch, current_hub, _undo)
+    install_entry(current_hub, _undo_entry)
 
 
-def _patch_backward(torch: ModuleType, current_hub) -> None:
+def _patch_backward(engine, current_hub) -> None:
+    torch = engine.module
     engines_own = torch.autograd.graph._engine_run_backward
 
     def run_backward(outputs, gradients, keep_graph, create_graph, inputs, *rest, accumulate_grad, **options):
         hub = current_hub()
         given = (outputs, gradients, keep_graph, create_graph, inputs, *rest)
         options["accumulate_grad"] = accumulate_grad
+        if hub is None and not getattr(getattr(engine.hubs, "hub", None), "watchers", None):
+            with _patching:
+                engine.backwards_elsewhere += 1
         if hub is None or not _have_graphs(hub.engine, outputs):
             return engines_own(*given, **options)
         frame = user_frame(sys._getframe(1), hub.torch)

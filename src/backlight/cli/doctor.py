@@ -8,7 +8,6 @@ from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
 from backlight.cli.run import add_engine, engine_requested, parsed, run_script
 from backlight.errors import InputError
-from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
@@ -73,7 +72,7 @@ def _show(report: Report, ended: int) -> None:
         print(file=sys.stderr)
         for part in parts(found):
             print(_painted(found, part, colours), file=sys.stderr)
-    summary = counted(len(report), "finding") if len(report) else "no findings"
+    summary = report.summary
     if ended and not len(report):
         summary += f", but the script ended with exit code {ended}: what came after that was not seen"
     print(f"\ndoctor: {summary}", file=sys.stderr)

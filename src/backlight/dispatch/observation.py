@@ -25,12 +25,16 @@ TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__", "_
 
 
 class _Observers:
-    """How many blocks, of all threads, are observed now: a plain attribute, since a thread-local one costs more."""
+    """How many blocks, of all threads, are observed now: a plain attribute, since a thread-local one costs more.
 
-    __slots__ = ("blocks", "lock", "active")
+    Attributes:
+        backwards_elsewhere: how many backwards began in threads without a watcher while another thread had one.
+    """
+
+    __slots__ = ("blocks", "lock", "active", "backwards_elsewhere")
 
     def __init__(self):
-        self.blocks = 0
+        self.blocks = self.backwards_elsewhere = 0
         self.active = False
         self.lock = fork_safe_lock()
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.dispatch.observation import Observation, local
+from backlight.dispatch.observation import Observation, local, observers
 from backlight.dispatch.observers import Run
 from backlight.engine.node import accumulator, public_edge
 from backlight.engine.provenance import user_place
@@ -15,6 +15,9 @@ OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
 def observed_run(roots, root_grads, retain_graph, create_graph, inputs, accumulate_grad) -> "ObservedRun | None":
     """Return what reports a run that begins now in this thread, or None if no watcher here wants its events."""
     observation = local.observation
+    if observation is None:
+        with observers.lock:
+            observers.backwards_elsewhere += 1
     if observation is None or observation.silent:
         return None
     if not any(getattr(observation, event) for event in OF_RUNS):

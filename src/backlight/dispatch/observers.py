@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from backlight.engine.provenance import line_number
 
+COMPILED = "compiled "  # with what the name of a call of compiled code begins
+
 
 class Line(NamedTuple):
     """A line of source: `file:line`, in which function, and its text ("" if it cannot be read)."""
@@ -156,3 +158,12 @@ class Watcher:
 
     def ended(self, run: Run) -> None:
         """A backward ended; if an exception ended it, `run.problem` is it."""
+
+    def compiled(self, name: str, out) -> None:
+        """Compiled code ran, and returned `out`: what it did inside is not reported; the call itself was."""
+
+    def paused(self) -> None:
+        """Compiled code begins: what the watcher has put into the engine must be taken away until `resumed`."""
+
+    def resumed(self) -> None:
+        """It ended."""

@@ -13,7 +13,7 @@ from backlight.autograd.function import applied
 from backlight.codegen.declaration import TABLE
 from backlight.dispatch.arguments.checked import wrapper_of
 from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
-from backlight.dispatch.observation import Observation, local, notify_call
+from backlight.dispatch.observation import Observation, local, notify_call, observers
 from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
 from backlight.dispatch.profile_names import public_name
 from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
@@ -112,6 +112,10 @@ class NativeEngine:
     name = "backlight"
     leaf_class = AccumulateGrad
     calls_modules = CALLS_MODULES
+
+    @property
+    def backwards_elsewhere(self) -> int:
+        return observers.backwards_elsewhere
 
     @property
     def module(self) -> ModuleType:

@@ -7,8 +7,8 @@ after each call of one of the engine's Python functions. It adds a finding with 
 nothing is watched or patched any more. A detector must be sure: a healthy program gives no finding.
 
 It looks at a program's tensors and never changes what the program sees: it writes nothing, makes no hooks, keeps no
-tensor alive (weak references and plain data only: NOTE [Judged while it lives] in weak_id_dict.py), and reads values through `values`, which gives None for what cannot be
-read cheaply.
+tensor alive (weak references and plain data only: NOTE [Judged while it lives] in lens/doctor/weak_id_dict.py), and
+reads values through `values`, which gives None for what cannot be read cheaply.
 """
 
 from types import FrameType

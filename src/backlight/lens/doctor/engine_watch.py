@@ -14,6 +14,7 @@ from functools import wraps
 from typing import Any
 
 from backlight.dispatch.observers import Call, Watcher
+from backlight.lens.doctor.coverage import Coverage
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.cut_off import CutOff
@@ -40,7 +41,7 @@ from backlight.lens.engines import Engine
 DETECTORS: tuple[type[Detector], ...] = (
     *(History, Origins, Gradients, Legal, Flow),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
-    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining),
+    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, Coverage),
 )
 NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
 EVENTS = tuple(
@@ -208,6 +209,16 @@ class EngineWatch(Watcher):
         self.patches.begin()
         for detector in self.detectors.values():
             detector.begin()
+
+    def paused(self) -> None:
+        """Take away what stands in the engine, while compiled code runs."""
+        self.patches.end()
+        self.session.pause()
+
+    def resumed(self) -> None:
+        """Put it back."""
+        self.session.resume()
+        self.patches.hook_steps()
 
     def end(self, problem: BaseException | None) -> None:
         """Let the detectors look at what is left."""

@@ -268,6 +268,16 @@ class Flow(Detector):
                 leaves, cuts = leaves | found[0], cuts | found[1]
         return leaves, cuts
 
+    def compiled(self, name: str, out: Any) -> None:
+        """Learn from the graph which leaves compiled code used."""
+        for tensor in self.watch.tensors_in(out):
+            if is_computed(tensor):
+                info = self.of(tensor)
+                for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
+                    known = self.of(leaf).leaf
+                    known.recorded = True
+                    info.leaves |= known.bit
+
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note what a backward starts from."""
         self._root = self.of(tensor)

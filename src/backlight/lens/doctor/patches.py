@@ -42,20 +42,26 @@ class Patches:
         optimizer = torch.optim.Optimizer
         patch(optimizer, "__init__", self._construction)
         patch(optimizer, "zero_grad", self._clearing)
-        module = sys.modules[optimizer.__module__]
-        if hasattr(module, "register_optimizer_step_pre_hook"):  # PyTorch's, for all optimisers
-            before = module.register_optimizer_step_pre_hook(lambda one, *rest: self._begin_step(one))
-            after = module.register_optimizer_step_post_hook(lambda one, *rest: self._end_step(one))
-            self.handles += [before, after]
+        if self.hook_steps():
             return
         for kind in _all_kinds(optimizer):
             if "step" in vars(kind):
                 patch(kind, "step", self._step)
 
+    def hook_steps(self) -> bool:
+        """Hook the steps of all optimisers, where the engine has such hooks: PyTorch's; return whether it has."""
+        module = sys.modules[self.watch.engine.module.optim.Optimizer.__module__]
+        if not hasattr(module, "register_optimizer_step_pre_hook"):
+            return False
+        before = module.register_optimizer_step_pre_hook(lambda one, *rest: self._begin_step(one))
+        after = module.register_optimizer_step_post_hook(lambda one, *rest: self._end_step(one))
+        self.handles += [before, after]
+        return True
+
     def end(self) -> None:
-        """Take hooks away; what was patched is back already."""
-        for handle in self.handles:
-            handle.remove()
+        """Take hooks away; what was patched is put back by the session."""
+        while self.handles:
+            self.handles.pop().remove()
 
     def _grad(self, original: property) -> property:
         watch, read = self.watch, original.__get__

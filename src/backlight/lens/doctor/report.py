@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from backlight.lens.doctor.coverage import LookedAt
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
@@ -30,6 +31,16 @@ class Report:
         """What was found so far; notes only if they were requested."""
         return self.session.findings
 
+    @property
+    def looked_at(self) -> LookedAt:
+        """What was seen of the program, and what was not: without it, "no findings" would say little."""
+        return self.session.looked_at
+
+    @property
+    def summary(self) -> str:
+        """How many findings, in what: `no findings in 12 steps: 12 backwards, 1 optimiser with 6 parameters`."""
+        return f"{counted(len(self), 'finding') if len(self) else 'no findings'} in {self.looked_at}"
+
     def __len__(self) -> int:
         return len(self.findings)
 
@@ -40,22 +51,23 @@ class Report:
         return True
 
     def __str__(self) -> str:
-        return "\n\n".join(describe(found) for found in self.findings) or "no findings"
+        return "\n\n".join([*map(describe, self.findings), f"doctor: {self.summary}"])
 
     def __repr__(self) -> str:
-        return f"<Report: {counted(len(self), 'finding')}>"
+        return f"<Report: {self.summary}>"
 
     def to_json(self, **options) -> str:
-        """Return the findings as JSON."""
-        return json.dumps({"findings": [dataclasses.asdict(found) for found in self.findings]}, **options)
+        """Return the findings, and what was looked at, as JSON."""
+        findings = [dataclasses.asdict(found) for found in self.findings]
+        return json.dumps({"findings": findings, "looked_at": self.looked_at.to_dict()}, **options)
 
     def to_sarif(self, **options) -> str:
         """Return the findings as SARIF 2.1.0, which code hosts and editors read."""
-        return json.dumps(sarif(self.findings), **options)
+        return json.dumps(sarif(self.findings, self.looked_at), **options)
 
     def _repr_html_(self) -> str:
-        cards = "".join(card(found) for found in self.findings) or "<p>no findings</p>"
-        return f'<section class="doctor"><style>{STYLE}</style>{cards}</section>'
+        cards = "".join(card(found) for found in self.findings)
+        return f'<section class="doctor"><style>{STYLE}</style>{cards}<p>{escape(self.summary)}</p></section>'
 
 
 class ReportLine(NamedTuple):
@@ -123,8 +135,8 @@ def card(found: Finding) -> str:
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding]) -> dict:
-    """Return a SARIF log of one run."""
+def sarif(findings: Sequence[Finding], looked_at: LookedAt) -> dict:
+    """Return a SARIF log of one run; what was looked at is in the run's properties."""
     names = sorted({found.rule for found in findings})
     driver = {
         "name": "backlight doctor",
@@ -133,6 +145,7 @@ def sarif(findings: Sequence[Finding]) -> dict:
     }
     results = [_result(found, names.index(found.rule)) for found in findings]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run["properties"] = {"lookedAt": looked_at.to_dict()}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 

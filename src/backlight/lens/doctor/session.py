@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
+from backlight.lens.doctor.coverage import Coverage, LookedAt
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine, Guarded
@@ -36,11 +37,18 @@ class Session:
         self.watches: list[EngineWatch] = []
         self._found: dict[tuple, Finding] = {}
         self._undo = Several()
+        self._patches: list[_Patched] = []
+        self._patched = Several()
 
     @property
     def findings(self) -> list[Finding]:
         """What was found, in the order in which it was first seen; notes only if they were requested."""
         return [found for found in self._found.values() if self.notes or found.level != NOTE]
+
+    @property
+    def looked_at(self) -> LookedAt:
+        """What was seen of the program so far."""
+        return LookedAt.of(one.looked_at() for one in self.each(Coverage))
 
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
@@ -83,11 +91,22 @@ class Session:
 
     def stop(self) -> None:
         """Stop watching, and put back what was patched; may be repeated where it was interrupted."""
+        self._patched.leave()
         self._undo.leave()
+
+    def pause(self) -> None:
+        """Put back what was patched, until `resume`."""
+        self._patched.leave()
+
+    def resume(self) -> None:
+        """Patch it again."""
+        for one in self._patches:
+            self._patched.enter(one)
 
     def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of `owner.name` until the session ends."""
-        self._undo.enter(_Patched(owner, name, make))
+        self._patches.append(_Patched(owner, name, make))
+        self._patched.enter(self._patches[-1])
 
 
 class _Patched(Block):

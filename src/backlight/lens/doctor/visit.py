@@ -190,16 +190,17 @@ class Visit(Block):
             self.session.add(found)
 
     def __call__(self, function: Callable) -> Callable:
-        """Return the function, run under the doctor each time: what is found goes to stderr."""
+        """Return the function, run under the doctor each time: what is found, and in what, goes to stderr."""
 
         @functools.wraps(function)
         def visited(*args, **kwargs):
             visit = Visit(**self.options)
-            with visit as visited.report:
-                out = function(*args, **kwargs)
-            if visited.report.findings:
-                print(visited.report, file=sys.stderr)
-            return out
+            try:
+                with visit as visited.report:
+                    return function(*args, **kwargs)
+            finally:
+                if visited.report is not None:
+                    print(visited.report, file=sys.stderr)
 
         visited.report = None
         return visited

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
-from backlight.dispatch.observers import Call, Run
+from backlight.dispatch.observers import COMPILED, Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
@@ -30,6 +30,10 @@ VIEWS = {"view", "reshape", "transpose", "permute", "getitem", "squeeze", "unsqu
 VIEWS |= {"expand", "contiguous", "chunk", "split", "unbind", "narrow", "select", "requires_grad_", "mT", "view_as"}
 RISKY = {"sqrt", "rsqrt", "log", "log2", "log10", "log1p", "div", "reciprocal", "pow", "norm", "vector_norm"}
 RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcsin"}
+INSIDE = Cause(
+    "an op inside of the compiled code made it: the doctor sees its inputs and outputs only",
+    "run the program once without torch.compile: the doctor then names the op and its line",
+)
 MOST_ORIGINS, MOST_RISKS = 100, 10_000
 
 
@@ -123,7 +127,8 @@ class NonFinite(Detector):
         if kind in kinds or not inputs or name in GIVEN or call.name.startswith("__set"):
             return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
-        cause = cause_of(name, values, kind.lower(), out=self.values(out))
+        compiled = call.name.startswith(COMPILED)
+        cause = INSIDE if compiled else cause_of(name, values, kind.lower(), out=self.values(out))
         what = f"{name} at {brief_at(call)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
