@@ -145,10 +145,11 @@ def test_a_report_shows_text_of_the_program_as_text():
     page = report._repr_html_()
     assert "&lt;script&gt;" in page and "<script" not in page
     assert json.loads(report.to_json())["findings"][0]["place"]["text"].startswith("(x * len")
-    assert "BL201" in str(report) and repr(report) == "<Report: 1 finding>"
+    assert "BL201" in str(report) and repr(report) == "<Report: 1 finding in 0 backwards>"
 
 
 def test_a_report_without_findings_says_so():
     with lens.doctor() as report:
         torch.ones(3, requires_grad=True).sum().backward()
-    assert str(report) == "no findings" and len(report) == 0 and "no findings" in report._repr_html_()
+    assert str(report) == "doctor: no findings in 1 backward" and len(report) == 0
+    assert "no findings in 1 backward" in report._repr_html_()

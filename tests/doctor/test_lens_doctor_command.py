@@ -46,14 +46,14 @@ def test_a_finding_names_line_cause_and_corrected_line(script, engine, capsys):
         "+ y.sum().backward()",
     ):
         assert part in err
-    assert err.endswith("doctor: 1 finding\n") and "\033" not in err
+    assert err.endswith("doctor: 1 finding in 0 backwards\n") and "\033" not in err
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_healthy_script_ends_with_0_and_sees_its_own_arguments(script, engine, capsys):
     assert main(["doctor", script(RIGHT), "--engine", engine, "--", "--epochs", "2"]) == 0
     out, err = capsys.readouterr()
-    assert out == "arguments ['--epochs', '2']\n" and err == "\ndoctor: no findings\n"
+    assert out == "arguments ['--epochs', '2']\n" and err == "\ndoctor: no findings in 1 backward\n"
 
 
 def test_json_is_the_last_line_of_stdout(script, capsys):
@@ -100,7 +100,7 @@ def test_the_corrected_script_is_healthy(script, tmp_path, capsys):
 def test_an_exception_that_is_no_matter_of_gradients_is_no_finding(script, capsys):
     assert main(["doctor", script("import torch\n1 / 0\n"), "--engine", "backlight"]) == 2
     err = capsys.readouterr().err
-    assert "ZeroDivisionError" in err and "no findings, but the script ended with exit code 1" in err
+    assert "ZeroDivisionError" in err and "no findings in 0 backwards, but the script ended with exit code 1" in err
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",)], ids=["text", "json"])
@@ -108,7 +108,7 @@ def test_a_script_that_is_no_python_ends_with_its_syntax_error_and_2(script, ext
     assert main(["doctor", script("def f(:\n    pass\n"), "--engine", "backlight", *extra]) == 2
     out, err = capsys.readouterr()
     assert "SyntaxError: invalid syntax" in err and "Traceback" not in err
-    assert out == ('{"findings": []}\n' if extra else "")
+    assert out.startswith('{"findings": [], "looked_at": {"steps": 0') if extra else out == ""
 
 
 @pytest.mark.parametrize(

@@ -265,5 +265,5 @@ def test_backwards_in_other_threads_are_counted_as_not_seen(engine: str, capsys)
 
     with names_of(engine):
         both()
-    said = "doctor: no findings in 0 steps: 1 backward; not seen: 2 backwards in another thread\n"
+    said = "doctor: no findings in 1 backward; not seen: 2 backwards in another thread\n"
     assert capsys.readouterr().err == said

@@ -47,7 +47,8 @@ class LookedAt:
             seen.append(counted(self.modules, "module"))
         unseen = list(self._unseen())
         missed = f"; not seen: {', '.join(unseen)}" if unseen else ""
-        return f"{counted(self.steps, 'step')}: {', '.join(seen)}{missed}"
+        steps = f"{counted(self.steps, 'step')}: " if self.steps else ""
+        return f"{steps}{', '.join(seen)}{missed}"
 
     def _unseen(self) -> Iterable[str]:
         if self.elsewhere:
