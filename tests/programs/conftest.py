@@ -96,3 +96,9 @@ def written(tmp_path):
         return str(tmp_path / name)
 
     return write
+
+
+@pytest.fixture
+def source_folder() -> str:
+    """The folder to put on PYTHONPATH, so that another process imports this backlight."""
+    return SOURCE

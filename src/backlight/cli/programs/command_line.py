@@ -43,7 +43,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 def parsed(parser: Parser, argv: Sequence[str]) -> tuple[argparse.Namespace, Program | None]:
     """Return a command's own options, and the program that it names (NOTE [Whose option])."""
-    own, rest = _own(list(argv), parser, set(parser.options) - {"-m"})
+    own, rest = own_options(list(argv), parser)
     only_program = rest[:1] == ["--"]
     rest = rest[1:] if only_program else rest
     if not rest:
@@ -56,7 +56,7 @@ def parsed(parser: Parser, argv: Sequence[str]) -> tuple[argparse.Namespace, Pro
         return parser.parse_args(own), Module(name, tuple(rest))
     if first[:1] == "-" and not only_program:
         parser.error(f"unrecognized arguments: {first}")
-    later, rest = ([], rest) if only_program else _own(rest, parser, _still_own(parser, first))
+    later, rest = ([], rest) if only_program else own_options(rest, parser, _still_own(parser, first))
     if rest and first.endswith(RECORD):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return parser.parse_args([*own, *later]), program_at(first, tuple(rest[1:] if rest[:1] == ["--"] else rest))
@@ -69,8 +69,15 @@ def required(program: Program | None, what: str) -> Program:
     return program
 
 
-def _own(words: list[str], parser: Parser, options: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the options that words begin with, with what belongs to each, and the words after them."""
+def own_options(
+    words: list[str], parser: Parser, options: Collection[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the options that words begin with, with what belongs to each, and the words after them.
+
+    Args:
+        options: which of the parser's are meant; all but `-m` by default.
+    """
+    options = set(parser.options) - {"-m"} if options is None else options
     end = 0
     while end < len(words):
         name, attached, _ = words[end].partition("=")
