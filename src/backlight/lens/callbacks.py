@@ -4,8 +4,8 @@
     trainer = transformers.Trainer(model, args, callbacks=[TransformersDoctor(steps=20)])
 
 NOTE [Duck-typed callbacks]
-Neither library is imported: a callback has the methods that it needs, and any other hook (`on_…`) does nothing. Trainers
-find hooks by name.
+Neither library is imported: a callback has the methods that it needs, and any other hook (`on_…`) does nothing.
+Trainers find hooks by name.
 """
 
 import sys
@@ -22,8 +22,8 @@ class Examination:
     """A training under the doctor, from its beginning to its end or for its first steps.
 
     Args:
-        steps: so many batches are examined; then the report is made, and training goes on without the doctor. By default
-            all, which makes a training two to six times slower.
+        steps: so many batches are examined; then the report is made, and training goes on without the doctor. By
+            default all, which makes a training two to six times slower.
         strict, notes: as in `lens.doctor`.
         show: called with the report; by default it is printed on stderr.
 
