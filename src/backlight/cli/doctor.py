@@ -59,11 +59,13 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
     ended = run_program(program, engine=engine.name, around=visit)
     report = visit.report or Report(Session())  # none if the script could not even be compiled
-    with ended.where_it_began():
-        _tell(report, given, ended.code)
-    if limit is not None and limit.reached:
-        print(f"doctor: stopped after {counted(limit.steps, 'optimizer step')}", file=sys.stderr)
-    ended.show()
+    try:
+        with ended.where_it_began():
+            _tell(report, given, ended.code)
+        if limit is not None and limit.reached:
+            print(f"doctor: stopped after {counted(limit.steps, 'optimizer step')}", file=sys.stderr)
+    finally:
+        ended.show()  # also where the report cannot be written
     if ended.code == INTERRUPTED:
         return INTERRUPTED
     if any(found.level != NOTE for found in report):
