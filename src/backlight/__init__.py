@@ -174,6 +174,7 @@ _find, __dir__ = _names_later(
         "Reranker": "backlight.explain.reranker",
         "autocast": "backlight.amp",
         "binomial": "backlight.tensor.binomial",
+        "load_ipython_extension": "backlight.cli.programs.jupyter",
         "lobpcg": "backlight.ops.linalg.lobpcg",
         "vmap": "backlight.transforms.vmap.api",
     },

@@ -134,7 +134,7 @@ def test_an_output_in_no_folder_is_told_before_the_script_runs(written, capsys):
 
 @LENS_COMMANDS
 def test_options_are_written_in_full(command, written, capsys):
-    assert main([command, written("print('it ran')"), "--engin", "backlight"]) == 2
+    assert main([command, "--engin", "backlight", written("print('it ran')")]) == 2
     told = capsys.readouterr()
     assert "unrecognized arguments: --engin" in told.err and told.out == ""
 

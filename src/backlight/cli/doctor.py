@@ -3,14 +3,18 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from backlight.cli.main import INTERRUPTED, Parser
+from backlight.cli.main import INTERRUPTED, Parser, notice
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import add_engine, engine_requested, parsed, run_script
-from backlight.errors import InputError
+from backlight.cli.programs.command_line import add_engine, add_program, parsed, required
+from backlight.cli.programs.program import Notebook, Program
+from backlight.cli.run import engine_requested, run_program
+from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
+from backlight.lens.doctor.step_limit import StepLimit
 from backlight.lens.doctor.visit import Visit
 from backlight.lens.finding import NOTE, Finding
 from backlight.report.text import coloured, wants_colour
@@ -21,24 +25,25 @@ COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "co
 
 def doctor(argv: Sequence[str]) -> int:
     """Run the command; return 0 if nothing was found, 1 for errors and warnings, 2 if the script cannot be judged."""
-    given, given.arguments = parsed(_arguments(), argv)
+    given, program = parsed(_arguments(), argv)
     if given.explain is not None:
         print(explain(given.explain), end="")
         return HEALTHY
     if given.list:
         print(listed())
         return HEALTHY
-    if given.script is None:
-        raise InputError("script must be the path of a Python file; --explain and --list need none")
-    return _examine(given)
+    return _examine(
+        required(program, "script must be the path of a Python file (--explain and --list need none)"), given
+    )
 
 
-def _arguments() -> argparse.ArgumentParser:
+def _arguments() -> Parser:
     parser = Parser(prog="backlight doctor", description="Run a script and say what is wrong with its gradients.")
-    parser.add_argument("script", nargs="?", help="a Python file")
-    add_engine(parser, "script.py")
+    add_program(parser, "script.py|notebook.ipynb")
+    add_engine(parser)
     parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
     parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop the program after N steps of its optimizers")
     parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
     parser.add_argument("--sarif", metavar="FILE", help="write the findings to a file, as SARIF 2.1.0")
     parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and stop")
@@ -46,24 +51,44 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _examine(given: argparse.Namespace) -> int:
+def _examine(program: Program, given: argparse.Namespace) -> int:
     engine = engine_requested(given.engine)
     check_output("--sarif", given.sarif)
-    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False)
-    ended = run_script(given.script, given.arguments, engine=engine.name, around=visit)
-    sys.stdout.flush()
-    if ended == INTERRUPTED:
-        return INTERRUPTED
+    _tell_skipped(program)
+    limit = None if given.steps is None else StepLimit(given.steps)
+    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
+    ended = run_program(program, engine=engine.name, around=visit)
     report = visit.report or Report(Session())  # none if the script could not even be compiled
+    try:
+        with ended.where_it_began():
+            _tell(report, given, ended.code)
+        if limit is not None and limit.reached:
+            print(f"doctor: stopped after {counted(limit.steps, 'optimizer step')}", file=sys.stderr)
+    finally:
+        ended.show()  # also where the report cannot be written
+    if ended.code == INTERRUPTED:
+        return INTERRUPTED
+    if any(found.level != NOTE for found in report):
+        return ILL
+    return CANNOT if ended.code else HEALTHY
+
+
+def _tell_skipped(program: Program) -> None:
+    """Say which lines of a notebook are IPython's own, and are not run."""
+    if isinstance(program, Notebook):
+        for cell in program.cells():
+            for line in cell.skipped:
+                notice(f"left out, since it is IPython's: {line} ({Path(cell.file).name})")
+
+
+def _tell(report: Report, given: argparse.Namespace, ended: int) -> None:
+    """Write and print what was found."""
     if given.sarif is not None:
         write_output(given.sarif, report.to_sarif(indent=1), "--sarif")
     if given.json:
         print(report.to_json())
     else:
         _show(report, ended)
-    if any(found.level != NOTE for found in report):
-        return ILL
-    return CANNOT if ended else HEALTHY
 
 
 def _show(report: Report, ended: int) -> None:

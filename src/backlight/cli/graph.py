@@ -8,7 +8,8 @@ from pathlib import Path
 
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import add_engine, engine_requested, parsed, run_script
+from backlight.cli.programs.command_line import RECORD, add_engine, add_program, parsed, required
+from backlight.cli.run import engine_requested, run_program
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, Picture, picture_of
@@ -19,31 +20,32 @@ from backlight.lens.records.record import Record
 from backlight.lens.records.watching import VALUES, Watch, watch
 
 OUTPUTS = ("html", "svg", "dot", "json")
-RECORD = ".json"
 
 
 def graph(argv: Sequence[str]) -> int:
     """Run the command; return the script's exit code, 1 if it ended with an exception."""
-    given, passed = parsed(_arguments(), argv)
+    given, program = parsed(_arguments(), argv)
+    program = required(program, "a script or a record")
     for name in OUTPUTS:
         check_output(f"--{name}", getattr(given, name))
-    if given.source.endswith(RECORD):
-        _draw(read_record(Path(given.source)), given, given.backward)
+    if program.name.endswith(RECORD):
+        _draw(read_record(Path(program.name)), given, given.backward)
         return 0
     engine = engine_requested(given.engine).name
-    watched = watch(values=given.values, engine=engine, title=Path(given.source).name, steps=_kept(given.backward))
-    ended = run_script(given.source, passed, engine=engine, around=watched)
-    sys.stdout.flush()
-    if ended == INTERRUPTED or (ended and not _records(watched)):
-        return ended
-    _draw(_chosen(watched, given), given, -1)
-    return ended
+    watched = watch(values=given.values, engine=engine, title=program.title, steps=_kept(given.backward))
+    ended = run_program(program, engine=engine, around=watched)
+    ended.show()
+    if ended.code == INTERRUPTED or (ended.code and not _records(watched)):
+        return ended.code
+    with ended.where_it_began():
+        _draw(_chosen(watched, given, program.name), given, -1)
+    return ended.code
 
 
-def _arguments() -> argparse.ArgumentParser:
+def _arguments() -> Parser:
     parser = Parser(prog="backlight graph", description="Draw the graph that a script's backward walks.")
-    parser.add_argument("source", help="a Python script to run, or a record that was saved as JSON")
-    add_engine(parser, "script.py|record.json")
+    add_program(parser, "script.py|notebook.ipynb|record.json")
+    add_engine(parser)
     parser.add_argument(
         "--backward",
         type=int,
@@ -78,11 +80,11 @@ def _records(watched: Watch) -> list[Record]:
     return ran or watched.records
 
 
-def _chosen(watched: Watch, given: argparse.Namespace) -> Record:
+def _chosen(watched: Watch, given: argparse.Namespace, name: str) -> Record:
     records = _records(watched)
     if not records:
         raise InputError(
-            f"{given.source} must compute something that requires grad, and nothing did: check requires_grad, and that "
+            f"{name} must compute something that requires grad, and nothing did: check requires_grad, and that "
             "it is not all under no_grad()"
         )
     place = given.backward - 1 if given.backward > 0 else given.backward

@@ -15,7 +15,7 @@ from backlight.errors import BacklightError, InputError, unknown
 from backlight.kernels.native import core, description
 from backlight.report.text import harmless
 
-COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name, with _ for -
+COMMANDS = {  # each but `info` is the function of its name in the file of its name, with _ for -
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
     "compare": "show why one document stands above another, and which words would swap them",
@@ -43,10 +43,21 @@ def notice(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Arguments whose mistakes are one line, without the usage; options are written in full."""
+    """Arguments whose mistakes are one line, without the usage; options are written in full.
+
+    Attributes:
+        options: what each option stands for, by each of its names.
+    """
 
     def __init__(self, **options):
+        self.options: dict[str, argparse.Action] = {}
         super().__init__(**{"allow_abbrev": False, **options})
+
+    def add_argument(self, *names, **options) -> argparse.Action:
+        """Add an argument as argparse does, and remember what its names stand for."""
+        action = super().add_argument(*names, **options)
+        self.options.update(dict.fromkeys(action.option_strings, action))
+        return action
 
     def error(self, message: str):
         """Raise what is wrong as an InputError."""
@@ -63,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _run(list(sys.argv[1:] if argv is None else argv))
         finally:
-            if sys.stdout is not None:
+            if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
     except OSError as problem:
         with suppress(OSError, ValueError):  # so that Python, when it ends, does not try again to write what is left
@@ -104,8 +115,6 @@ def _call(command: str, argv: list[str]) -> int:
         return 0
     name = command.replace("-", "_")
     module = importlib.import_module(f"backlight.cli.{name}")
-    if command == "run":
-        return module.run_script(*_script_in(argv))
     return getattr(module, name)(argv)
 
 
@@ -120,15 +129,6 @@ def _top_level() -> Parser:
     parser.add_argument("--version", action="version", version=f"backlight {version()}")
     parser.add_argument("command", choices=COMMANDS, metavar="command", help="one of the commands below")
     return parser
-
-
-def _script_in(argv: list[str]) -> tuple[str, list[str]]:
-    """Return the script that `run` is to run, and its own arguments, which may look like options."""
-    parser = Parser(prog="backlight run", description=COMMANDS["run"])
-    parser.add_argument("script", help="a Python file")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script sees in sys.argv")
-    found = parser.parse_args(argv)
-    return found.script, found.arguments
 
 
 def version() -> str:

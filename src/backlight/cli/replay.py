@@ -9,7 +9,8 @@ from pathlib import Path
 
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
-from backlight.cli.run import add_engine, engine_requested, parsed, run_script
+from backlight.cli.programs.command_line import RECORD, add_engine, add_program, parsed, required
+from backlight.cli.run import engine_requested, run_program
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
 from backlight.lens.records.reading import read_record
@@ -20,14 +21,27 @@ from backlight.lens.replays.replay import BEGIN, Replay
 
 def replay(argv: Sequence[str]) -> int:
     """Run the command; return the script's exit code, or 0."""
-    given, passed = parsed(_arguments(), argv)
+    given, program = parsed(_arguments(), argv)
+    program = required(program, "a script or a record")
     check_output("--html", given.html)
-    record, ended = _record_of(given, passed)
-    if record is None or ended == INTERRUPTED:
-        return ended
+    if program.name.endswith(RECORD):
+        _show(read_record(Path(program.name)), given, program.name)
+        return 0
+    name = engine_requested(given.engine).name
+    watching = watch(engine=name, title=program.title)
+    ended = run_program(program, engine=name, around=watching)
+    ended.show()
+    if watching.recordings and ended.code != INTERRUPTED:  # none of what could not be compiled
+        with ended.where_it_began():
+            _show(watching.record, given, program.name)
+    return ended.code
+
+
+def _show(record: Record, given: argparse.Namespace, name: str) -> None:
+    """Write the page, print the steps, or step through them in a terminal."""
     if not record.nodes:
         raise InputError(
-            f"{given.source!r} must compute something that requires grad: nothing was recorded, so there is no step"
+            f"{name!r} must compute something that requires grad: nothing was recorded, so there is no step"
         )
     replay = record.replay()
     if given.html is not None:
@@ -40,32 +54,20 @@ def replay(argv: Sequence[str]) -> int:
         screen.walk(screen.ReplayScreen(replay, record.nodes, _begin_of(replay, given.backward)))
     else:
         print(_chosen(replay, given.backward).text())
-    return ended
 
 
-def _arguments() -> argparse.ArgumentParser:
+def _arguments() -> Parser:
     parser = Parser(
         prog="backlight replay",
         description="Step through what a script computed and what its backward did with it. In a terminal: → and ← for "
         "the next step and the one before, q to quit; elsewhere all steps are printed.",
     )
-    parser.add_argument("source", help="a Python file to run, or a record that Record.save() wrote")
-    add_engine(parser, "script.py|record.json")
+    add_program(parser, "script.py|notebook.ipynb|record.json")
+    add_engine(parser)
     parser.add_argument("--backward", type=int, metavar="N", help="begin at, or print only, backward N (from 1)")
     parser.add_argument("--html", metavar="FILE", help="write a page that stands alone and opens on the replay")
     parser.add_argument("--json", action="store_true", help="print the steps as JSON")
     return parser
-
-
-def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record | None, int]:
-    """Return the record, read or newly made, and the script's exit code; no record of what could not be compiled."""
-    if given.source.endswith(".json"):
-        return read_record(Path(given.source)), 0
-    name = engine_requested(given.engine).name
-    watching = watch(engine=name, title=Path(given.source).name)
-    ended = run_script(given.source, passed, engine=name, around=watching)
-    sys.stdout.flush()
-    return watching.record if watching.recordings else None, ended
 
 
 def _begin_of(replay: Replay, number: int | None) -> int:

@@ -20,6 +20,7 @@ from backlight.lens.doctor.report import Report, describe
 from backlight.lens.doctor.rule_index import messages, rule_of_message
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of_frame
+from backlight.lens.doctor.step_limit import StepLimit
 from backlight.lens.engines import Engine, loaded_engines
 
 ADDING = ("filterwarnings", "simplefilter")
@@ -133,13 +134,21 @@ class Visit(Block):
 
     Args:
         annotate: whether an exception gets what was found of it as a note, so that a traceback ends in cause and cure.
+        limit: ends the program after some optimizer steps.
     """
 
     def __init__(
-        self, *, strict: bool = False, notes: bool = False, engines: Iterable[Engine] | None, annotate: bool = True
+        self,
+        *,
+        strict: bool = False,
+        notes: bool = False,
+        engines: Iterable[Engine] | None,
+        annotate: bool = True,
+        limit: StepLimit | None = None,
     ):
         self.options = {"strict": strict, "notes": notes, "engines": engines}
         self.annotate = annotate
+        self.limit = limit
         self.session: Session | None = None
         self.warnings: WarningCapture | None = None
         self.report: Report | None = None  # of the last block
@@ -156,11 +165,14 @@ class Visit(Block):
         self.warnings = WarningCapture(self._warned, self.session.engines)
         self.warnings.begin()
         self.session.begin()
+        if self.limit is not None:
+            for watch in self.session.watches:
+                watch.listeners["stepped"].append(self.limit.stepped)
         self.report = Report(self.session)
         return self.report
 
     def _block_restore(self, done: set) -> None:
-        problem = self._block_problem
+        problem = None if isinstance(self._block_problem, SystemExit) else self._block_problem  # a regular end
         try:
             if problem is not None and "diagnosed" not in done:
                 done.add("diagnosed")

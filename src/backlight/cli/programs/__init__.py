@@ -1,0 +1,1 @@
+"""What `run`, `graph`, `replay` and `doctor` run: scripts, modules, notebooks; and cells of a running notebook."""
