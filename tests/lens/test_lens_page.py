@@ -7,6 +7,8 @@ import pytest
 from browser import Browser
 from lens_records import graph, stack
 
+import backlight as bl
+from backlight import lens
 from backlight.lens.pictures.html import page_of
 from backlight.lens.records.nodes import LEAF, OP, Backward, Edge, Node, Place, SavedTensor, Step, Summary, Write
 from backlight.lens.records.record import Record
@@ -75,13 +77,13 @@ def text(page, selector):
 
 def test_a_box_shows_name_value_and_gradient(show):
     page = show(expression())
-    assert text(page, "[data-item=n1]").split() == ["b", "value", "3", "grad", "16"]
-    assert text(page, "[data-item=n2]").split() == ["+", "c", "value", "5", "grad", "6"]
+    assert text(page, "[data-item=n1]").split() == ["b", "#1", "value", "3", "grad", "16"]
+    assert text(page, "[data-item=n2]").split() == ["+", "c", "#2", "value", "5", "grad", "6"]
 
 
 def test_no_gradient_is_a_dash_and_never_zero(show):
     page = show(expression())
-    assert text(page, "[data-item=n5]").split() == ["z", "value", "7", "grad", "—"]
+    assert text(page, "[data-item=n5]").split() == ["z", "#5", "value", "7", "grad", "—"]
     assert "no gradient yet" in page.run("document.querySelector('[data-item=n5]').getAttribute('aria-label')")
 
 
@@ -346,6 +348,60 @@ def test_nan_is_flagged_with_a_sign(show):
     assert "NaN or inf" in text(page, "#legend")
     page.click("[data-item=n2]")
     assert "⚠ 1 NaN, 1 inf of 3" in text(page, "#panel")
+
+
+def test_an_attention_mask_is_no_alarm(show):
+    bl.manual_seed(0)
+    queries = bl.randn(3, 4, requires_grad=True)
+    later = bl.ones(3, 3, dtype=bl.bool).triu(1)
+    with lens.watch() as watch:
+        scores = (queries @ queries.T).masked_fill(later, -float("inf"))
+        (scores.softmax(-1) @ queries).square().sum().backward()
+    page = show(watch.record)
+    (mask,) = (node.id for node in watch.record.nodes if node.type == "MaskedFillBackward0")
+    assert marked(page, "broken") == set() and "NaN" not in text(page, "#panel")
+    page.run(f"document.querySelector('[data-item=n{mask}]').click()")
+    assert "3 of 9 are −∞: a mask" in text(page, "#panel") and "⚠" not in text(page, "#panel")
+
+
+def test_the_strip_says_that_gradients_vanished_and_leads_to_their_nodes(show):
+    bl.manual_seed(0)
+    model = bl.nn.Sequential(*(layer for _ in range(16) for layer in (bl.nn.Linear(8, 8), bl.nn.Sigmoid())))
+    with lens.watch() as watch:
+        model(bl.randn(4, 8)).square().mean().backward()
+    page = show(watch.record)
+    assert "Vanished" in text(page, "#depths .verdict")
+    assert page.run("document.querySelectorAll('.level.lost').length") > 5
+    page.run("document.querySelector('.level:last-child').click()")
+    settled(page)
+    last = page.run("document.querySelector('.level:last-child').dataset.node")
+    assert chosen(page) == f"n{last}" and page.run("document.querySelectorAll('.level.current').length") == 1
+    assert f"#{last}" in text(page, f"[data-item=n{last}]") and f"#{last}" in text(page, "#panel")
+
+
+def test_the_graph_can_be_drawn_from_left_to_right(show):
+    page = show(expression())
+    assert place_of(page, "[data-item=n0]")[1] < place_of(page, "[data-item=n4]")[1]
+    page.press("d")
+    settled(page)
+    left, root = place_of(page, "[data-item=n2]"), place_of(page, "[data-item=n4]")
+    assert left[0] + left[2] < root[0]
+    page.press("r")
+    page.press("ArrowLeft")
+    assert chosen(page) in ("n2", "n3")
+    page.press("ArrowRight")
+    assert chosen(page) == "n4"
+    page.click("#layout")
+    settled(page)
+    assert place_of(page, "[data-item=n0]")[1] < place_of(page, "[data-item=n4]")[1]
+
+
+def test_a_wide_screen_shows_a_chain_from_left_to_right_and_a_narrow_one_downwards(show):
+    chain = graph([[], *([number] for number in range(12))])
+    page = show(chain, 1900)
+    assert page.run("document.getElementById('frame').classList.contains('sideways')")
+    page = show(chain, 400)
+    assert not page.run("document.getElementById('frame').classList.contains('sideways')")
 
 
 def test_the_panel_tells_formulas_saved_tensors_writes_hooks_and_the_line(show):

@@ -79,14 +79,15 @@ def found_by_the_page(page: Browser, opened: list[int], look: str) -> dict:
     )
 
 
-def look_of(picture: Picture) -> str:
+def look_of(picture: Picture, *, sideways: bool) -> str:
     """Return the look of Python's picture: its sizes, and no room for what only the page draws."""
     sizes = {f"n{box.id}": {"width": box.width, "height": box.height} for box in picture.boxes}
     sizes |= {f"g{group.id}": {"width": group.width, "height": group.height} for group in picture.groups}
     return f"""(() => {{
         const sizes = {json.dumps(sizes)};
         const size = (item) => sizes[item] ?? {{ width: 0, height: 0 }};
-        return {{ size, least: (group) => sizes[`g${{group.id}}`].width, rooms: () => [] }};
+        const least = (group) => sizes[`g${{group.id}}`].width;
+        return {{ size, least, rooms: () => [], sideways: {json.dumps(sideways)} }};
     }})()"""
 
 
@@ -103,8 +104,9 @@ def flat(points) -> list[float]:
     return [number for point in points for number in point]
 
 
+@pytest.mark.parametrize("sideways", [False, True], ids=["downwards", "to the right"])
 @pytest.mark.parametrize("state", ["at first", "all closed", "all open", "some open"])
-def test_the_page_finds_the_coordinates_that_python_finds(shown, state):
+def test_the_page_finds_the_coordinates_that_python_finds(shown, state, sideways):
     page, picture = shown
     ids = [group.id for group in picture.groups]
     wanted = {
@@ -113,8 +115,8 @@ def test_the_page_finds_the_coordinates_that_python_finds(shown, state):
         "all open": ids,
         "some open": [number for number in ids if number % 3 != 2],
     }[state]
-    plan = place(picture, wanted)
-    found = found_by_the_page(page, sorted({0, *wanted}), look_of(picture))
+    plan = place(picture, wanted, sideways=sideways)
+    found = found_by_the_page(page, sorted({0, *wanted}), look_of(picture, sideways=sideways))
     spots = {item: [one.x, one.y, one.width, one.height] for item, one in plan.spots.items() if item != "g0"}
     assert found["spots"].keys() == spots.keys()
     for item, spot in spots.items():
@@ -126,9 +128,11 @@ def test_the_page_finds_the_coordinates_that_python_finds(shown, state):
     assert [found["width"], found["height"]] == pytest.approx([plan.width, plan.height], abs=SAME)
 
 
-def test_with_the_pages_sizes_nothing_overlaps_and_links_run_downwards(shown):
+@pytest.mark.parametrize("sideways", [False, True], ids=["downwards", "to the right"])
+def test_with_the_pages_sizes_nothing_overlaps_and_links_run_along_the_ranks(shown, sideways):
     page, picture = shown
-    found = found_by_the_page(page, [group.id for group in picture.groups], "LOOK")
+    look = f"Object.assign(LOOK, {{ sideways: {json.dumps(sideways)} }})"
+    found = found_by_the_page(page, [group.id for group in picture.groups], look)
     for group in picture.groups:
         spots = [found["spots"][item] for item in group.children]
         for (x, y, width, height), (other_x, other_y, wide, high) in itertools.combinations(spots, 2):

@@ -145,7 +145,7 @@ def test_a_tree_has_colours_only_where_they_are_wanted(monkeypatch):
 
 
 def test_a_tree_says_that_a_leaf_has_no_gradient_yet():
-    assert "● x #1  4 × 64  no gradient yet" in stack(1).tree(width=120, color=False)
+    assert "● x #0  4 × 64  no gradient yet" in stack(1).tree(width=120, color=False)
 
 
 def test_open_groups_are_clusters_and_closed_ones_boxes_in_dot():

@@ -1,7 +1,9 @@
 """A replay in the terminal: the nodes with what they hold, the step in words, keys to walk through it."""
 
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -38,6 +40,7 @@ STYLES = {
     "note": "",
 }
 HEADING = 12
+LEAST_CELL = 8  # the width that a column keeps on a narrow screen
 PATIENCE = 0.25  # seconds after which the size of the window is looked at again
 BAR = 10
 
@@ -130,7 +133,7 @@ class ReplayScreen:
         room = max(height - 3, 4)
         listed = max(3, min(len(self.nodes), room * 2 // 5))
         lines = [self._head(width), *self._listed(width, listed), Text("─" * width, STYLES["quiet"])]
-        lines += self._details(room - listed)
+        lines += self._details(room - listed, width)
         lines = lines[: height - 1]
         lines += [Text()] * (height - 1 - len(lines))
         for line in lines:
@@ -163,34 +166,38 @@ class ReplayScreen:
         around = [one.node for one in self.replay.steps[self.at : self.at + 2] if one.node is not None]
         middle = around[0] if around else 0
         top = max(0, min(middle - count // 2, len(self.nodes) - count))
-        for node in self.nodes[top : top + count]:
-            yield self._row(node, traces.get(node.id), arriving.get(node.id), width)
+        shown = self.nodes[top : top + count]
+        rows = [self._cells(node, traces.get(node.id), arriving.get(node.id)) for node in shown]
+        widths = column_widths(rows, width - 5)
+        for node, cells in zip(shown, rows):
+            yield self._row(node, cells, widths, recorded=node.id in traces, arrives=node.id in arriving)
 
-    def _row(self, node: Node, trace: Trace | None, arrives: str | None, width: int) -> Text:
-        acts = node.id == self.step.node
-        part = max(8, (width - 6) // 4)
-        name = f"{word_of(node)} {'leaf' if node.kind == LEAF else node.label}"
-        cells = [name, "", "", ""]
+    def _cells(self, node: Node, trace: Trace | None, arrives: str | None) -> list[str]:
+        cells = [f"{word_of(node)} {'leaf' if node.kind == LEAF else node.label}", "", "", ""]
         if trace is not None:
-            cells[1] = trace.value
-            cells[2] = f"grad {trace.gradient}"
-            cells[3] = f".grad {trace.grad}" if trace.grad else ""
+            cells[1:] = trace.value, f"grad {trace.gradient}", f".grad {trace.grad}" if trace.grad else ""
         if arrives is not None:
             cells[3] = f"← {arrives} arrives"
+        return cells
+
+    def _row(self, node: Node, cells: list[str], widths: list[int], *, recorded: bool, arrives: bool) -> Text:
+        acts = node.id == self.step.node
         style = STYLES["firing"] if acts else STYLES["leaf" if node.kind == LEAF else "op"]
+        name, value, gradient, last = (set_cell_size(fitted(cell, width), width) for cell, width in zip(cells, widths))
         row = Text.assemble(("▶ " if acts else "  ", STYLES["title"]))
-        row.append(set_cell_size(cells[0], part), style if trace is not None else STYLES["quiet"])
-        row.append(" " + set_cell_size(cells[1], part) + " " + set_cell_size(cells[2], part) + " ")
-        row.append(set_cell_size(cells[3], part), STYLES["arrives" if arrives is not None else "grad"])
+        row.append(name, style if recorded else STYLES["quiet"])
+        row.append(f" {value} {gradient} ")
+        row.append(last, STYLES["arrives" if arrives else "grad"])
         return row
 
-    def _details(self, count: int) -> list[Text]:
+    def _details(self, count: int, width: int) -> list[Text]:
         step = self.step
         lines = [Text(step.title, STYLES["title"])]
         for part in step.parts:
             for number, line in enumerate(part.lines):
-                heading = f"  {'' if number else part.heading:<{HEADING - 2}} "
-                lines.append(Text.assemble((heading, STYLES["quiet"]), (line, STYLES.get(part.kind, ""))))
+                for piece, text in enumerate(wrapped(line, width - HEADING - 1)):
+                    heading = f"  {'' if number or piece else part.heading:<{HEADING - 2}} "
+                    lines.append(Text.assemble((heading, STYLES["quiet"]), (text, STYLES.get(part.kind, ""))))
         if step.place:
             lines.append(Text(f"  {'line':<{HEADING - 2}} {step.place}", STYLES["quiet"]))
         self.scrolled = min(self.scrolled, max(0, len(lines) - count))
@@ -232,3 +239,42 @@ def walk(screen: ReplayScreen) -> None:
                 return
             if key is not None:
                 going, drawn = screen.press(key), None
+
+
+LARGE = re.compile(r"\([^)]*\)(?: [a-z0-9]+)? of norm (\S+)")
+
+
+def fitted(text: str, room: int) -> str:
+    """Return a text that fits into so many cells: of large tensors the norm alone, of a list as many whole numbers.
+
+    >>> fitted("[1234.6, 0.5, 2]", 12)
+    '[1234.6, …]'
+    """
+    if cell_len(text) <= room:
+        return text
+    text = LARGE.sub(r"‖·‖ \1", text)
+    while cell_len(text) > room and (head := text.removesuffix(", …]").rpartition(", ")[0]):
+        text = f"{head}, …]"
+    return text if cell_len(text) <= room else "…"
+
+
+def column_widths(rows: list[list[str]], room: int) -> list[int]:
+    """Return how wide each column is: as its longest cell, and where there is no room for all, the widest give way."""
+    widths = [max((cell_len(cell) for cell in column), default=0) for column in zip(*rows)]
+    while sum(widths) > max(room, 4 * LEAST_CELL):
+        widest = widths.index(max(widths))
+        widths[widest] -= 1
+    return widths
+
+
+def wrapped(line: str, room: int) -> list[str]:
+    """Return a line as lines that are no wider, broken at spaces: a number is never cut.
+
+    >>> wrapped("≈ [1.5, 2.5, 3.5]", 10)
+    ['≈ [1.5,', '  2.5,', '  3.5]']
+    """
+    if cell_len(line) <= max(room, LEAST_CELL):
+        return [line]
+    pieces = textwrap.TextWrapper(max(room, LEAST_CELL), subsequent_indent="  ", break_long_words=False)
+    pieces.break_on_hyphens = False
+    return pieces.wrap(line)

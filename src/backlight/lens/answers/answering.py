@@ -13,7 +13,9 @@ from backlight.lens.answers.culprits import (
     suspect,
     zero_at,
 )
+from backlight.lens.answers.vanishing import Vanished, vanished
 from backlight.lens.doctor.rule_index import rule as find_rule
+from backlight.lens.records.depths import eps_of
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Summary
 from backlight.report.page import some_of
 
@@ -251,7 +253,10 @@ def answer_to(case: Case) -> Answer:
         return _why_non_finite(case)
     if all_zero(case.grad):
         return _why_zero(case)
-    return _why_huge(case) if _is_huge(case) else _made_of(case)
+    if _is_huge(case):
+        return _why_huge(case)
+    lost = None if case.paths is None else vanished(case.paths, case.grad)
+    return _made_of(case) if lost is None else _why_vanished(case, lost)
 
 
 def _why_zero(case: Case) -> Answer:
@@ -349,6 +354,32 @@ def _why_huge(case: Case) -> Answer:
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
         path=path_of(case),
     )
+
+
+def _why_vanished(case: Case, lost: Vanished) -> Answer:
+    evidence = []
+    for name, count, factor in lost.shrinking:
+        times = f"{count} × {name} each leave" if count > 1 else f"{name} leaves"
+        evidence.append(f"{times} {factor:.2g} of it" + (" in the mean" if count > 1 else ""))
+    return answered(
+        case,
+        f"Why is {case.grads} so small ({magnitude(case.grad)})?",
+        f"it vanished: {lost.steps} ops away from the loss, {case.grad.norm / lost.start:.2g} of a gradient is left",
+        evidence=evidence,
+        cause=f"Factors below 1 multiply. An update with it is lost beside the others: {case.grad.dtype} rounds at "
+        f"{eps_of(case.grad.dtype):.2g}.",
+        cure="ReLU or GELU instead of sigmoid or tanh; residual connections; normalisation between layers; in time, an "
+        "LSTM or GRU, or shorter sequences.",
+        path=_shortened(path_of(case)),
+    )
+
+
+ENDS = 3  # nodes of a long path that are named at either end
+
+
+def _shortened(path: tuple[str, ...]) -> tuple[str, ...]:
+    left_out = len(path) - 2 * ENDS
+    return path if left_out < 2 else (*path[:ENDS], f"… {left_out} nodes between …", *path[-ENDS:])
 
 
 def _additions(case: Case) -> int:

@@ -68,6 +68,7 @@ class Box:
         seconds: in the forward; None if that was not measured.
         gradient: the norm of its gradient; None if none arrived, or its values were not summarised.
         nonfinite: how many NaN and inf are in its gradient; the norm is over the others.
+        mask: whether the infinite values of its output are a mask, which a softmax makes 0 of.
         arrived: whether a gradient did; None if no backward was recorded.
         width, height: of the box.
         look: in a comparison "added", "gone", "changed" or "same"; else "".
@@ -88,6 +89,7 @@ class Box:
     seconds: float | None = None
     gradient: float | None = None
     nonfinite: int = 0
+    mask: bool = False
     arrived: bool | None = None
     width: float = 0.0
     height: float = 0.0

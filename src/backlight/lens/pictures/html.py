@@ -1,8 +1,8 @@
 """A record as one self-contained HTML page: styles, script and data are in it, and it needs no network.
 
 NOTE [The page's data]
-The page holds one JSON text with the parts `record`, `picture` and `replay`. What is None or empty is left out, and
-numbers have seven figures. A line of source, and a summary of a tensor, is a number: its place in `places` or
+The page holds one JSON text with the parts `record`, `picture`, `depths` and `replay`. What is None or empty is left
+out, and numbers have seven figures. A line of source, and a summary of a tensor, is a number: its place in `places` or
 `summaries`, where each stands once: outgoing and incoming gradients of an edge are the same. The script puts back
 what is left out (lens/pictures/page/record.js). What a person wrote gets on the page as text only, never as HTML.
 """
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from backlight.lens.pictures.boxes import gc_paused
 from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.text import tree
+from backlight.lens.records.depths import depths_of
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
 from backlight.report.page import TOKENS, data_script, filled, joined, json_island
@@ -24,9 +25,9 @@ from backlight.report.page import TOKENS, data_script, filled, joined, json_isla
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
     *("elements", "numbers", "record", "ways", "picture", "faces", "scale", "place", "camera"),
-    *("paint", "notes", "view", "search", "details", "keys", "replay", "page"),
+    *("paint", "notes", "view", "depths", "search", "details", "keys", "replay", "page"),
 )
-STYLES = ("page", "replay")
+STYLES = ("page", "replay", "depths")
 MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
 EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
@@ -39,6 +40,7 @@ class PagedBox(NamedTuple):
     group: int
     bead: bool
     look: str
+    mask: bool
 
 
 @gc_paused
@@ -59,11 +61,12 @@ def page_of(
         picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
-    spots = [PagedBox(box.id, box.group, box.bead, box.look) for box in picture.boxes]
+    spots = [PagedBox(box.id, box.group, box.bead, box.look, box.mask) for box in picture.boxes]
     tables = Tables()
     data = {
         "record": tables.plain(record),
         "picture": tables.plain(dataclasses.replace(picture, boxes=spots)),
+        "depths": [tables.plain(depths_of(record.nodes, one)) for one in record.backwards],
         "replay": _replay(record, replay, tables),
         **tables.as_dict(),
     }

@@ -8,6 +8,7 @@ from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture, f
 from backlight.lens.pictures.groups import Branch, own_name, running_order, tree_of
 from backlight.lens.pictures.labels import describe, describe_group
 from backlight.lens.pictures.layout import link
+from backlight.lens.pictures.masks import masked
 from backlight.lens.pictures.place import place
 from backlight.lens.records.nodes import LEAF, Node, Recorded, Step, Summary
 
@@ -34,6 +35,8 @@ def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward
     ops = [one for one in running_order(record.nodes) if one not in beads and record.nodes[one].kind != LEAF]
     tree = tree_of(record, wires, ops, by=by, most=most)
     boxes = [_box(node) for node in record.nodes]
+    for one in masked(record.nodes):
+        boxes[one].mask = True
     groups = _groups(tree, boxes)
     if by == "module":
         _name_modules(boxes, groups, record)

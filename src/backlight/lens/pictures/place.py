@@ -7,6 +7,11 @@ least cost, the sum of weight × |wanted − got| (isotonic regression, by pooli
 downwards and upwards a few times. A long link's bends pull at each other most, so that it is straight; a leaf pulls
 least, so that it stands next to the flow instead of bending it.
 
+The pass counts ranks downwards. A picture that is drawn from left to right is placed by the same pass, its boxes turned
+on their side first and everything turned back in the end; routes stay in the pass's coordinates, and who draws them
+turns them. Only an open group differs: its header is above its items, which is before a rank in one case, and beside
+all ranks in the other.
+
 The page needs the same pass wherever its reader opens a group, so the same is written in pictures/page/place.js: who
 changes one changes the other, and tests/lens/test_lens_place_page.py compares the coordinates that both find.
 """
@@ -56,6 +61,7 @@ class Plan:
     Args:
         spots: of boxes, closed and open groups, ports and bends.
         opened: ids of the groups that are drawn open, outer ones first.
+        sideways: whether ranks run from left to right; the points of routes are then (y, x).
     """
 
     width: float
@@ -63,16 +69,22 @@ class Plan:
     spots: dict[str, Spot]
     routes: list[Route]
     opened: list[int]
+    sideways: bool = False
 
 
 @gc_paused
-def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
-    """Return where everything is if the groups `shown` are open; by default those that are open at first."""
+def place(picture: Picture, shown: Collection[int] | None = None, *, sideways: bool = False) -> Plan:
+    """Return where everything is.
+
+    Args:
+        shown: the groups that are open; by default those that are open at first.
+        sideways: whether ranks run from left to right instead of downwards.
+    """
     wanted = picture.open_at_first() if shown is None else set(shown)
     opened = _opened(picture, wanted)
     insides: dict[str, Inside] = {}
     for number in reversed(opened):
-        insides[f"g{number}"] = Inside(picture, picture.groups[number], insides)
+        insides[f"g{number}"] = Inside(picture, picture.groups[number], insides, sideways)
     root = insides["g0"]
     spots, routes, corners = {"g0": Spot(0.0, 0.0, root.width, root.height)}, [], {0: (0.0, 0.0)}
     for number in opened:
@@ -85,6 +97,9 @@ def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
             points = [(left + x, top + y) for x, y in inside.route(link)]
             head = link.end[0] in "ng" and link.end not in insides
             routes.append(Route(number, link, points, head))
+    if sideways:
+        spots = {item: Spot(spot.y, spot.x, spot.height, spot.width) for item, spot in spots.items()}
+        return Plan(root.height, root.width, spots, routes, opened, sideways)
     return Plan(root.width, root.height, spots, routes, opened)
 
 
@@ -100,11 +115,11 @@ def _opened(picture: Picture, wanted: set[int]) -> list[int]:
 class Inside:
     """A group's inside: sizes first, then x, row by row, then y."""
 
-    def __init__(self, picture: Picture, group: Group, insides: dict[str, "Inside"]):
-        self.group, self.insides = group, insides
+    def __init__(self, picture: Picture, group: Group, insides: dict[str, "Inside"], sideways: bool):
+        self.group, self.insides, self.sideways = group, insides, sideways
         self.rows = group.ranks
         self.row_of = {item: row for row, items in enumerate(self.rows) for item in items}
-        self.size = {item: _size(picture, item, insides) for item in self.row_of}
+        self.size = {item: _size(picture, item, insides, sideways) for item in self.row_of}
         self.x: dict[str, float] = {}
         self._pulls(picture)
         for row in self.rows:
@@ -190,9 +205,10 @@ class Inside:
         """Move everything so that the group's left border is 0, and find its width."""
         left = min((self.x[item] for item in self.x), default=0.0)
         right = max((self.x[item] + self.size[item][0] for item in self.x), default=0.0)
-        pad = PAD if self.group.parent is not None else 0.0
-        self.width = max(right - left + 2 * pad, self.group.width if self.group.parent is not None else 0.0)
-        move = (self.width - (right - left)) / 2 - left
+        inner = self.group.parent is not None
+        before, after = (HEADER + BEND_GAP if self.sideways else PAD, PAD) if inner else (0.0, 0.0)
+        self.width = max(right - left + before + after, self.group.width if inner and not self.sideways else 0.0)
+        move = before + (self.width - (right - left) - before - after) / 2 - left
         for item in self.x:
             self.x[item] += move
 
@@ -205,7 +221,7 @@ class Inside:
                 across[row] = max(across[row], abs(self.x[upper] - self.x[lower] - shift))
         heights = [max((self.size[item][1] for item in row), default=0.0) for row in self.rows]
         inner = self.group.parent is not None
-        self.top, y = [], HEADER if inner else 0.0
+        self.top, y = [], (PAD if self.sideways else HEADER) if inner else 0.0
         for number, height in enumerate(heights):
             port = number in (0, len(self.rows) - 1)
             if 1 < number < len(self.rows) - 1:
@@ -215,7 +231,7 @@ class Inside:
             self.top.append(0.0 if number == 0 else y)
             y += 0.0 if port else height
         self.heights = heights
-        self.height = y + (PAD if inner else 0.0)
+        self.height = max(y + (PAD if inner else 0.0), self.group.width if inner and self.sideways else 0.0)
         if self.top:
             self.top[-1] = self.height
 
@@ -248,13 +264,13 @@ class Inside:
         return self.top[row] + (self.heights[row] - self.size[item][1]) / 2
 
 
-def _size(picture: Picture, item: str, insides: dict[str, Inside]) -> tuple[float, float]:
+def _size(picture: Picture, item: str, insides: dict[str, Inside], sideways: bool) -> tuple[float, float]:
     if item in insides:
         return insides[item].width, insides[item].height
     if item[0] not in "gn":
         return 0.0, 0.0
     part = picture.part(item)
-    return part.width, part.height
+    return (part.height, part.width) if sideways else (part.width, part.height)
 
 
 def _gap(item: str, after: str) -> float:

@@ -39,13 +39,13 @@ def svg(picture: Picture, plan: Plan | None = None) -> str:
     plan = plan or place(picture)
     width, height = plan.width + 2 * MARGIN, plan.height + 2 * MARGIN
     parts = [_rect("open", plan.spots[f"g{number}"], 10.0) for number in plan.opened[1:]]
-    parts += [_wire(route) for route in plan.routes]
+    parts += [_wire(route, plan.sideways) for route in plan.routes]
     for item, spot in plan.spots.items():
         if item[0] == "n":
             parts.append(_box(picture.part(item), spot))
         elif item[0] == "g" and int(item[1:]) not in plan.opened:
             parts.append(_closed(picture.part(item), spot))
-    parts += [_bead(picture, route) for route in plan.routes if route.link.beads]
+    parts += [_bead(picture, route, plan.sideways) for route in plan.routes if route.link.beads]
     parts += [_heading(picture.groups[number], plan.spots[f"g{number}"]) for number in plan.opened[1:]]
     looks, dark_looks = (LOOKS, DARK_LOOKS) if any(box.look for box in picture.boxes) else ("", "")
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="{-MARGIN:g} {-MARGIN:g} {width:.1f} {height:.1f}"'
@@ -120,29 +120,32 @@ def _heading(group: Group, spot: Spot) -> str:
     return halo + _words(spot.x + EDGE, spot.y + CLOSED_TITLE, text, LINE_SIZE, "label")
 
 
-def _wire(route: Route) -> str:
+def _wire(route: Route, sideways: bool) -> str:
     points = route.points
-    path = [f"M{_at(points[0])}"]
+    path = [f"M{_at(points[0], sideways)}"]
     for upper, lower in zip(points[1:-1:2], points[2:-1:2]):
         middle = (upper[1] + lower[1]) / 2
-        path.append(f"L{_at(upper)}C{_at((upper[0], middle))} {_at((lower[0], middle))} {_at(lower)}")
-    path.append(f"L{_at(points[-1])}")
+        curve = [_at(point, sideways) for point in (upper, (upper[0], middle), (lower[0], middle), lower)]
+        path.append("L{}C{} {} {}".format(*curve))
+    path.append(f"L{_at(points[-1], sideways)}")
     heavy = 1.2 + 0.5 * math.log2(len(route.link.wires))
     head = ' marker-end="url(#head)"' if route.head else ""
     return f'<path class="wire" stroke-width="{heavy:.2g}" d="{"".join(path)}"{head}/>'
 
 
-def _at(point: tuple[float, float]) -> str:
-    return f"{point[0]:.1f},{point[1]:.1f}"
+def _at(point: tuple[float, float], sideways: bool) -> str:
+    x, y = point[::-1] if sideways else point
+    return f"{x:.1f},{y:.1f}"
 
 
-def _bead(picture: Picture, route: Route) -> str:
+def _bead(picture: Picture, route: Route, sideways: bool) -> str:
     """Draw what lies on a link: dots on its last curve."""
     upper, lower = route.points[-3], route.points[-2]
     parts, beads = [], route.link.beads
     for number, bead in enumerate(beads, 1):
         share = number / (len(beads) + 1)
         x, y = _on_curve(upper, lower, share)
+        x, y = (y, x) if sideways else (x, y)
         name = f"<title>{escape(printable(picture.boxes[bead].label))}</title>"
         look = _look(picture.boxes[bead].look)
         parts.append(f'<circle class="bead{look}" cx="{x:.1f}" cy="{y:.1f}" r="{BEAD_RADIUS:g}">{name}</circle>')

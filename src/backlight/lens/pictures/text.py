@@ -2,9 +2,9 @@
 
 NOTE [The tree]
 `↑` goes on with the one input that has inputs of its own, in the same column, so that a deep model stays narrow; other
-inputs hang on branches. What several items read stands there once, with a number, `#3`, and is only named again. Where
-a branch would leave less than half the width, it goes on further down, at the left. Lines are cut only if a width is
-given: who reads a file or a pipe can scroll or wrap.
+inputs hang on branches. What several items read stands there once, with its node's number, `#3` (a group's: `#g3`), and
+is only named again. Where a branch would leave less than half the width, it goes on further down, at the left. Lines
+are cut only if a width is given: who reads a file or a pipe can scroll or wrap.
 """
 
 import os
@@ -112,8 +112,7 @@ class Writer:
         for arrows in self.seen.into.values():
             for arrow in arrows:
                 uses[arrow.start] += 1
-        shared = [item for item in self.seen.items if uses[item] > 1]
-        self.number = {item: at for at, item in enumerate(reversed(shared), 1)}
+        self.shared = {item for item in self.seen.items if uses[item] > 1}
         results = [item for item in self.seen.items if not uses[item]]
         self.results = sorted(results, key=lambda item: not (item[0] == "n" and picture.part(item).root))
         self.turn = {item: at for at, item in enumerate(self.seen.items)}
@@ -170,7 +169,7 @@ class Writer:
 
     def _line(self, before: str, item: str, arrow: Arrow | None, after: str) -> str:
         name, facts, paint = self._words(item)
-        name += f" #{self.number[item]}" if item in self.number else ""
+        name += f" {_number(item)}" if item in self.shared else ""
         through = f" through {', '.join(arrow.beads)}" if arrow and arrow.beads else ""
         facts = after if after == " (above)" else f"{through}{facts}{after}"
         room = None if self.width is None else self.width - _columns(before)
@@ -192,6 +191,11 @@ class Writer:
         if box.kind == LEAF:
             return f"● {box.name or box.label}", facts, GREEN
         return title_of(box), facts, (BOLD if box.root else "") + (YELLOW if box.kind == OP else "")
+
+
+def _number(item: str) -> str:
+    """Return an item's number: of a node the one that it has in the record, in the replay and on the page."""
+    return f"#{item[1:]}" if item[0] == "n" else f"#{item}"
 
 
 def _columns(text: str) -> int:

@@ -137,14 +137,16 @@ class Record:
         most: int = 60,
         backward: int = -1,
         open: Sequence[str] = (),
+        sideways: bool = False,
     ) -> str:
         """Return the graph as SVG, and write it to a file if a path is given.
 
         Args:
             open: dotted paths of modules to show with all that they hold; the others as at first.
+            sideways: whether the graph runs from left to right instead of downwards.
         """
         picture = self.picture(by=by, most=most, backward=backward)
-        return written(svg(picture, place(picture, with_open(picture, open))), path)
+        return written(svg(picture, place(picture, with_open(picture, open), sideways=sideways)), path)
 
     def dot(
         self,

@@ -48,19 +48,21 @@ const fitAll = (lasts = 220) => {
   camera.moved = false;
   fly((frame.clientWidth - scene.width * scale) / 2, (room + marginNow() / 2 - scene.height * scale) / 2, scale, lasts);
 };
-// Show the whole picture if it can be read so; else as much as fits the width, from what is selected or from the top. Of
-// a picture that is too wide as well, show what is around the root.
-const TOO_SMALL = 0.4, READABLE = 0.5;
+// Show the whole picture if it can be read so; else as much as fits across the ranks, from what is selected or from the
+// first rank. Of a picture that is too large both ways, show what is around the root.
+const TOO_SMALL = 0.36, READABLE = 0.5, SIDEWAYS = 0.6; // to the right more is seen at once if it is drawn smaller
 const fitToRead = (lasts = 220) => {
   if (wholeScale() >= TOO_SMALL) return fitAll(lasts);
-  const across = acrossScale(), scale = Math.min(1, Math.max(READABLE, across)), margin = marginNow();
+  const room = { x: frame.clientWidth, y: frame.clientHeight - BUTTONS }, margin = marginNow();
+  const across = LOOK.sideways ? (room.y - margin) / scene.height : acrossScale(), scale = Math.min(LOOK.sideways ? SIDEWAYS : 1, Math.max(READABLE, across));
   const root = across < TOO_SMALL ? scene.items.get(rootsShown().map(standInOf)[0]) : null;
-  const goal = scene.items.get(selection.item) ?? root ?? { x: 0, y: 0, width: scene.width };
-  const free = frame.clientWidth - scene.width * scale, beneath = frame.clientHeight - BUTTONS - scene.height * scale;
-  const x = free > 0 ? free / 2 : Math.min(margin, Math.max(free - margin, frame.clientWidth / 2 - (goal.x + goal.width / 2) * scale));
+  const goal = scene.items.get(selection.item) ?? root ?? { x: 0, y: 0, width: LOOK.sideways ? 0 : scene.width, height: LOOK.sideways ? scene.height : 0 };
+  const middled = (free, middle, whole) => (free > 0 ? free / 2 : Math.min(margin, Math.max(free - margin, whole / 2 - middle * scale)));
+  const begun = (free, first) => (free > 0 ? free / 2 : Math.min(margin, Math.max(free, margin - first * scale)));
+  const free = { x: room.x - scene.width * scale, y: room.y - scene.height * scale };
   camera.moved = false;
-  const y = beneath > 0 ? beneath / 2 : Math.min(margin, Math.max(beneath, margin - goal.y * scale));
-  fly(x, y, scale, lasts);
+  if (LOOK.sideways) return fly(begun(free.x, goal.x), middled(free.y, goal.y + goal.height / 2, room.y), scale, lasts);
+  fly(middled(free.x, goal.x + goal.width / 2, room.x), begun(free.y, goal.y), scale, lasts);
 };
 // Show one to one, around what is selected or the middle.
 const fullSize = () => zoomAt(1 / camera.scale, undefined, undefined, 200);

@@ -14,13 +14,14 @@ const wholeOf = (values) => {
   return make("div", { class: "scroll" }, make("table", { class: "values" }, values.map((row) => make("tr", {}, row.map(cell)))));
 };
 
-const summaryFacts = (summary) => {
+const summaryFacts = (summary, mask = false) => {
   if (!summary) return [make("p", { class: "absent" }, make("span", { class: "dash" }, ABSENT), " none")];
   const figures = [["min", summary.least], ["mean", summary.mean], ["max", summary.most], ["norm", summary.norm]].filter(([, value]) => value !== undefined && value !== null);
   const counts = [["NaN", summary.nans], ["inf", summary.infs], ["zeros", summary.zeros]].filter(([, count]) => count);
   return [
     make("p", { class: "kind" }, code(shapeText(summary.shape)), ` ${summary.dtype ?? ""}`, countOf(summary.shape) > 1 ? `, ${many(countOf(summary.shape), "element")}` : ""),
-    isBroken(summary) ? make("p", { class: "alarm" }, `⚠ ${brokenText(summary)} of ${countOf(summary.shape).toLocaleString("en")}`) : null,
+    isBroken(summary) && mask ? make("p", { class: "quiet" }, `${maskedText(summary)}: a mask, which the softmax makes 0 of.`) : null,
+    isBroken(summary) && !mask ? make("p", { class: "alarm" }, `⚠ ${brokenText(summary)} of ${countOf(summary.shape).toLocaleString("en")}`) : null,
     summary.values !== undefined ? wholeOf(summary.values) : null,
     countOf(summary.shape) !== 1 && figures.length ? make("dl", { class: "figures" }, [...figures.map(([name, value]) => [name, short(value)]), ...counts.map(([name, count]) => [name, count.toLocaleString("en")])].map(([name, text]) => make("div", {}, fact(name, text)))) : null,
   ];
@@ -81,10 +82,10 @@ const describeNode = (node) => {
   const title = isLeaf(node) ? symbolOf(node) : node.name ?? node.label;
   const lit = lighting.ways;
   return [
-    make("header", {}, make("p", { class: "kicker" }, [isLeaf(node) ? (node.parameter ? "parameter" : "leaf") : node.type, node.root ? " · root" : ""].join("")), make("h2", {}, title)),
+    make("header", {}, make("p", { class: "kicker" }, [isLeaf(node) ? (node.parameter ? "parameter" : "leaf") : node.type, ` ${numbered(node.id)}`, node.root ? " · root" : ""].join("")), make("h2", {}, title)),
     make("p", { class: "acts" }, make("button", { type: "button", class: "ways", "aria-pressed": String(Boolean(lit)), onclick: () => select(`n${node.id}`, { ways: !lit }) }, "Paths from the root", make("kbd", {}, "p"))),
     lit ? waysSection(lit) : null,
-    section(isLeaf(node) ? "Value" : node.outputs.length > 1 ? "Outputs" : "Output", node.outputs.map(summaryFacts)),
+    section(isLeaf(node) ? "Value" : node.outputs.length > 1 ? "Outputs" : "Output", node.outputs.map((one) => summaryFacts(one, isMasked(node.id)))),
     gradientSection(node),
     section(isLeaf(node) ? "" : "Derivatives", isLeaf(node) ? null : make("ul", { class: "formulas" }, node.edges.map((edge, number) => edge && formulaRow(node, edge, number)))),
     node.saved.length ? section(`Saved for backward · ${bytesText(savedOf([node.id]))}`, make("ul", { class: "saved" }, node.saved.map(savedRow)), step?.freed ? make("p", { class: "quiet" }, `${bytesText(step.freed)} were freed when it had run.`) : null) : null,
@@ -93,7 +94,7 @@ const describeNode = (node) => {
     section("Where", node.module || node.module_type ? make("p", {}, code(node.module || "the model"), node.module_type ? ` · ${node.module_type}` : "") : null,
       node.place ? make("ul", { class: "places" }, placeRow(node.place), node.stack.filter(Boolean).map(placeRow)) : none("the line is not known")),
     section("More", make("dl", { class: "facts" },
-      fact("node", `${node.id}`), fact("type", node.type), users[node.id].length ? fact("read by", linksTo([...new Set(usersOf(node.id))])) : null,
+      fact("node", numbered(node.id)), fact("type", node.type), users[node.id].length ? fact("read by", linksTo([...new Set(usersOf(node.id))])) : null,
       step ? fact("fired", `${(step.number + 1).toLocaleString("en")} of ${run().steps.length.toLocaleString("en")}`) : null,
       node.seconds !== null ? fact("forward", timeText(node.seconds)) : null, step && step.seconds !== null ? fact("backward", timeText(step.seconds)) : null,
       node.version ? fact("version", `${node.version} when it was made`) : null,

@@ -13,14 +13,14 @@ const neighbours = (item, up) => {
       if (seen && seen !== item && !nodesIn(seen).includes(id)) met.add(seen);
     }
   }
-  const middle = (one) => now.get(one).x + now.get(one).width / 2, here = now.get(item) ? middle(item) : 0;
+  const middle = (one) => (LOOK.sideways ? now.get(one).y + now.get(one).height / 2 : now.get(one).x + now.get(one).width / 2), here = now.get(item) ? middle(item) : 0;
   return [...met].filter((one) => now.has(one)).sort((one, other) => Math.abs(middle(one) - here) - Math.abs(middle(other) - here));
 };
 
 // What stands beside an item, in about the same row, inside the same group or else anywhere.
 const beside = (item, step) => {
   const here = now.get(item), home = around(item)[0];
-  const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
+  const middle = (box) => { const [across, along] = [box.x + box.width / 2, box.y + box.height / 2]; return LOOK.sideways ? [along, across] : [across, along]; };
   const [x, y] = middle(here);
   const far = (one) => { const [x1, y1] = middle(now.get(one)); return Math.abs(x1 - x) + 4 * Math.abs(y1 - y) + (around(one)[0] === home ? 0 : 400); };
   return [...now.keys()].filter((one) => one !== item && !isOpen(one) && (middle(now.get(one))[0] - x) * step > 1).sort((one, other) => far(one) - far(other))[0];
@@ -32,7 +32,10 @@ const firstItem = () => {
   return root ?? [...now.keys()].find((item) => !isOpen(item));
 };
 const walkTo = (item) => item && select(item, { focus: true });
-const walk = (direction) => {
+// Left is towards the inputs where ranks run from left to right: then the keys are those of the ranks downwards, turned.
+const TURNED = { up: "left", left: "up", down: "right", right: "down" };
+const walk = (pressed) => {
+  const direction = LOOK.sideways ? TURNED[pressed] : pressed;
   const here = current();
   if (!here) return walkTo(firstItem());
   if (direction === "up" || direction === "down") {
@@ -62,7 +65,7 @@ const KEYS = {
   Enter: enter, " ": enter, Escape: clear, Backspace: () => current() && closeAround(current()),
   "+": () => zoomAt(1.25, undefined, undefined, 120), "=": () => zoomAt(1.25, undefined, undefined, 120), "-": () => zoomAt(0.8, undefined, undefined, 120), 0: fullSize, f: () => fitAll(),
   "/": () => { at("search").focus(); at("search").select(); }, n: () => goToHit(1), N: () => goToHit(-1),
-  e: openAll, c: closeAll, p: togglePath, g: () => setFlow(!state.flow), m: nextMode, t: () => turnTheme(), "?": () => at("keys").showModal(),
+  e: openAll, c: closeAll, p: togglePath, g: () => setFlow(!state.flow), m: nextMode, d: () => turnLayout(), t: () => turnTheme(), "?": () => at("keys").showModal(),
   r: () => walkTo(firstItem()),
 };
 const PANS = { ArrowUp: [0, 80], ArrowDown: [0, -80], ArrowLeft: [80, 0], ArrowRight: [-80, 0] };

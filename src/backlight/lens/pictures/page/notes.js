@@ -7,10 +7,7 @@ const alongLink = (points) => {
   for (let place = points.length - 1; place > 0; place -= 1) {
     const [x0, y0] = points[place - 1], [x1, y1] = points[place];
     if (Math.abs(y1 - y0) + Math.abs(x1 - x0) < NOTE.height) continue;
-    for (const t of [0.7, 0.6, 0.5, 0.4, 0.8, 0.3, 0.2, 0.9]) {
-      const s = 1 - t;
-      found.push([x0 * (s ** 3 + 3 * s * s * t) + x1 * (t ** 3 + 3 * t * t * s), y0 * s ** 3 + 1.5 * (y0 + y1) * s * s * t + 1.5 * (y0 + y1) * t * t * s + y1 * t ** 3]);
-    }
+    for (const t of [0.7, 0.6, 0.5, 0.4, 0.8, 0.3, 0.2, 0.9]) found.push(onCurve([x0, y0], [x1, y1], t));
   }
   return found;
 };

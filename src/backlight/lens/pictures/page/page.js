@@ -65,12 +65,20 @@ const tipOf = (target) => {
   const { link: one } = paths.get(element.dataset.link), first = wires[(one.wires ?? [])[0]];
   if (!first) return null;
   if (one.wires.length > 1) return [many(one.wires.length, "edge")];
-  return [`${nameOf(nodes[first.start])} → ${nameOf(nodes[first.end])}${first.name ? `, as ${first.name}` : ""}`, first.formula ? `backward: ${first.formula}` : ""];
+  const made = nodes[first.start].outputs[first.output ?? 0];
+  return [`${nameOf(nodes[first.start])} → ${nameOf(nodes[first.end])}${first.name ? `, as ${first.name}` : ""}`, made ? `${shapeText(made.shape)} ${made.dtype ?? ""}` : "", first.formula ? `backward: ${first.formula}` : ""];
 };
+// It would hide what a click has just opened, and what stands in an open group: it comes back with the next item.
 const listenToTips = () => {
   const tip = at("tip");
+  let clickedItem = null;
+  const itemAt = (target) => target.closest?.(".item, .link")?.dataset.item ?? null;
+  frame.addEventListener("click", (event) => { clickedItem = itemAt(event.target); tip.hidden = true; });
   frame.addEventListener("pointerover", (event) => {
-    const lines = event.pointerType === "touch" ? null : tipOf(event.target);
+    const item = itemAt(event.target);
+    if (item !== clickedItem) clickedItem = null;
+    const inTheWay = item && (item === clickedItem || (isOpen(item) && !event.target.closest(".head")));
+    const lines = event.pointerType === "touch" || inTheWay ? null : tipOf(event.target);
     tip.hidden = !lines;
     if (lines) tip.replaceChildren(...lines.filter(Boolean).map((text) => make("span", {}, text)));
   });
@@ -89,17 +97,50 @@ const printed = () => {
   fitAll(0);
 };
 
-// Where the first view would be too small to be read on this screen, its smallest groups are closed, as far as it takes.
-const LEGIBLE = 0.6, FEWEST = 5, BARS = 80;
+// NOTE [The first view]
+// It is fitted to this screen. Downwards and from left to right are both tried: the smallest groups are closed until all
+// can be read, and then groups are opened, those with the most nodes first and repeated ones last, as long as the whole
+// still can. The way that shows more at once wins; downwards where both show about the same, and on a narrow
+// screen, which is scrolled.
+const LEGIBLE = 0.6, COMFORTABLE = 0.75, FEWEST = 5, BARS = 80, MOST_AT_FIRST = 40, NARROW = 720;
+const firstScale = () => wholeScale(frame.clientHeight - BUTTONS - BARS);
+const innermost = () => [...opened].filter((id) => groups[id].parent !== null && !groups.some((one) => one.parent === id && opened.has(one.id)));
 const closeUntilLegible = () => {
-  const fits = () => wholeScale(frame.clientHeight - BUTTONS - BARS) >= LEGIBLE;
-  const innermost = () => [...opened].filter((id) => groups[id].parent !== null && !groups.some((one) => one.parent === id && opened.has(one.id)));
-  while (!fits() && seenWith(opened) > FEWEST) {
+  while (firstScale() < LEGIBLE && seenWith(opened) > FEWEST) {
     const [smallest] = innermost().sort((one, other) => inside[one].length - inside[other].length);
     if (smallest === undefined) break;
     opened.delete(smallest);
     scene = place(LOOK);
   }
+};
+const openWhileComfortable = () => {
+  const refused = new Set();
+  const closed = () => groups.filter((one) => one.parent !== null && !opened.has(one.id) && opened.has(one.parent) && !refused.has(one.id));
+  for (let next = closed(); next.length && seenWith(opened) < MOST_AT_FIRST; next = closed()) {
+    const [largest] = next.sort((one, other) => isRepeat(one) - isRepeat(other) || inside[other.id].length - inside[one.id].length);
+    opened.add(largest.id);
+    scene = place(LOOK);
+    if (firstScale() >= COMFORTABLE && seenWith(opened) <= MOST_AT_FIRST) continue;
+    opened.delete(largest.id);
+    refused.add(largest.id);
+  }
+  scene = place(LOOK);
+};
+const fitFirstView = () => {
+  const planned = [...opened], tried = [];
+  for (const sideways of [false, true]) {
+    LOOK.sideways = sideways;
+    opened.clear();
+    planned.forEach((id) => opened.add(id));
+    scene = place(LOOK);
+    closeUntilLegible();
+    openWhileComfortable();
+    tried.push({ sideways, open: [...opened], worth: seenWith(opened) * Math.min(1, firstScale()) ** 2 });
+  }
+  const [down, right] = tried, best = frame.clientWidth >= NARROW && right.worth > 1.2 * down.worth ? right : down;
+  LOOK.sideways = best.sideways;
+  opened.clear();
+  best.open.forEach((id) => opened.add(id));
 };
 
 const begin = () => {
@@ -110,7 +151,8 @@ const begin = () => {
   nameTheme();
   drawModes();
   drawRuns();
-  for (const [id, call] of [["in", () => zoomAt(1.25, undefined, undefined, 120)], ["out", () => zoomAt(0.8, undefined, undefined, 120)], ["zoom", fullSize], ["fit", () => fitAll()], ["open-all", openAll], ["close-all", closeAll], ["flow", () => setFlow(!state.flow)], ["help", () => at("keys").showModal()]]) at(id).addEventListener("click", call);
+  drawDepths();
+  for (const [id, call] of [["in", () => zoomAt(1.25, undefined, undefined, 120)], ["out", () => zoomAt(0.8, undefined, undefined, 120)], ["zoom", fullSize], ["fit", () => fitAll()], ["open-all", openAll], ["close-all", closeAll], ["flow", () => setFlow(!state.flow)], ["layout", turnLayout], ["help", () => at("keys").showModal()]]) at(id).addEventListener("click", call);
   at("open-all").hidden = at("close-all").hidden = groups.length < 2;
   frame.addEventListener("click", clicked);
   frame.addEventListener("focusin", (event) => {
@@ -122,8 +164,8 @@ const begin = () => {
   listenToSearch();
   listenToKeys();
   listenToTips();
-  scene = place(LOOK);
-  closeUntilLegible();
+  fitFirstView();
+  nameLayout();
   scene = { items: new Map(), links: [], width: 0, height: 0 };
   setMode("kind");
   fitToRead(0);

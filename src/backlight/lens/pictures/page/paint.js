@@ -7,19 +7,24 @@ const paths = new Map(); // key of a link → its elements
 let now = new Map(); // item → the rectangle at which it is painted
 let glide = 0;
 
+// A point of a link, which is [y, x] where ranks run from left to right, as it is drawn.
+const turned = ([x, y]) => (LOOK.sideways ? [y, x] : [x, y]);
+const written = (point) => turned(point).join(" ");
 const curveOf = (points) => points.slice(1).reduce((text, [x, y], place) => {
   const [x0, y0] = points[place];
   if (Math.abs(x - x0) < 0.01 && Math.abs(y - y0) < 0.01) return text;
-  if (Math.abs(x - x0) < 0.5) return `${text}L${x} ${y}`;
+  if (Math.abs(x - x0) < 0.5) return `${text}L${written([x, y])}`;
   const middle = (y0 + y) / 2;
-  return `${text}C${x0} ${middle} ${x} ${middle} ${x} ${y}`;
-}, `M${points[0][0]} ${points[0][1]}`);
+  return `${text}C${written([x0, middle])} ${written([x, middle])} ${written([x, y])}`;
+}, `M${written(points[0])}`);
 
-// Where a bead lies on the last curve of a link.
-const beadSpot = (points, place, count) => {
-  const [[x0, y0], [x1, y1]] = points.slice(-3, -1), t = (place + 1) / (count + 1), s = 1 - t;
-  return [x0 * (s ** 3 + 3 * s * s * t) + x1 * (t ** 3 + 3 * t * t * s), y0 * s ** 3 + 1.5 * (y0 + y1) * s * s * t + 1.5 * (y0 + y1) * t * t * s + y1 * t ** 3];
+// The point at a share t of the curve between two points of a link, as it is drawn.
+const onCurve = ([x0, y0], [x1, y1], t) => {
+  const s = 1 - t;
+  return turned([x0 * (s ** 3 + 3 * s * s * t) + x1 * (t ** 3 + 3 * t * t * s), y0 * s ** 3 + 1.5 * (y0 + y1) * s * s * t + 1.5 * (y0 + y1) * t * t * s + y1 * t ** 3]);
 };
+// Where a bead lies on the last curve of a link.
+const beadSpot = (points, place, count) => onCurve(...points.slice(-3, -1), (place + 1) / (count + 1));
 
 // The beads that are seen, with their rectangles; of many on one link some stand for the rest.
 const beadsOf = (links) => {
@@ -92,6 +97,7 @@ const mark = () => {
   }
   layers.links.append(...[...paths.values()].filter(({ group }) => group.matches(".lit, .near, .current")).map(({ group }) => group));
   drawEdgeNotes();
+  markDepths();
 };
 const touches = (link) => selection.item && [link.start, link.end].includes(selection.item);
 const stateEdges = () => new Set(shownStates.edges.map((edge) => edgeName(edge.from, edge.to)));

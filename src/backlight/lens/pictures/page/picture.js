@@ -4,11 +4,16 @@
 const picture = data.picture;
 const groups = picture.groups;
 const wires = picture.wires ?? [];
-const boxes = new Map((picture.boxes ?? []).map(([id, group, bead, look]) => [id, { id, group, bead, look }]));
+const boxes = new Map((picture.boxes ?? []).map(([id, group, bead, look, mask]) => [id, { id, group, bead, look, mask }]));
 for (const group of groups) group.parent ??= null;
 const groupOf = (item) => (item[0] === "g" ? groups[Number(item.slice(1))] : null);
 const nodeOf = (item) => (item[0] === "n" ? nodes[Number(item.slice(1))] : null);
 const isPoint = (item) => "iob".includes(item[0]);
+
+// An output with −inf that a softmax makes 0 of is masked, not broken (lens/pictures/masks.py).
+const isMasked = (id) => Boolean(boxes.get(id)?.mask);
+const brokenOutput = (id) => !isMasked(id) && nodes[id].outputs.some(isBroken);
+const maskedText = (summary) => `${summary.infs.toLocaleString("en")} of ${countOf(summary.shape).toLocaleString("en")} are −∞`;
 
 // Plumbing that lies on no wire stands among the items, as a pill; the rest is beads.
 const standing = new Set(groups.flatMap((group) => group.children ?? []));

@@ -7,6 +7,7 @@
 //   size(item)    { width, height } of a box, a closed group or a port; a port is as high as what covers it.
 //   least(group)  the least width of an open group: that of its header.
 //   rooms(group)  for each row, the least that is free above it.
+//   sideways      whether ranks run from left to right; the points of links are then [y, x].
 
 const GAP = 22, BEND_GAP = 12, ROW_GAP = 32, MOST_ROW_GAP = 84, PAD = 16, HEADER = 30, LEAD = 7, SLOPE = 0.08;
 const SWEEPS = ["down", "up", "down", "up", "both", "up", "down"];
@@ -17,16 +18,18 @@ class Inside {
   constructor(group, insides, look) {
     this.group = group;
     this.insides = insides;
+    this.sideways = Boolean(look.sideways);
+    const size = (item) => { const { width, height } = look.size(item); return this.sideways ? { width: height, height: width } : { width, height }; };
     this.rows = group.ranks ?? [];
     this.links = group.links ?? [];
     this.rowOf = new Map(this.rows.flatMap((items, row) => items.map((item) => [item, row])));
-    this.size = new Map([...this.rowOf.keys()].map((item) => [item, insides.get(item) ?? (item[0] === "b" ? { width: 0, height: 0 } : look.size(item))]));
+    this.size = new Map([...this.rowOf.keys()].map((item) => [item, insides.get(item) ?? (item[0] === "b" ? { width: 0, height: 0 } : size(item))]));
     this.x = new Map();
     this.pulls();
     for (const row of this.rows) this.pack(row);
     for (const way of SWEEPS) this.sweep(way);
     this.frame(look.least);
-    this.stack(look.rooms(group));
+    this.stack(look.rooms(group), look.least);
   }
 
   // Who pulls at whom: for each item [neighbour, place on the neighbour − place on the item, weight].
@@ -108,13 +111,14 @@ class Inside {
     for (const [item, x] of this.x) [left, right] = [Math.min(left, x), Math.max(right, x + this.size.get(item).width)];
     if (!this.x.size) left = right = 0;
     const inner = this.group.parent !== null;
-    this.width = Math.max(right - left + (inner ? 2 * PAD : 0), inner ? least(this.group) : 0);
-    const move = (this.width - (right - left)) / 2 - left;
+    const [before, after] = inner ? [this.sideways ? HEADER + BEND_GAP : PAD, PAD] : [0, 0];
+    this.width = Math.max(right - left + before + after, inner && !this.sideways ? least(this.group) : 0);
+    const move = before + (this.width - (right - left) - before - after) / 2 - left;
     for (const [item, x] of this.x) this.x.set(item, x + move);
   }
 
   // Find each row's top and height; rows stand further apart where links run far across.
-  stack(rooms) {
+  stack(rooms, least) {
     const across = Array(this.rows.length + 1).fill(0), last = this.rows.length - 1;
     for (const [upper, pulls] of this.below) {
       const row = this.rowOf.get(upper);
@@ -123,7 +127,7 @@ class Inside {
     const inner = this.group.parent !== null;
     this.heights = this.rows.map((row) => Math.max(0, ...row.map((item) => this.size.get(item).height)));
     this.top = [];
-    let y = inner ? HEADER : 0;
+    let y = inner ? (this.sideways ? PAD : HEADER) : 0;
     this.heights.forEach((height, number) => {
       let gap = 0;
       if (number > 1 && number < last) gap = Math.min(ROW_GAP + SLOPE * across[number - 1], MOST_ROW_GAP);
@@ -132,7 +136,7 @@ class Inside {
       this.top.push(number ? y : 0);
       if (number && number !== last) y += height;
     });
-    this.height = y + (inner ? PAD : 0);
+    this.height = Math.max(y + (inner ? PAD : 0), inner && this.sideways ? least(this.group) : 0);
     if (this.top.length) this.top[last] = this.height;
   }
 
@@ -209,5 +213,7 @@ const place = (look) => {
   };
   const whole = insides.get("g0");
   spread("g0", 0, 0, 0);
-  return { items, links, width: whole.width, height: whole.height };
+  if (!look.sideways) return { items, links, width: whole.width, height: whole.height };
+  for (const [item, { x, y, width, height, depth }] of items) items.set(item, { x: y, y: x, width: height, height: width, depth });
+  return { items, links, width: whole.height, height: whole.width };
 };

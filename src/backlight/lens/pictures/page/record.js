@@ -77,4 +77,4 @@ const normIn = (ids, of = gradientOf) => {
   return isLeaf(nodes[measured[0]]) ? Math.hypot(...norms) : Math.max(...norms);
 };
 const normWord = (ids) => (ids.length < 2 || isLeaf(nodes[measuredIn(ids)[0]]) ? "‖grad‖" : "max ‖grad‖");
-const brokenIn = (ids) => ids.filter((id) => isBroken(gradientOf(id)) || nodes[id].outputs.some(isBroken));
+const brokenIn = (ids) => ids.filter((id) => isBroken(gradientOf(id)) || brokenOutput(id));

@@ -126,6 +126,18 @@ const setMode = (mode) => {
   arrange({ hold: selection.item && scene.items.has(selection.item) ? { item: selection.item, x: 0.5, y: 10 } : null, lasts: 0 });
 };
 
+// From left to right instead of downwards, or the other way round.
+const nameLayout = () => {
+  at("layout").textContent = LOOK.sideways ? "Downwards" : "To the right";
+  frame.classList.toggle("sideways", LOOK.sideways);
+};
+const turnLayout = () => {
+  LOOK.sideways = !LOOK.sideways;
+  nameLayout();
+  arrange({ fit: true, lasts: 0 });
+  announce(LOOK.sideways ? "The graph runs from left to right." : "The graph runs downwards.");
+};
+
 const setFlow = (flow) => {
   state.flow = flow;
   at("flow").setAttribute("aria-pressed", String(flow));
@@ -138,6 +150,7 @@ const showRun = (number) => {
   shownRun.number = number;
   at("runs").value = number;
   for (const { group, link } of paths.values()) group.classList.toggle("went", gradientWent(link));
+  drawDepths();
   arrange({ lasts: 0 });
   select(selection.item);
   tell("run", number);
