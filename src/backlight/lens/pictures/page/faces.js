@@ -87,7 +87,7 @@ const closedSize = (item) => {
   if (isPill(item)) return { width: Math.max(30, Math.round(widthOf(head, "row")) + 22), height: 22 };
   const rows = group ? rowsOfGroup(group) : rowsOf(Number(item.slice(1)));
   const wide = rows.map(([what, text, kind]) => widthOf(text, "row") * (kind === "broken" ? 1.12 : 1) + (what ? widthOf(what, "small") + 14 : 0));
-  const top = widthOf(head, "head") + (name ? widthOf(name, "name") + 14 : 0) + (group ? 20 : 0) + (nodeOf(item) ? widthOf(numbered(nodeOf(item).id), "row") + 12 : 0) + (nodeOf(item)?.root ? 42 : 0);
+  const top = widthOf(head, "head") + (name ? widthOf(name, "name") + 14 : 0) + (group ? 20 : 0) + (nodeOf(item) ? widthOf(numbered(nodeOf(item).id), "row") + 12 : 0) + (nodesIn(item).some((id) => nodes[id].root) ? 46 : 0);
   const [least, most] = LIMITS[item[0]];
   return { width: Math.round(Math.min(most, Math.max(least, top, ...wide) + 27)), height: 30 + rows.length * 16 + 6 };
 };
