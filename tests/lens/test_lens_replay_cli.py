@@ -16,8 +16,10 @@ from hand_made import seed_record
 from paths import ROOT
 from rich.text import Text
 
+import backlight as bl
+from backlight import lens
 from backlight.cli.main import main
-from backlight.cli.screens.replay import ReplayScreen
+from backlight.cli.screens.replay import ReplayScreen, fitted
 
 SCRIPT = """import torch
 a = torch.tensor(2.0, requires_grad=True)
@@ -116,6 +118,25 @@ def test_no_gradient_yet_is_a_dash_and_a_sum_that_grows_says_so():
     drawn = lines(screen(7))
     assert any("a leaf" in line and "grad —" in line for line in drawn)
     assert any("b leaf" in line and "grad 10 + …" in line for line in drawn)
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_all_numbers_of_a_step_are_written_on_a_narrow_screen(width):
+    x = bl.arange(6.0, requires_grad=True)
+    with lens.watch() as watch:
+        (bl.tanh(x) * 1234.56789).sum().backward()
+    replay = watch.record.replay()
+    for step in replay.steps:
+        shown = lines(ReplayScreen(replay, watch.record.nodes, step.number), width, 60)
+        written = {word for line in shown for word in line.split()}
+        assert {word for part in step.parts for line in part.lines for word in line.split()} <= written
+
+
+def test_a_list_that_does_not_fit_keeps_whole_numbers_and_a_large_tensor_its_norm():
+    assert fitted("[1234.6, 0.5000, 2]", 19) == "[1234.6, 0.5000, 2]"
+    assert fitted("[1234.6, 0.5000, 2]", 18) == fitted("[1234.6, 0.5000, 2]", 12) == "[1234.6, …]"
+    assert fitted("grad (64×128) of norm 0.5312", 18) == "grad ‖·‖ 0.5312"
+    assert fitted("1234.6", 3) == "…"
 
 
 def test_keys_walk():

@@ -8,7 +8,7 @@ from backlight.lens.records.nodes import OP, Node, Summary, users_of
 
 MASKING = {"masked_fill", "where", "add", "sub", "masked_scatter", "index_put", "index_fill", "scatter", "copy_slices"}
 PASSING = {"mul", "div", "cat", "stack", "slice", "select", "index", "to_copy", "split"}
-NORMALISING = {"softmax", "safe_softmax", "logsumexp", "exp"}  # they make a finite number of −inf, and NaN or inf of +inf
+NORMALISING = {"softmax", "safe_softmax", "logsumexp", "exp"}  # finite of −inf, NaN or inf of +inf
 
 
 def masked(nodes: Sequence[Node]) -> set[int]:
