@@ -11,6 +11,7 @@ from backlight.cli.outputs import check_output, write_output
 from backlight.cli.programs.command_line import RECORD, add_engine, add_program, parsed, required
 from backlight.cli.run import engine_requested, run_program
 from backlight.errors import InputError
+from backlight.lens.differences.runs import set_seed
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, Picture, picture_of
 from backlight.lens.pictures.svg import svg
@@ -32,6 +33,8 @@ def graph(argv: Sequence[str]) -> int:
         _draw(read_record(Path(program.name)), given, given.backward)
         return 0
     engine = engine_requested(given.engine).name
+    if given.seed is not None:
+        set_seed(given.seed)
     watched = watch(values=given.values, engine=engine, title=program.title, steps=_kept(given.backward))
     ended = run_program(program, engine=engine, around=watched)
     ended.show()
@@ -56,6 +59,9 @@ def _arguments() -> Parser:
     parser.add_argument("--by", choices=WAYS, default=WAYS[0], help="how nodes are grouped; by default by module")
     parser.add_argument(
         "--values", choices=VALUES, default=VALUES[0], help="what is kept of tensors; by default a summary"
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed the engine, NumPy and Python before the script runs"
     )
     parser.add_argument(
         "--width", type=int, metavar="N", help="cut the tree's lines at column N; by default at a terminal's width"

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from backlight.lens.differences.deviation import deviation, numbers
 from backlight.lens.pictures.boxes import is_plumbing
 from backlight.lens.records.nodes import LEAF, Edge, Node, SavedTensor, Summary, users_of
 from backlight.lens.records.record import Record
@@ -24,7 +25,8 @@ FIGURES = ("norm", "least", "most", "mean")
 def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = False) -> bool:
     """Return whether two tensors are the same but for rounding, as far as their summaries can tell.
 
-    They are compared element by element where both are kept in full. What is known of only one is not compared.
+    They are compared element by element where both are kept in full, else by fingerprints if both have one.
+    What is known of only one is not compared.
 
     Args:
         tolerance: the share of the norm that each figure may differ by.
@@ -39,7 +41,10 @@ def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = Fa
         return False
     reach = max(one.norm or 0.0, other.norm or 0.0) * tolerance
     if formed and one.values is not None and other.values is not None:
-        return all(_near(*pair, reach) for pair in zip(_numbers(one.values), _numbers(other.values)))
+        return all(_near(*pair, reach) for pair in zip(numbers(one.values), numbers(other.values)))
+    if formed and one.fingerprint is not None and other.fingerprint is not None:
+        apart = deviation(one, other)
+        return apart.exact or apart.relative <= tolerance
     return all(_near(getattr(one, name), getattr(other, name), reach) for name in FIGURES)
 
 
@@ -51,14 +56,6 @@ def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, 
 def _near(one: float | str | None, other: float | str | None, reach: float) -> bool:
     numbers = not any(isinstance(value, (str, type(None))) for value in (one, other))
     return one == other or (numbers and abs(one - other) <= reach)
-
-
-def _numbers(values: object) -> Iterator:
-    if not isinstance(values, list):
-        yield values
-        return
-    for value in values:
-        yield from _numbers(value)
 
 
 def described(summary: Summary | None) -> str:
@@ -74,10 +71,10 @@ def described(summary: Summary | None) -> str:
 
 def single(summary: Summary) -> str:
     """Return all of a tensor if it is small, else what `described` says."""
-    numbers = None if summary.values is None else list(_numbers(summary.values))
-    if numbers is None or len(numbers) > 6:
+    elements = None if summary.values is None else list(numbers(summary.values))
+    if elements is None or len(elements) > 6:
         return f"({described(summary)})"
-    texts = [value if isinstance(value, str) else f"{value:.6g}" for value in numbers]
+    texts = [value if isinstance(value, str) else f"{value:.6g}" for value in elements]
     return f"[{', '.join(texts)}]" if isinstance(summary.values, list) else texts[0]
 
 

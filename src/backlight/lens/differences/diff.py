@@ -2,13 +2,18 @@
 
 import dataclasses
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.lens.differences.comparing import Changed, Comparison, without_outcome
 from backlight.lens.differences.difftext import details_of, lines_of
+from backlight.lens.differences.divergence import Divergence, divergence
+from backlight.lens.differences.divergence_text import as_html, as_plain, sentences_of, table_of
 from backlight.lens.differences.matching import match
+from backlight.lens.differences.runs import records_of
 from backlight.lens.pictures.boxes import Picture, is_plumbing
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import picture_of
@@ -18,9 +23,10 @@ from backlight.lens.records.nodes import Edge, Node
 from backlight.lens.records.record import Record, written
 
 FORMAT = 1
+TOLERANCE = 1e-4  # of a norm, in the comparison of graphs
 
 
-@dataclass
+@dataclass(repr=False)
 class Diff:
     """What is different between two records of one program.
 
@@ -31,6 +37,8 @@ class Diff:
         changed: nodes that are in both and differ.
         totals: totals of the graphs that differ: (before, after) by name.
         aside: how many ops only one of two engines has, though what they lead to is the same; in no list.
+        tolerance: what was asked for; None for one by dtype.
+        backward: the number of the backward whose gradients are compared.
     """
 
     before: Record
@@ -41,6 +49,34 @@ class Diff:
     changed: list[Changed]
     totals: dict[str, tuple[int, int]] = field(default_factory=dict)
     aside: int = 0
+    tolerance: float | None = None
+    backward: int = -1
+
+    @cached_property
+    def values(self) -> Divergence:
+        """Where the values part, op by op (NOTE [Rounding or a real difference] in lens/differences/divergence.py)."""
+        return divergence(self.before, self.after, self.pairs, self.tolerance, self.backward)
+
+    @property
+    def fingerprinted(self) -> bool:
+        """Whether both records were made to be compared by their values."""
+        return all(
+            any(one.fingerprint for node in side.nodes for one in node.outputs) for side in (self.before, self.after)
+        )
+
+    def verdict(self, *, table: bool = True) -> str:
+        """Return where the values part, by how much, and whether it is rounding.
+
+        Args:
+            table: whether to list the modules with their deviations.
+        """
+        return "\n".join([*sentences_of(self), *(table_of(self) if table else ())])
+
+    def __repr__(self) -> str:
+        return f"<Diff {title_of(self)}: {next(sentences_of(self))}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self) + (f"<details><summary>both graphs</summary>{self.svg()}</details>" if self else "")
 
     def __bool__(self) -> bool:
         """Return whether anything differs."""
@@ -72,6 +108,7 @@ class Diff:
             "added": [_named(self.after.nodes[one]) for one in self.added],
             "changed": [{**_named(self.after.nodes[one.after]), **dataclasses.asdict(one)} for one in self.changed],
             "totals": {name: {"before": one, "after": other} for name, (one, other) in self.totals.items()},
+            "values": as_plain(self),
         }
         return json.dumps(fields, allow_nan=False, **options)
 
@@ -101,29 +138,49 @@ class Diff:
         return self.svg()
 
 
-def diff(before: Record, after: Record, *, tolerance: float = 1e-4, backward: int = -1) -> Diff:
-    """Compare two records of a graph, before and after a change.
+def diff(
+    before: Record | Callable,
+    after: Record | Callable,
+    *,
+    tolerance: float | None = None,
+    backward: int = -1,
+    args: Sequence = (),
+    seed: int | None = None,
+    values: str = "hash",
+) -> Diff:
+    """Compare two records, or two functions of one process: what of the graph differs, and where the values part.
+
+        lens.diff(lambda: step(model), lambda: step(copy.deepcopy(model).bfloat16()))
 
     Args:
-        before, after: what `lens.watch`, `lens.capture` or `lens.read_record` gave.
-        tolerance: by how much of its norm a tensor's values, and a gradient's, may differ.
+        before, after: what `lens.watch`, `lens.capture` or `lens.read_record` gave; or functions or modules, which are
+            called, one after the other, from the same random state. Each must begin from what the other did not change.
+        tolerance: by how much of its norm a tensor's values, and a gradient's, may differ; by default 1e-4 in the
+            comparison of graphs, and one by dtype in that of values.
         backward: the number of the backward whose gradients are compared.
+        args: what functions are called with.
+        seed: what both functions begin with; by default the random state that there is.
+        values: what is recorded of functions (see `watch`).
 
     Raises:
-        InputError: one is no record.
+        InputError: one is neither; or a function computed nothing that requires grad.
     """
+    if callable(before) and callable(after):
+        before, after = records_of((before, after), args, seed, values)
     for name, record in (("before", before), ("after", after)):
         if not isinstance(record, Record):
-            raise InputError(f"{name} must be a Record, got {type(record).__name__}: lens.watch() makes one")
-    if not tolerance >= 0:
+            raise InputError(
+                f"{name} must be a Record, got {type(record).__name__}: lens.watch() makes one; or pass two functions"
+            )
+    if tolerance is not None and not tolerance >= 0:
         raise InputError(f"tolerance must be 0 or more, got {tolerance!r}")
     pairs = match(before, after)
-    comparison = Comparison(before, after, pairs, tolerance, backward)
+    comparison = Comparison(before, after, pairs, TOLERANCE if tolerance is None else tolerance, backward)
     matched, still = ({pair[side] for pair in pairs} for side in (0, 1))
     gone = [node.id for node in before.nodes if node.id not in matched]
     added = [node.id for node in after.nodes if node.id not in still]
     totals = {name: (total(before), total(after)) for name, total in _TOTALS.items()}
-    found = Diff(before, after, pairs, gone, added, comparison.changed(), totals)
+    found = Diff(before, after, pairs, gone, added, comparison.changed(), totals, 0, tolerance, backward)
     if comparison.engines:
         _leave_aside(found)
     return found

@@ -63,8 +63,8 @@ def _heads(found) -> Iterator[str]:
 
 def _first(mark: str, node: Node, details: Sequence[str], found) -> str:
     """Return a line that says where the records first differ, in the order of the forward."""
-    where = f"{_name(node).split('  ')[0]}{f' in {node.module}' if node.module else ''}"
-    place = f" at {_place(node).strip()}" if _place(node) else ""
+    where = f"{name_of(node).split('  ')[0]}{f' in {node.module}' if node.module else ''}"
+    place = f" at {place_of(node).strip()}" if place_of(node) else ""
     if mark != CHANGED:
         return f"@@ the graphs differ from here on: {where}{place}: {'added' if mark == ADDED else 'gone'} @@"
     gradients = all(detail.startswith("gradient") for detail in details)
@@ -77,9 +77,9 @@ def _first(mark: str, node: Node, details: Sequence[str], found) -> str:
 def _listed(found, entries: Sequence[tuple[str, Node, list[str]]], most: int | None) -> Iterator[str]:
     """Yield nodes by module; after so many lines only how many more there are, and in which modules."""
     before, after = found.before.nodes, found.after.nodes
-    names = ((_module_of(before[was]), _module_of(after[now])) for was, now in found.pairs)
+    names = ((module_of(before[was]), module_of(after[now])) for was, now in found.pairs)
     renamed = {now: was for was, now in names if was != now}
-    modular = any(_module_of(node) for _, node, _ in entries)
+    modular = any(module_of(node) for _, node, _ in entries)
     heading, written = None, 0
     for number, (mark, node, details) in enumerate(entries):
         if most is not None and written + 1 + len(details) > most:
@@ -89,7 +89,7 @@ def _listed(found, entries: Sequence[tuple[str, Node, list[str]]], most: int | N
         if title != heading and modular:
             heading = title
             yield f"@@ {title} @@"
-        yield f"{mark} {_name(node)}{_place(node) if mark != CHANGED else ''}"
+        yield f"{mark} {name_of(node)}{place_of(node) if mark != CHANGED else ''}"
         yield from (f"{mark}     {detail}" for detail in details)
         written += 1 + len(details)
 
@@ -104,7 +104,7 @@ def _rest(entries: Sequence[tuple[str, Node, list[str]]]) -> Iterator[str]:
 
 def _by_module(nodes: Iterable[Node]) -> Iterator[str]:
     """Yield how many nodes there are in each module, in order: many layers as one, of still more modules the first."""
-    modules = [_module_of(node) for node in nodes]
+    modules = [module_of(node) for node in nodes]
     counts = Counter(_block(module) for module in modules)
     if len(counts) > MOST_MODULES:
         numbers: dict[str, list[int]] = {}
@@ -150,8 +150,8 @@ def _consequences(found) -> Iterator[str]:
     nodes = found.after.nodes
     for node, change in ((nodes[one.after], change) for one in follows for change in one.changes):
         if node.root and change.what == "value":
-            yield f"{CHANGED} {_name(node).split('  ')[0]}: {change.what} {change.before} → {change.after}"
-    if any(_module_of(nodes[one.after]) for one in follows):
+            yield f"{CHANGED} {name_of(node).split('  ')[0]}: {change.what} {change.before} → {change.after}"
+    if any(module_of(nodes[one.after]) for one in follows):
         yield from _by_module(nodes[one.after] for one in follows)
 
 
@@ -213,13 +213,13 @@ def _source_lines(found, most: int | None) -> Iterator[str]:
         yield f"{CHANGED} and {len(lines) - most:,} more"
 
 
-def _module_of(node: Node) -> str:
+def module_of(node: Node) -> str:
     """Return the path of the module that a node is in; of a parameter, of the one that it belongs to."""
     return node.module or ((node.name or "").rpartition(".")[0] if node.kind == LEAF and node.parameter else "")
 
 
 def _title(found, node: Node, renamed: dict[str, str]) -> str:
-    module = _module_of(node)
+    module = module_of(node)
     if not module:
         return "outside of modules"
     was = f", before: {renamed[module]}" if module in renamed else ""
@@ -227,7 +227,7 @@ def _title(found, node: Node, renamed: dict[str, str]) -> str:
     return f"{module} {kind}{was}".replace("  ", " ")
 
 
-def _name(node: Node) -> str:
+def name_of(node: Node) -> str:
     shapes = ", ".join(f"({', '.join(map(str, one.shape))}) {one.dtype}" for one in node.outputs)
     label = node.label or node.type
     named = "" if not node.name or node.name == label else f"{node.name} = " if node.kind != LEAF else f"{node.name} "
@@ -235,5 +235,5 @@ def _name(node: Node) -> str:
     return f"{named}{kind}  {shapes}".rstrip()
 
 
-def _place(node: Node) -> str:
+def place_of(node: Node) -> str:
     return "" if node.place is None else f"  {node.place.where}"

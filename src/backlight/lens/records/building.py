@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from backlight.lens.engines import Engine
 from backlight.lens.pictures.labels import label_of
+from backlight.lens.records.fingerprints import fingerprint_of
 from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
 from backlight.lens.records.record import Record
 from backlight.lens.records.summaries import dtype_name, shape_of, summary_of
@@ -39,6 +40,8 @@ class Builder:
         self.leaf_class = engine.leaf_class
         self.options = options
         self.shapes_only = options.values == "none"
+        self.fingerprints = options.values == "hash"
+        self.updates = options.values in ("hash", "full")
         self.small = options.small if options.values != "full" else float("inf")
         self.closed = self.finished = False
         self.record = Record(engine.name, title=options.title)
@@ -185,6 +188,8 @@ class Builder:
             return shape_of(tensor)
         made = summary_of(array, dtype_name(tensor.dtype), self.small)
         made.shape = tuple(tensor.shape)
+        if self.fingerprints:
+            made.fingerprint = fingerprint_of(array)
         return made
 
     def _memory_of(self, tensor: AnyTensor, version: int) -> tuple[int, int]:
@@ -237,11 +242,13 @@ class Builder:
         return sum(freed.values())
 
     def fill(self) -> None:
-        """Write down what leaves have at the end: hooks, gradients."""
+        """Write down what leaves have at the end: hooks, gradients, values that were written to."""
         for tensor, number in self.leaves.values():
             made = self.record.nodes[number]
             made.hooks = self.engine.hooks_of(tensor)
             made.grad = None if tensor.grad is None else self.summary(tensor.grad)
+            if self.updates and self.engine.version_of(tensor) > made.version:
+                made.updated = self.summary(tensor)
 
     def finish(self) -> None:
         """Write down how often saved tensors were written to; if the record is closed, for good."""

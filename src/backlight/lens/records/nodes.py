@@ -14,6 +14,19 @@ NotFinite = Literal["nan", "inf", "-inf"]
 
 
 @dataclass(slots=True)
+class Fingerprint:
+    """What tells a tensor from others without its values (NOTE [A fingerprint] in lens/records/fingerprints.py).
+
+    Args:
+        hash: of its bytes in logical order; those of float16 and bfloat16 as float32.
+        sketch: sums of its elements with signs, of which differences can be estimated.
+    """
+
+    hash: str
+    sketch: list[float]
+
+
+@dataclass(slots=True)
 class Summary:
     """A tensor's values in short.
 
@@ -22,6 +35,7 @@ class Summary:
         least, mean, most, norm: over the finite values; None where there is none, or no summary was requested.
         nans, infs, zeros: how many of each; None where no summary was requested.
         values: all of them, as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
+        fingerprint: with `values="hash"`.
     """
 
     shape: tuple[Count, ...]
@@ -34,6 +48,7 @@ class Summary:
     infs: Count | None = None
     zeros: Count | None = None
     values: list | float | int | bool | str | None = None
+    fingerprint: Fingerprint | None = None
 
     @property
     def size(self) -> int:
@@ -119,6 +134,7 @@ class Node:
         order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
         seconds: the time its op took in the forward, if it was measured.
         grad: what stands in a leaf's `.grad` when the record is closed; None if nothing does.
+        updated: a leaf's values when the record is closed, if written to since (with `values="hash"`, "full").
         options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`). In
             JSON those that are not finite are strings.
     """
@@ -142,6 +158,7 @@ class Node:
     order: Positive = 1
     seconds: AtLeast0 | None = None
     grad: Summary | None = None
+    updated: Summary | None = None
     options: dict[str, bool | Whole | float | NotFinite] = field(default_factory=dict)
 
     @property

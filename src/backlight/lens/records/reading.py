@@ -14,7 +14,8 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.formats.strict_json import LARGEST, parse_json
-from backlight.lens.records.nodes import LEAF, OP, Backward, Node, Step, Summary
+from backlight.lens.records.fingerprints import BUCKETS, HASH_BYTES
+from backlight.lens.records.nodes import LEAF, OP, Backward, Fingerprint, Node, Step, Summary
 from backlight.lens.records.record import FORMAT, Record
 from backlight.system.lazy_import import function_later
 
@@ -112,6 +113,8 @@ def _summaries_of(node: Node, here: str) -> Iterator[tuple[str, Summary]]:
         yield f"{here}.saved[{place}].summary", saved.summary
     if node.grad is not None:
         yield f"{here}.grad", node.grad
+    if node.updated is not None:
+        yield f"{here}.updated", node.updated
 
 
 def _check_backward(backward: Backward, here: str, nodes: Sequence[Node]) -> None:
@@ -172,10 +175,19 @@ def check_summary(summary: Summary, here: str) -> None:
     _require(len(known) in (0, 3), f"{here}.zeros", "be known where nans and infs are", counts)
     _require(sum(known) <= size, f"{here}.nans", f"be, with infs and zeros, at most {size}", known)
     _check_figures(summary, here, size)
+    if summary.fingerprint is not None:
+        _check_fingerprint(summary.fingerprint, f"{here}.fingerprint")
     if summary.values is not None:
         elements = _elements(summary, here)
         if known:
             _check_values(summary, here, elements)
+
+
+def _check_fingerprint(fingerprint: Fingerprint, here: str) -> None:
+    digits = set(fingerprint.hash) <= set("0123456789abcdef") and len(fingerprint.hash) == 2 * HASH_BYTES
+    _require(digits, f"{here}.hash", f"be {2 * HASH_BYTES} hexadecimal digits", fingerprint.hash)
+    count = len(fingerprint.sketch)
+    _require(count in (0, BUCKETS), f"{here}.sketch", f"be of {BUCKETS} numbers, or empty", count)
 
 
 def _check_figures(summary: Summary, here: str, size: int) -> None:

@@ -14,7 +14,7 @@ from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
 from backlight.training.engine_types import AnyTensor
 
-VALUES = ("summary", "none", "full")
+VALUES = ("summary", "none", "full", "hash")
 
 
 class Watch(Block):
@@ -105,7 +105,8 @@ def watch(
 
     Args:
         values: "summary" keeps least, mean, most, norm and counts of NaN, inf and 0 of each tensor; "none" only shapes;
-            "full" all values.
+            "full" all values; "hash" a summary and a fingerprint, by which `lens.diff` compares values op by op, and
+            parameters after an optimizer's step.
         small: tensors of up to this many elements are kept in full.
         limit: so many nodes are recorded at most; the record counts those `left_out`.
         models: modules that give parameters their names. Those that run, or that a variable holds, are found anyway.
