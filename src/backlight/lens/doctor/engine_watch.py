@@ -16,6 +16,7 @@ from typing import Any
 from backlight.dispatch.observers import Call, Watcher
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
+from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.cut_off import CutOff
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
@@ -38,7 +39,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.engines import Engine
 
 DETECTORS: tuple[type[Detector], ...] = (
-    *(History, Origins, Gradients, Legal, Flow),
+    *(History, Origins, CausingLines, Gradients, Legal, Flow),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining),
 )
