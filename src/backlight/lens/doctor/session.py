@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
+from backlight.lens.doctor.scopes import names_exist
 from backlight.lens.engines import Engine, Guarded
 from backlight.lens.finding import NOTE, Finding
 from backlight.lens.records.record import Place
@@ -45,6 +46,9 @@ class Session:
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
         place = finding.place
+        at = finding.corrected_at or place
+        if finding.corrected and at is not None and not names_exist(finding.corrected, at):
+            finding = dataclasses.replace(finding, corrected=None, corrected_at=None)
         key = (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
         present = self._found.get(key)
         if present is not None:

@@ -26,6 +26,11 @@ def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) 
 
 
 COPIES = ("tensor", "as_tensor")
+NEW_LEAF = (
+    "the loop gives {} a new tensor, which is no leaf: its .grad is None from the second time on",
+    "The step computes a new tensor, and .grad is read of it as if it were the leaf of the first time.",
+    "Make it a leaf again at the end of each step: x = (x + step).detach().requires_grad_().",
+)
 
 
 def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
@@ -42,6 +47,11 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     if made is None:
         return rule("BL101").found(spot.place, said)
     seen = f"{spelled(read)} was made at {shown(made.place)}"
+    again = corrections.leaf_again(spot, spelled(read))
+    if again is not None:
+        last, text = again
+        words = {"title": NEW_LEAF[0].format(spelled(read)), "cause": NEW_LEAF[1], "cure": NEW_LEAF[2]}
+        return rule("BL409").found(spot.place, said, seen, corrected=text, corrected_at=last.place, **words)
     if corrections.rebinds(made.statement) and of_leaf(session, tensor):
         name, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
     elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):

@@ -8,6 +8,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor import corrections
+from backlight.lens.doctor.errors import several_optimisers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
@@ -38,6 +39,8 @@ def freed(context: ErrorContext) -> Finding:
         return rule("BL203").found(here, *evidence)
     evidence.append(f"backward() at {shown(spot_of(earlier).place)} freed it")
     name = _which(history.engine, failure, earlier)
+    if name == "BL204" and (special := several_optimisers.of_shared_graph(context, evidence[1:])) is not None:
+        return special
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
 
@@ -111,7 +114,12 @@ def modified(context: ErrorContext) -> Finding:
     by_step = bool(writes) and all(corrections.method_of(spot_of(write), "step") is not None for write in writes)
     corrected = where = None
     if not by_step and len(writes) == 1 and not writes[0].view:
-        corrected, where = corrections.out_of_place(spot_of(writes[0])), spot_of(writes[0]).place
+        wrote = spot_of(writes[0])
+        corrected, where = corrections.out_of_place(wrote) or corrections.masked(wrote), wrote.place
+    if by_step and node is not None:
+        special = several_optimisers.of_step(context, node, evidence)
+        if special is not None:
+            return special
     name = "BL305" if by_step else "BL304"
     return rule(name).found(context.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
 
