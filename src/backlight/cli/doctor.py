@@ -2,12 +2,14 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.outputs import check_output, write_output
 from backlight.cli.run import add_engine, engine_requested, parsed, run_script
 from backlight.errors import InputError
+from backlight.lens.doctor.cures.rerun import Rerun
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
@@ -17,7 +19,15 @@ from backlight.lens.finding import NOTE, Finding
 from backlight.report.text import coloured, wants_colour
 
 HEALTHY, ILL, CANNOT = 0, 1, 2
-COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "corrected": "32", "source": "31"}
+COLOURS = {
+    "error": "1;31",
+    "warning": "1;33",
+    "note": "1;36",
+    "place": "2",
+    "corrected": "32",
+    "verified": "32",
+    "source": "31",
+}
 
 
 def doctor(argv: Sequence[str]) -> int:
@@ -40,6 +50,11 @@ def _arguments() -> argparse.ArgumentParser:
     add_engine(parser, "script.py")
     parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
     parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run the script again with each corrected line, and say which of them cure",
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
     parser.add_argument("--sarif", metavar="FILE", help="write the findings to a file, as SARIF 2.1.0")
     parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and stop")
@@ -51,11 +66,15 @@ def _examine(given: argparse.Namespace) -> int:
     engine = engine_requested(given.engine)
     check_output("--sarif", given.sarif)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False)
+    began = time.monotonic()
     ended = run_script(given.script, given.arguments, engine=engine.name, around=visit)
     sys.stdout.flush()
     if ended == INTERRUPTED:
         return INTERRUPTED
     report = visit.report or Report(Session())  # none if the script could not even be compiled
+    if given.verify:
+        options = ["--engine", engine.name, *(["--strict"] if given.strict else [])]
+        report.verify(Rerun(given.script, given.arguments, options, time.monotonic() - began))
     if given.sarif is not None:
         write_output(given.sarif, report.to_sarif(indent=1), "--sarif")
     if given.json:

@@ -190,6 +190,22 @@ def _without_keyword(spot: Spot, call: ast.Call) -> Edit | None:
     return (word.lineno, start, word.end_col_offset, "") if between.strip() == b"," else None
 
 
+def parameter_last(spot: Spot) -> str | None:
+    """`self.w = nn.Parameter(torch.randn(3)) * 0.1` → `self.w = nn.Parameter(torch.randn(3) * 0.1)`."""
+    statement = spot.statement
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(value, ast.BinOp) or not isinstance(value.left, ast.Call) or value.lineno != value.end_lineno:
+        return requires_grad_last(spot)
+    maker, sign = value.left, OPERATORS.get(type(value.op))
+    if not (spelled(maker.func) or "").endswith("Parameter") or len(maker.args) != 1 or maker.keywords or not sign:
+        return requires_grad_last(spot)
+    inner = spot.text(maker.args[0])
+    inner = inner if isinstance(maker.args[0], ATOMS) else f"({inner})"
+    right = spot.text(value.right)
+    right = right if isinstance(value.right, (*ATOMS, ast.Constant)) else f"({right})"
+    return spot.edited(replace(value, f"{spot.text(maker.func)}({inner} {sign} {right})"))
+
+
 def leaf_again(spot: Spot, name: str) -> tuple[Spot, str] | None:
     """`x = x + step * x.grad` → `x = (x + step * x.grad).detach().requires_grad_()`, at a loop's last assignment to x.
 

@@ -19,7 +19,9 @@ from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.cut_off import CutOff
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
+from backlight.lens.doctor.detectors.embeddings import Embeddings
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
+from backlight.lens.doctor.detectors.function_backwards import FunctionBackwards
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
 from backlight.lens.doctor.detectors.losses import Losses, Trends
@@ -31,7 +33,9 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.totals import Totals
+from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
+from backlight.lens.doctor.graph import sequence_of
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.origins import Origins
 from backlight.lens.doctor.patches import Patches
@@ -41,7 +45,7 @@ from backlight.lens.engines import Engine
 DETECTORS: tuple[type[Detector], ...] = (
     *(History, Origins, CausingLines, Gradients, Legal, Flow),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
-    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining),
+    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings),
 )
 NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
 EVENTS = tuple(
@@ -193,6 +197,13 @@ class EngineWatch(Watcher):
             return patched
 
         self.session.patch(owner, name, patch)
+
+    def now(self) -> int:
+        """Return the sequence number of a node that is made now."""
+        torch = self.engine.module
+        with torch.enable_grad():
+            node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
+        return sequence_of(node)
 
     def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
+from backlight.lens.doctor.cures.scopes import names_exist
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
-from backlight.lens.doctor.scopes import names_exist
 from backlight.lens.engines import Engine, Guarded
 from backlight.lens.finding import NOTE, Finding
 from backlight.lens.records.record import Place
@@ -54,6 +54,11 @@ class Session:
         if present is not None:
             finding = dataclasses.replace(present, times=present.times + finding.times)
         self._found[key] = finding
+
+    def replace(self, findings: Iterable[Finding]) -> None:
+        """Put findings in the place of those that are shown, in their order."""
+        new, shown = iter(findings), self.findings
+        self._found = {key: next(new) if found in shown else found for key, found in self._found.items()}
 
     def has(self, rules: Iterable[str]) -> bool:
         """Return whether one of some rules was found, by their ids."""

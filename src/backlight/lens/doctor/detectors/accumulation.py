@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from backlight.dispatch.observers import Run
+from backlight.lens.doctor.cures.scopes import reached_as
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of, place_of_frame, users_frames
-from backlight.lens.doctor.scopes import reached_as
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 

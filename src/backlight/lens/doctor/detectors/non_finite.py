@@ -17,11 +17,11 @@ import numpy as np
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
+from backlight.lens.doctor.cures.safe_inputs import cause_of_removed, removal, safe_line
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
-from backlight.lens.doctor.safe_inputs import cause_of_removed, safe_line
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
@@ -212,9 +212,7 @@ class NonFinite(Detector):
         where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
-            evidence.append(
-                "The gradient that arrived there was 0: the value had no influence on the loss, and 0 · inf is NaN."
-            )
+            evidence.append(f"The gradient that arrived there was 0: {removal(cause)}, and 0 · inf is NaN.")
         risk = self.risks.get(self.engine.key_of(node))
         if risk:
             evidence.append(risk)

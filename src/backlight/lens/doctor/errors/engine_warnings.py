@@ -48,7 +48,7 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
         return rule("BL101").found(spot.place, said)
     seen = f"{spelled(read)} was made at {shown(made.place)}"
     again = corrections.leaf_again(spot, spelled(read))
-    if again is not None:
+    if again is not None and not _descends(made.statement):
         last, text = again
         words = {"title": NEW_LEAF[0].format(spelled(read)), "cause": NEW_LEAF[1], "cure": NEW_LEAF[2]}
         return rule("BL409").found(spot.place, said, seen, corrected=text, corrected_at=last.place, **words)
@@ -59,6 +59,11 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     else:
         name, corrected = "BL101", _retaining(session, made, spelled(read))
     return rule(name).found(spot.place, said, seen, corrected=corrected, corrected_at=made.place)
+
+
+def _descends(statement: ast.stmt) -> bool:
+    """Return whether a statement is `w = w - ...`, the update of a parameter."""
+    return corrections.rebinds(statement) and isinstance(statement.value.op, ast.Sub)
 
 
 def maker(session: Session, tensor: Any, name: str | None) -> Spot | None:

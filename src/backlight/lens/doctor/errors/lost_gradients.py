@@ -34,9 +34,12 @@ def number(context: ErrorContext) -> Finding:
         return context.found("BL217", title=title, cause=cause, cure="Take the loss out of what is returned.")
     if made is None:
         return context.found("BL217", title=title)
-    text = _kept(made)
+    text, where = _kept(made), made.place
+    summed = _summed(made)
+    if summed is not None:  # running += loss.item(); running.backward()
+        text, where = spot.edited(corrections.replace(spot.expression.value, summed)), spot.place
     seen = f"{name} became a number at {shown(made.place)}"
-    return context.found("BL217", seen, title=title, corrected=text, corrected_at=made.place)
+    return context.found("BL217", seen, title=title, corrected=text, corrected_at=where)
 
 
 def _made_number(spot: Spot, name: str) -> Spot | None:
@@ -53,6 +56,13 @@ def _made_number(spot: Spot, name: str) -> Spot | None:
         return None
     (call,) = spots.values()
     return Spot(spot.file, spot.function, span(call))
+
+
+def _summed(made: Spot) -> str | None:
+    """Return `loss` of `running += loss.item()`."""
+    func = made.call.func
+    added = isinstance(made.statement, ast.AugAssign) and made.statement.value is made.call
+    return func.value.id if added and isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else None
 
 
 def _number_calls(value: ast.AST | None) -> list[ast.Call]:

@@ -40,6 +40,13 @@ def cause_of_removed(run: Run, node: Any, op: str) -> Cause:
     return own
 
 
+def removal(cause: Cause) -> str:
+    """Return what happened to a value whose gradient is 0, as evidence says it."""
+    return (
+        "a later product with 0 took the value away" if "product" in cause.cause else "the value had been chosen away"
+    )
+
+
 def removed_by(run: Run, node: Any) -> str:
     """Return the name of the node after one, towards the loss, that chooses, or else multiplies; "" if none does."""
     after: dict[Any, list] = {}
