@@ -14,7 +14,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import counted
+from backlight.lens.doctor.evidence import code_of, counted, replaced
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.records.record import Place
 
@@ -104,4 +104,5 @@ class Embeddings(Detector):
                 f"The embedding of {rows} rows, made at {brief(made)}, has padding_idx={index}: row {index} gets no "
                 "gradient.",
                 title=f"padding_idx={index} is a token that sequences use: its vector never learns",
+                corrected=None if made is None else replaced(code_of(made), f", padding_idx={index}", ""),
             )

@@ -91,6 +91,7 @@ class EmptySteps(Detector):
         self.fresh: WeakIdDict[Instruction] = WeakIdDict()  # parameters with an unused gradient -> backward
         self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
+        self.read: WeakIdDict[None] = WeakIdDict()  # parameters whose new gradient the program has read itself
         self.lost: dict[int, Lost] = {}  # optimiser -> gradients that it cleared unused since its last step
 
     def begin(self) -> None:
@@ -103,12 +104,19 @@ class EmptySteps(Detector):
     def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients were cleared before a step used them."""
         backwards = {self.fresh.get(param) for param in params} - {None}
-        if len(backwards) == 1:
+        read = any(param in self.read for param in params)
+        if len(backwards) == 1 and not read and not self.watch.stepping:  # L-BFGS clears within its step
             self.lost.setdefault(id(optimizer), Lost()).count(backwards.pop(), place)
         self._wipe(params, place)
 
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
+        """Note a gradient that the program itself uses."""
+        if grad is not None and tensor in self.fresh:
+            self.read[tensor] = None
+
     def _wipe(self, params: list, place: Place | None) -> None:
         for param in params:
+            self.read.pop(param)
             fresh = self.fresh.pop(param)
             if fresh is not None:
                 self.wiped[param] = fresh, place

@@ -3,8 +3,8 @@
 NOTE [What vanishing is]
 The weights of one model are ordered as its forward first uses them. Gradients vanish if, in each of the first
 backwards, they get smaller from nearly every layer to the one before it, and those of the first layers are less than a
-hundred thousandth of those of the last. Residual and normalised networks stay far above that at any depth; a converged network
-has small gradients in all layers; frozen layers have none and do not count.
+hundred thousandth of those of the last. Residual and normalised networks stay far above that at any depth; a converged
+network has small gradients in all layers; frozen layers have none and do not count.
 """
 
 from typing import Any
