@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from backlight.lens.doctor.evidence import locals_of
 from backlight.lens.doctor.places import users_frames
 from backlight.lens.doctor.source import parsed
 from backlight.lens.records.record import Place
@@ -84,8 +85,7 @@ def reached_as(frame: FrameType | None, value: Any) -> str | None:
     if user is None:
         return None
     loops = _loop_variables(user)
-    spaces = [user.f_locals] if user.f_locals is user.f_globals else [user.f_locals, user.f_globals]
-    for space in spaces:
+    for space in (locals_of(user), user.f_globals):
         items = [(name, held) for name, held in dict(space).items() if name.isidentifier() and name not in loops]
         for name, held in items:
             if held is value:

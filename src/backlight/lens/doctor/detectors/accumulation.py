@@ -20,7 +20,7 @@ import numpy as np
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.cures.scopes import reached_as
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import code_of, name_in, short
+from backlight.lens.doctor.evidence import code_of, locals_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, place_of, place_of_frame, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -214,7 +214,7 @@ def cleared_by_hand(stale: Stale, alone: bool) -> tuple[str | None, Place | None
 
 def _is_named(frame: FrameType, name: str, value: Any) -> str | None:
     """Return a plain name if it stands for a value in a frame."""
-    return name if frame.f_locals.get(name) is value else None
+    return name if locals_of(frame).get(name) is value else None
 
 
 def preceded(text: str, before: str) -> str:

@@ -1,6 +1,7 @@
 """Warnings of the engine: what `.grad` was read of, and where the leaf got lost."""
 
 import ast
+import dataclasses
 from typing import Any
 
 from backlight.lens.doctor import corrections
@@ -11,7 +12,7 @@ from backlight.lens.doctor.repairs import repair
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, assignment_to, spelled
-from backlight.lens.finding import Finding
+from backlight.lens.finding import NOTE, Finding
 
 
 def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) -> Finding | None:
@@ -22,10 +23,20 @@ def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) 
     if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
-    return rule(name).found(place, said, corrected=repair(name, spot))
+    found = rule(name).found(place, said, corrected=repair(name, spot))
+    return dataclasses.replace(found, level=NOTE) if name == "BL502" and spot is not None and _is_shown(spot) else found
+
+
+def _is_shown(spot: Spot) -> bool:
+    """Return whether a number is printed, formatted or kept in a list: nothing is computed from it there."""
+    return any(True for _ in spot.around(ast.FormattedValue)) or any(
+        call is not spot.call and (spelled(call.func) or "").rpartition(".")[2] in SHOWING
+        for call in spot.around(ast.Call)
+    )
 
 
 COPIES = ("tensor", "as_tensor")
+SHOWING = ("print", "append", "format", "info", "debug", "write", "set_postfix", "set_description", "add_scalar")
 NEW_LEAF = (
     "the loop gives {} a new tensor, which is no leaf: its .grad is None from the second time on",
     "The step computes a new tensor, and .grad is read of it as if it were the leaf of the first time.",
