@@ -19,6 +19,10 @@ PRODUCT = (
     "a later product with 0 takes the value away, not its derivative: the slope of {op} is infinite there, and 0 · inf "
     "is NaN"
 )
+SELECTION = (
+    "a later selection leaves the value out, not its derivative: the slope of {op} is infinite there, and 0 · inf "
+    "is NaN"
+)
 CHOICE = (
     "where() chooses the value away, not its derivative: the slope of the branch not taken is infinite, and 0 · inf is "
     "NaN"
@@ -34,7 +38,9 @@ def cause_of_removed(run: Run, node: Any, op: str) -> Cause:
     own, remover = hazard_of(op, derivative=True), removed_by(run, node)
     if remover.startswith("Mul"):
         return Cause(PRODUCT.format(op=op), own.cure)
-    if remover.startswith(CHOOSING):
+    if remover and not remover.startswith(("Where", "MaskedFill")):
+        return Cause(SELECTION.format(op=op), own.cure)
+    if remover:
         divides = op in ("div", "true_divide", "reciprocal")
         return Cause(CHOICE, SAFE_DIVISOR if divides else SAFE_INPUT.format(op=f"torch.{op}"))
     return own
