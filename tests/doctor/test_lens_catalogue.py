@@ -4,7 +4,7 @@ import pytest
 from under_the_doctor import ENGINES
 
 from backlight.lens.doctor.rule_index import rules
-from backlight.lens.finding import NOTE
+from backlight.lens.finding import NOTE, Finding
 from catalogue import CASES
 from catalogue.case import Case
 from catalogue.found import COUNTS, found_in
@@ -15,6 +15,10 @@ PAIRS = [(case, engine) for case in CASES for engine in case.only]
 
 def is_right(case: Case, engine: str) -> bool:
     return (case.rule, case.line) in {(found.rule, found.place.line) for found in found_in(case, engine)}
+
+
+def is_loud(case: Case, found: Finding) -> bool:
+    return found.rule == case.rule and found.level != NOTE
 
 
 @pytest.mark.parametrize(("case", "engine"), PAIRS, ids=[f"{case.id}-{engine}" for case, engine in PAIRS])
@@ -29,7 +33,8 @@ def test_case_ends_in_its_finding_at_its_line(case: Case, engine: str):
 @pytest.mark.parametrize(("case", "engine"), PAIRS, ids=[f"{case.id}-{engine}" for case, engine in PAIRS])
 def test_what_is_legal_is_a_note_at_most(case: Case, engine: str):
     level = rules()[case.rule].level
-    assert all(found.level == level for found in found_in(case, engine) if found.rule == case.rule)
+    levels = {found.level for found in found_in(case, engine) if found.rule == case.rule}
+    assert levels <= ({level, NOTE} if case.rule == "BL502" else {level})  # a number that is printed is a note
     if level == NOTE:
         assert {found.rule for found in found_in(case, engine) if found.level != NOTE} <= set(case.also)
 
@@ -38,7 +43,7 @@ def test_what_is_legal_is_a_note_at_most(case: Case, engine: str):
 def test_counts_are_what_is_published(engine: str):
     cases = [case for case in CASES if engine in case.only]
     right = [case for case in cases if is_right(case, engine)]
-    loud = [case for case in right if rules()[case.rule].level != NOTE]
+    loud = [case for case in right if any(is_loud(case, found) for found in found_in(case, engine))]
     assert (len(cases), len(right), len(loud)) == COUNTS[engine]
     assert len(loud) >= 100
 

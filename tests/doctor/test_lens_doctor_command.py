@@ -70,7 +70,7 @@ def test_json_is_the_last_line_of_stdout(script, capsys):
 def test_sarif_has_what_the_standard_requires(script, engine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, log = script(WRONG), tmp_path / "doctor.sarif"
-    assert main(["doctor", path, "--engine", engine, "--sarif", str(log)]) == 1
+    assert main(["doctor", path, "--engine", engine, "--verify", "--sarif", str(log)]) == 1
     found = json.loads(log.read_text())
     (run,) = found["runs"]
     driver, (result,) = run["tool"]["driver"], run["results"]
@@ -90,12 +90,33 @@ def columns(region: dict) -> tuple[int, int]:
 
 def test_the_corrected_script_is_healthy(script, tmp_path, capsys):
     log = tmp_path / "doctor.sarif"
-    main(["doctor", script(WRONG), "--engine", "backlight", "--sarif", str(log)])
+    main(["doctor", script(WRONG), "--engine", "backlight", "--verify", "--sarif", str(log)])
+    assert "verified: the corrected script has no findings" in capsys.readouterr().err
     result = json.loads(log.read_text())["runs"][0]["results"][0]
     replacement = result["fixes"][0]["artifactChanges"][0]["replacements"][0]
     lines = WRONG.splitlines()
     lines[replacement["deletedRegion"]["startLine"] - 1] = replacement["insertedContent"]["text"]
     assert main(["doctor", script("\n".join(lines)), "--engine", "backlight"]) == 0
+
+
+def test_a_correction_that_was_not_run_is_no_fix(script, tmp_path):
+    log = tmp_path / "doctor.sarif"
+    main(["doctor", script(WRONG), "--engine", "backlight", "--sarif", str(log)])
+    assert "fixes" not in json.loads(log.read_text())["runs"][0]["results"][0]
+
+
+def test_a_correction_that_leaves_a_mistake_is_not_verified(script, capsys):
+    wrong = WRONG + "raise ValueError('not of gradients')\n"
+    main(["doctor", script(wrong), "--engine", "backlight", "--verify"])
+    err = capsys.readouterr().err
+    assert "+ y.sum().backward()" in err and "verified:" not in err
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+def test_corrections_of_several_lines_are_verified_together(script, capsys):
+    wrong = WRONG.replace("y.backward()", "scale = float(y.sum())\ny.backward()")
+    main(["doctor", script(wrong), "--engine", "torch", "--verify"])
+    assert capsys.readouterr().err.count("verified: the corrected script has no findings") == 2
 
 
 def test_an_exception_that_is_no_matter_of_gradients_is_no_finding(script, capsys):

@@ -4,12 +4,13 @@ import pytest
 from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
 from optimiser_mistakes import NOTES as NOTES_OF_OPTIMISERS
 from silent_mistakes import LOOP, MISTAKES, NOTES, Mistake
+from training_mistakes import MISTAKES as OF_TRAININGS
 from under_the_doctor import ENGINES, findings_of, marked_line
 
 from backlight.lens.finding import NOTE
 
 LEGAL = (*NOTES, *NOTES_OF_OPTIMISERS)
-ALL = (*MISTAKES, *OF_OPTIMISERS)
+ALL = (*MISTAKES, *OF_OPTIMISERS, *OF_TRAININGS)
 BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in ALL for engine in one.engines]
 
 

@@ -2,14 +2,17 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.main import INTERRUPTED, Parser, notice
 from backlight.cli.outputs import check_output, write_output
 from backlight.cli.programs.command_line import add_engine, add_program, parsed, required
-from backlight.cli.programs.program import Notebook, Program
+from backlight.cli.programs.program import Notebook, Program, Script
 from backlight.cli.run import engine_requested, run_program
+from backlight.errors import InputError
+from backlight.lens.doctor.cures.rerun import Rerun
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
@@ -20,7 +23,15 @@ from backlight.lens.finding import NOTE, Finding
 from backlight.report.text import coloured, wants_colour
 
 HEALTHY, ILL, CANNOT = 0, 1, 2
-COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "corrected": "32", "source": "31"}
+COLOURS = {
+    "error": "1;31",
+    "warning": "1;33",
+    "note": "1;36",
+    "place": "2",
+    "corrected": "32",
+    "verified": "32",
+    "source": "31",
+}
 
 
 def doctor(argv: Sequence[str]) -> int:
@@ -44,6 +55,11 @@ def _arguments() -> Parser:
     parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
     parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
     parser.add_argument("--steps", type=int, metavar="N", help="stop the program after N steps of its optimizers")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run the script again with each corrected line, and say which of them cure",
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
     parser.add_argument("--sarif", metavar="FILE", help="write the findings to a file, as SARIF 2.1.0")
     parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and stop")
@@ -54,13 +70,20 @@ def _arguments() -> Parser:
 def _examine(program: Program, given: argparse.Namespace) -> int:
     engine = engine_requested(given.engine)
     check_output("--sarif", given.sarif)
+    if given.verify and not isinstance(program, Script):
+        raise InputError(f"--verify must come with a script, which it corrects in a copy, got {program.name}")
+            f"--verify must come with the path of a script, which it corrects in a copy, got {program.name}"
+        )
     _tell_skipped(program)
     limit = None if given.steps is None else StepLimit(given.steps)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
+    began = time.monotonic()
     ended = run_program(program, engine=engine.name, around=visit)
     report = visit.report or Report(Session())  # none if the script could not even be compiled
     try:
         with ended.where_it_began():
+            if given.verify and ended.code != INTERRUPTED:
+                report.verify(_rerun(program, given, engine.name, time.monotonic() - began))
             _tell(report, given, ended.code)
         if limit is not None and limit.reached:
             print(f"doctor: stopped after {counted(limit.steps, 'optimizer step')}", file=sys.stderr)
@@ -71,6 +94,13 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
     if any(found.level != NOTE for found in report):
         return ILL
     return CANNOT if ended.code else HEALTHY
+
+
+def _rerun(program: Program, given: argparse.Namespace, engine: str, seconds: float) -> Rerun:
+    """Return how the script is run again, as this time."""
+    options = ["--engine", engine, *(["--strict"] if given.strict else [])]
+    options += [] if given.steps is None else ["--steps", str(given.steps)]
+    return Rerun(program.name, program.arguments, options, seconds)
 
 
 def _tell_skipped(program: Program) -> None:

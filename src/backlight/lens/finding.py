@@ -25,6 +25,7 @@ class Finding:
         corrected_at: the line that `corrected` is for, if it is not `place`.
         path: the way through the graph that matters, from the loss, if there is one: `loss ← MulBackward0 ← …`.
         times: how often it was seen; the evidence is of the first time.
+        verified: whether the corrected program was run, and had no findings.
     """
 
     rule: str
@@ -39,3 +40,4 @@ class Finding:
     corrected_at: Place | None = None
     path: tuple[str, ...] = ()
     times: int = field(default=1, compare=False)
+    verified: bool = field(default=False, compare=False)

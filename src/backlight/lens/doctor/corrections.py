@@ -2,7 +2,7 @@
 
 import ast
 
-from backlight.lens.doctor.source import Edit, Spot, spelled
+from backlight.lens.doctor.source import Edit, Spot, span, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
@@ -132,6 +132,23 @@ def out_of_place(spot: Spot) -> str | None:
     return spot.edited(underscore, insert(statement.lineno, statement.col_offset, f"{func.value.id} = "))
 
 
+def masked(spot: Spot) -> str | None:
+    """`weights[mask] = 0` → `weights = weights.masked_fill(mask, 0)`, for a plain name, a mask and a number."""
+    statement = spot.statement
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    index = target.slice
+    is_mask = isinstance(index, (ast.Compare, ast.Invert)) or "mask" in (spelled(index) or "")
+    number = value.operand if isinstance(value, ast.UnaryOp) else value
+    if not is_mask or not isinstance(number, (ast.Constant, ast.Call)):
+        return None
+    name = target.value.id
+    return spot.edited(replace(statement, f"{name} = {name}.masked_fill({spot.text(index)}, {spot.text(value)})"))
+
+
 def requires_grad_last(spot: Spot) -> str | None:
     """`w = torch.randn(3, requires_grad=True) * 0.1` → `w = (torch.randn(3) * 0.1).requires_grad_()`."""
     statement = spot.statement
@@ -171,3 +188,44 @@ def _without_keyword(spot: Spot, call: ast.Call) -> Edit | None:
     start = max(value.end_col_offset for value in before)
     between = spot.lines[word.lineno - 1].encode()[start : word.col_offset]
     return (word.lineno, start, word.end_col_offset, "") if between.strip() == b"," else None
+
+
+def parameter_last(spot: Spot) -> str | None:
+    """`self.w = nn.Parameter(torch.randn(3)) * 0.1` → `self.w = nn.Parameter(torch.randn(3) * 0.1)`."""
+    statement = spot.statement
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(value, ast.BinOp) or not isinstance(value.left, ast.Call) or value.lineno != value.end_lineno:
+        return requires_grad_last(spot)
+    maker, sign = value.left, OPERATORS.get(type(value.op))
+    if not (spelled(maker.func) or "").endswith("Parameter") or len(maker.args) != 1 or maker.keywords or not sign:
+        return requires_grad_last(spot)
+    inner = spot.text(maker.args[0])
+    inner = inner if isinstance(maker.args[0], ATOMS) else f"({inner})"
+    right = spot.text(value.right)
+    right = right if isinstance(value.right, (*ATOMS, ast.Constant)) else f"({right})"
+    return spot.edited(replace(value, f"{spot.text(maker.func)}({inner} {sign} {right})"))
+
+
+def leaf_again(spot: Spot, name: str) -> tuple[Spot, str] | None:
+    """`x = x + step * x.grad` → `x = (x + step * x.grad).detach().requires_grad_()`, at a loop's last assignment to x.
+
+    Only where the loop that reads `.grad` of a name also computes what the name holds next of it.
+    """
+    loop = next((node for kind in (ast.For, ast.While) for node in spot.around(kind)), None)
+    if loop is None or not name.isidentifier():
+        return None
+    inside = [node for node in ast.walk(loop) if isinstance(node, ast.Assign) and spelled(node.targets[0]) == name]
+    inside = [
+        node for node in inside if len(node.targets) == 1 and any(spelled(one) == name for one in ast.walk(node.value))
+    ]
+    reads = [one for node in inside for one in ast.walk(node.value) if spelled(one) == f"{name}.grad"]
+    if not inside or not reads:
+        return None
+    last = max(inside, key=lambda node: node.lineno)
+    made = Spot(spot.file, spot.function, span(last))
+    value = last.value
+    text = spot.text(value) if isinstance(value, ATOMS) else f"({spot.text(value)})"
+    if value.lineno != value.end_lineno or parenthesised(spot, value):
+        return None
+    edited = made.edited(replace(value, f"{text}.detach().requires_grad_()"))
+    return None if edited is None else (made, edited)

@@ -17,9 +17,12 @@ from backlight.dispatch.observers import Call, Watcher
 from backlight.lens.doctor.coverage import Coverage
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
+from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.cut_off import CutOff
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
+from backlight.lens.doctor.detectors.embeddings import Embeddings
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
+from backlight.lens.doctor.detectors.function_backwards import FunctionBackwards
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
 from backlight.lens.doctor.detectors.losses import Losses, Trends
@@ -31,7 +34,9 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.totals import Totals
+from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
+from backlight.lens.doctor.graph import sequence_of
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.origins import Origins
 from backlight.lens.doctor.patches import Patches
@@ -39,9 +44,9 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.engines import Engine
 
 DETECTORS: tuple[type[Detector], ...] = (
-    *(History, Origins, Gradients, Legal, Flow),
+    *(History, Origins, CausingLines, Gradients, Legal, Flow),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
-    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, Coverage),
+    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Coverage),
 )
 NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
 EVENTS = tuple(
@@ -193,6 +198,13 @@ class EngineWatch(Watcher):
             return patched
 
         self.session.patch(owner, name, patch)
+
+    def now(self) -> int:
+        """Return the sequence number of a node that is made now."""
+        torch = self.engine.module
+        with torch.enable_grad():
+            node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
+        return sequence_of(node)
 
     def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""

@@ -49,6 +49,15 @@ def _owned_among(names: dict[str, Any], tensor: Any, kind: type) -> str | None:
     return None
 
 
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """Return a frame's local variables, and let go of the copy that looking has made, as `_local_name` does."""
+    names = frame.f_locals
+    found = dict(names)
+    if COPIED and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(names) <= HELD_BY_FRAME:
+        names.clear()
+    return found
+
+
 def _local_name(frame: FrameType, value: Any) -> str | None:
     """Return the local variable that holds a value, and let go of the copy of all locals that looking has made.
 

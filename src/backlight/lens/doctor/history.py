@@ -19,11 +19,13 @@ class PastRun:
     Args:
         roots: keys of the nodes that it started from.
         code, lasti: the user's line.
+        after: the sequence number of the next node when it began: what was made before has a smaller one.
     """
 
     roots: frozenset[int]
     code: CodeType
     lasti: int
+    after: int = 0
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class History(Detector):
     def started(self, run: Run) -> None:
         """Remember a backward."""
         keys = frozenset(self.engine.key_of(node) for node, _ in run.roots)
-        self._running[run.number] = PastRun(keys, run.code, run.lasti)
+        self._running[run.number] = PastRun(keys, run.code, run.lasti, self.watch.now())
 
     def freed(self, run: Run, node: Node) -> None:
         """Remember which backward freed a node."""

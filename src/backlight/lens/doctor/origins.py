@@ -5,17 +5,22 @@ A cut is an op some input of which requires grad and whose output does not. What
 behind the same cut. Nothing is kept alive: an output's cuts are forgotten with it.
 """
 
+import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Module
+from backlight.lens.doctor.places import Instruction, users_frames
+from backlight.lens.doctor.source import Spot, span, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 MODULES = 100  # outermost modules that are remembered
+SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
 MANY = 8  # cuts that one tensor is said to be behind
 
 
@@ -28,6 +33,7 @@ class CutOrigin:
         code, lasti: the user's line.
         recording: whether recording was on.
         of_tensor: whether it was called on a tensor, and not on a list.
+        switch: what switched recording off, if it is known.
     """
 
     name: str
@@ -35,6 +41,7 @@ class CutOrigin:
     lasti: int
     recording: bool
     of_tensor: bool
+    switch: Spot | None = None
 
 
 class Origins(Detector):
@@ -46,6 +53,7 @@ class Origins(Detector):
         super().__init__(watch)
         self._behind: WeakIdDict[tuple[CutOrigin, ...]] = WeakIdDict()
         self._modules: WeakIdDict[None] = WeakIdDict()
+        self._switches: dict[tuple[CodeType, int], Spot | None] = {}  # lines at which nothing is recorded
 
     def called(self, call: Call) -> None:
         """Note a cut, or hand earlier ones on."""
@@ -63,11 +71,19 @@ class Origins(Detector):
             if value.requires_grad:
                 of_tensor = bool(call.args) and self.engine.is_tensor(call.args[0])
                 recording = self.engine.module.is_grad_enabled()
-                cuts[CutOrigin(call.name, call.code, call.lasti, recording, of_tensor)] = None
+                switch = None if recording else self._switch(call)
+                cuts[CutOrigin(call.name, call.code, call.lasti, recording, of_tensor, switch)] = None
             cuts.update(dict.fromkeys(self.cuts_before(value)))
         if cuts:
             for one in outs:
                 self._behind[one] = tuple(cuts)[:MANY]
+
+    def _switch(self, call: Call) -> Spot | None:
+        """Return what switched recording off for a call; looked for once a line."""
+        key = call.code, call.lasti
+        if key not in self._switches:
+            self._switches[key] = switch_around(sys._getframe(1))
+        return self._switches[key]
 
     def cuts_before(self, tensor: Any) -> tuple[CutOrigin, ...]:
         """Return the cuts that a tensor without a graph is behind, those of its own line first."""
@@ -89,3 +105,31 @@ class Origins(Detector):
 def _flat(value: Any) -> list:
     """Return what is in a value: itself, or what is in lists and tuples."""
     return [one for inner in value for one in _flat(inner)] if isinstance(value, (list, tuple)) else [value]
+
+
+def switch_around(frame: FrameType | None) -> Spot | None:
+    """Return the `with no_grad():` or the decorator by which what runs in a frame is not recorded."""
+    for user in users_frames(frame):
+        spot = spot_of(Instruction(user.f_code, user.f_lasti))
+        node = spot.expression
+        while node is not None:
+            heads = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                heads = node.decorator_list
+            for head in heads:
+                if _switches_off(head):
+                    return Spot(spot.file, spot.function, span(head))
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                break
+            node = getattr(node, "parent", None)
+    return None
+
+
+def _switches_off(head: ast.AST) -> bool:
+    """Return whether an expression is `torch.no_grad()` or one of its like."""
+    func = head.func if isinstance(head, ast.Call) else head
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    if name == "set_grad_enabled":
+        mode = head.args[0] if isinstance(head, ast.Call) and head.args else None
+        return isinstance(mode, ast.Constant) and mode.value is False
+    return name in SWITCHES

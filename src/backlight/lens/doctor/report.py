@@ -1,4 +1,9 @@
-"""What a block under the doctor ended in: as text, JSON, SARIF, and in a notebook."""
+"""What a block under the doctor ended in: as text, JSON, SARIF, and in a notebook.
+
+NOTE [Which corrections are fixes]
+Tools apply SARIF's fixes without a look. So a corrected line is a fix only if it was verified by a rerun, or if it is
+of a kind that changes nothing but the mistake: a conversion that the program means anyway, missing parentheses.
+"""
 
 import dataclasses
 import hashlib
@@ -11,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backlight.lens.doctor.coverage import LookedAt
+from backlight.lens.doctor.cures.rerun import Rerun
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
@@ -40,6 +46,10 @@ class Report:
     def summary(self) -> str:
         """How many findings, in what: `no findings in 12 steps: 12 backwards, 1 optimiser with 6 parameters`."""
         return f"{counted(len(self), 'finding') if len(self) else 'no findings'} in {self.looked_at}"
+
+    def verify(self, rerun: Rerun) -> None:
+        """Run the script again with each corrected line, and note which of them leave no finding."""
+        self.session.replace(rerun.verified(self.findings))
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -97,6 +107,8 @@ def parts(found: Finding) -> Iterator[ReportLine]:
             yield ReportLine("place", f"{found.corrected_at.file}:{found.corrected_at.line}")
             yield ReportLine("source", found.corrected_at.text)
         yield ReportLine("corrected", found.corrected)
+        if found.verified:
+            yield ReportLine("verified", "the corrected script has no findings")
 
 
 def describe(found: Finding) -> str:
@@ -132,6 +144,7 @@ def card(found: Finding) -> str:
     return f"<article>{''.join(rows)}</article>"
 
 
+ALWAYS_SAFE = frozenset({"BL004", "BL009", "BL501", "BL502", "BL505", "BL614", "BL713", "BL911", "BL912"})
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
@@ -203,19 +216,21 @@ def _fingerprint(found: Finding) -> str:
 
 
 def _fix(found: Finding) -> dict | None:
-    """Return the replacement of one line by its corrected text."""
+    """Return the replacement of a line by its corrected text, if that is sure (NOTE [Which corrections are fixes])."""
     place = found.corrected_at or found.place
-    if place is None or not found.corrected or "\n" in found.corrected or not place.text:
+    if place is None or not found.corrected or not place.text or not (found.verified or found.rule in ALWAYS_SAFE):
         return None
     lines = linecache.getlines(place.file)
     full_line = lines[place.line - 1].rstrip("\n") if place.line <= len(lines) else ""
     opens_block = found.corrected.endswith(":") and not full_line.rstrip().endswith(":")
     if full_line.strip() != place.text or opens_block:
         return None
-    start = len(full_line) - len(full_line.lstrip()) + 1
+    indent = full_line[: len(full_line) - len(full_line.lstrip())]
+    start = len(indent) + 1
+    text = f"\n{indent}".join(found.corrected.splitlines())
     region = {"startLine": place.line, "startColumn": start, "endLine": place.line, "endColumn": len(full_line) + 1}
     change = {
         "artifactLocation": {"uri": _uri(place.file)},
-        "replacements": [{"deletedRegion": region, "insertedContent": {"text": found.corrected}}],
+        "replacements": [{"deletedRegion": region, "insertedContent": {"text": text}}],
     }
     return {"description": {"text": found.cure}, "artifactChanges": [change]}

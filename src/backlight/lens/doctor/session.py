@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.doctor.coverage import Coverage, LookedAt
+from backlight.lens.doctor.cures.scopes import names_exist
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine, Guarded
@@ -53,11 +54,19 @@ class Session:
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
         place = finding.place
+        at = finding.corrected_at or place
+        if finding.corrected and at is not None and not names_exist(finding.corrected, at):
+            finding = dataclasses.replace(finding, corrected=None, corrected_at=None)
         key = (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
         present = self._found.get(key)
         if present is not None:
             finding = dataclasses.replace(present, times=present.times + finding.times)
         self._found[key] = finding
+
+    def replace(self, findings: Iterable[Finding]) -> None:
+        """Put findings in the place of those that are shown, in their order."""
+        new, shown = iter(findings), self.findings
+        self._found = {key: next(new) if found in shown else found for key, found in self._found.items()}
 
     def has(self, rules: Iterable[str]) -> bool:
         """Return whether one of some rules was found, by their ids."""

@@ -28,7 +28,7 @@ PRINTS = 1  # what CALL_INTRINSIC_1 is given where an interactive statement's va
 
 
 @lru_cache(maxsize=64)
-def _parsed(lines: tuple[str, ...]) -> ast.Module | None:
+def parsed(lines: tuple[str, ...]) -> ast.Module | None:
     """Return the tree of a file, each node with its `parent`; None if it is no Python."""
     try:
         tree = ast.parse("".join(lines))
@@ -82,7 +82,7 @@ class Spot:
     @property
     def tree(self) -> ast.Module | None:
         """The syntax tree of its file."""
-        return _parsed(self.lines) if self.lines else None
+        return parsed(self.lines) if self.lines else None
 
     @cached_property
     def expression(self) -> ast.AST | None:
@@ -207,7 +207,7 @@ def spot_of_frame(frame: FrameType | None) -> Spot | None:
 def assignment_to(name: str | None, file: str, line: int, function: str = "") -> Spot | None:
     """Return the statement `name = ...` that stands at a line of a file; for None, the one that assigns to any name."""
     lines = tuple(linecache.getlines(file))
-    for node in ast.walk(_parsed(lines) or ast.Module()):
+    for node in ast.walk(parsed(lines) or ast.Module()):
         targets = node.targets if isinstance(node, ast.Assign) else ()
         target = spelled(targets[0]) if len(targets) == 1 else None
         if target is not None and name in (None, target) and node.lineno <= line <= node.end_lineno:

@@ -8,18 +8,21 @@ discriminator) is cleared before it is used, and is not counted; nor are several
 """
 
 import ast
+import re
 import sys
 import weakref
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 
 from backlight.dispatch.observers import Run
+from backlight.lens.doctor.cures.scopes import reached_as
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import code_of, name_in, short
+from backlight.lens.doctor.evidence import code_of, locals_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor
-from backlight.lens.doctor.places import brief, place_of
+from backlight.lens.doctor.places import brief, place_of, place_of_frame, users_frames
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -28,20 +31,24 @@ TWICE = 2  # stale steps, or reads, that make it certain
 
 @dataclass(slots=True)
 class Used:
-    """A gradient that a step used, or the user read: which tensor, at which version."""
+    """A gradient that a step used, or the user read: which tensor, at which version, at which line."""
 
     grad: weakref.ref
     version: int
+    place: Place | None = None
 
 
 @dataclass(slots=True)
 class Stale:
-    """A gradient that holds an old one."""
+    """A gradient that holds an old one; `code` is that of the backward, `read` the line that used it before."""
 
     name: str
     old: float
     new: float
     place: Place
+    code: CodeType
+    read: Place | None = None
+    owner: str | None = None  # the module that has the parameter, as the line of the backward names it
 
 
 class Accumulation(Detector):
@@ -71,14 +78,31 @@ class Accumulation(Detector):
 
     def _report_steps(self, optimizer: Optimizer, stale: Stale, count: int, place: Place | None) -> None:
         name = name_in(sys._getframe(), optimizer) or "optimizer"
+        corrected, where = self._clearing(optimizer, stale, place)
         self.report(
             "forgotten-zero-grad",
             stale.place,
             f"{stale.name}.grad still held the gradient of the step before, of norm {short(stale.old)}, when "
             f"backward() at {brief(stale.place)} added one of norm {short(stale.new)}.",
             f"{name}.step() at {brief(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
-            corrected=preceded(code_of(stale.place), f"{name}.zero_grad()"),
+            corrected=corrected,
+            corrected_at=where,
         )
+
+    def _clearing(self, optimizer: Optimizer, stale: Stale, place: Place | None) -> tuple[str | None, Place | None]:
+        """Return a line with zero_grad(): before backward() if its function reaches the optimiser, or after step()."""
+        step = next(users_frames(sys._getframe()), None)
+        backward = next((one for one in users_frames(step) if one.f_code is stale.code), None)
+        name = reached_as(backward, optimizer)
+        if name is not None:
+            return preceded(code_of(stale.place), f"{name}.zero_grad()"), stale.place
+        if place is None or step is None:
+            return None, None
+        text = code_of(place)
+        called = re.search(r"([A-Za-z_][\w.]*)\.step\(", text)
+        name = reached_as(step, optimizer) or (called and _is_named(step, called[1], optimizer))
+        joint = "; " if text.startswith(("for ", "while ")) else "\n"
+        return (f"{text}{joint}{name}.zero_grad()", place) if name and "step(" in text else (None, None)
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients are used up."""
@@ -95,7 +119,7 @@ class Accumulation(Detector):
     def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note that the user's code has seen a gradient."""
         if grad is not None and tensor.is_leaf:
-            self.read[tensor] = Used(weakref.ref(grad), self.engine.version_of(grad))
+            self.read[tensor] = Used(weakref.ref(grad), self.engine.version_of(grad), place_of_frame(frame))
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note a gradient that was added to one that had been used up, or read."""
@@ -112,10 +136,11 @@ class Accumulation(Detector):
         if not old:
             return
         name = self.watch.flow.name_of(tensor)
-        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run))
+        stale = Stale(name, old, _norm(self.values(arrived)), place_of(run), run.code)
         if by_step:
             self.stale[tensor] = stale
         elif tensor not in self.optimised:
+            stale.read, stale.owner = read.place, self._owner(tensor)
             self._note_added(tensor, stale)
 
     def _note_added(self, tensor: Tensor, stale: Stale) -> None:
@@ -125,6 +150,13 @@ class Accumulation(Detector):
             self.added.pop(tensor)
         elif not before or (len(before) < TWICE and stale.place == before[0].place):
             self.added[tensor] = [*before, stale]
+
+    def _owner(self, tensor: Tensor) -> str | None:
+        """Return the user's name of a module that has a parameter, where backward() is called."""
+        for module in self.watch.flow.modules.alive():
+            if any(one is tensor for one in module.parameters()):
+                return reached_as(sys._getframe(1), module)
+        return None
 
     def _is_unchanged(self, used: Used, tensor: Tensor) -> bool:
         """Return whether the sum is in the tensor that was used, and nothing else was written to it since."""
@@ -155,8 +187,8 @@ class Accumulation(Detector):
 
     def end(self, problem: BaseException | None) -> None:
         """Report sums that the user read one after the other, of tensors that no optimiser has."""
-        optimised = self.watch.optimised()
-        for tensor, stale in self.added.histories():
+        optimised, added = self.watch.optimised(), self.added.histories()
+        for tensor, stale in added:
             first = stale[0]
             if len(stale) >= TWICE and (tensor is None or id(tensor) not in optimised):
                 evidence = [
@@ -164,14 +196,34 @@ class Accumulation(Detector):
                     f"{brief(one.place)} added {short(one.new)}."
                     for one in stale
                 ]
+                corrected, where = cleared_by_hand(first, alone=len(added) == 1)
                 self.report(
                     "forgotten-zero-grad",
                     first.place,
                     *evidence,
-                    corrected=preceded(code_of(first.place), f"{first.name}.grad = None"),
+                    corrected=corrected,
+                    corrected_at=where,
                     cure=f"set {first.name}.grad = None (or call zero_grad() of the optimiser) before each backward()",
                 )
                 return
+
+
+def cleared_by_hand(stale: Stale, alone: bool) -> tuple[str | None, Place | None]:
+    """Return a line with a gradient cleared: by its module, after the update that reads it, or before the backward."""
+    if stale.owner is not None:
+        return preceded(code_of(stale.place), f"{stale.owner}.zero_grad()"), stale.place
+    text = "" if stale.read is None else code_of(stale.read)
+    owners = set(re.findall(r"([A-Za-z_][\w.]*(?:\[\w+\])?)\.grad\b", text))
+    if len(owners) == 1 and ("-=" in text or "sub_(" in text) and ":" not in text:
+        return f"{text}\n{owners.pop()}.grad = None", stale.read
+    if alone and stale.name.isidentifier():
+        return preceded(code_of(stale.place), f"{stale.name}.grad = None"), stale.place
+    return None, None
+
+
+def _is_named(frame: FrameType, name: str, value: Any) -> str | None:
+    """Return a plain name if it stands for a value in a frame."""
+    return name if locals_of(frame).get(name) is value else None
 
 
 def preceded(text: str, before: str) -> str:

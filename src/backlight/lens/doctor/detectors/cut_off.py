@@ -9,12 +9,14 @@ if an optimiser that steps holds the tensor (and other gradients of its do arriv
 from dataclasses import dataclass
 from types import FrameType
 
+from backlight.lens.doctor.corrections import leaf_again
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
+from backlight.lens.doctor.source import spot_of_frame
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -102,12 +104,18 @@ class CutOff(Detector):
         if isinstance(tensor, self.engine.module.nn.Parameter) or line is None:
             return
         name = name_in(frame, tensor) or "the tensor"
+        spot = spot_of_frame(frame)
+        again = None if spot is None else leaf_again(spot, name)
         self.report(
             "grad-without-requires-grad",
             place,
             f"{name}.requires_grad is False; it was used at {brief_at(line)} beside tensors that require grad.",
             f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
             title=f".grad of {name} is None: it does not require grad",
+            cause=None if again is None else f"the loop gives {name} a new tensor, which does not require grad",
+            cure=None if again is None else "make it a leaf again in each step: .detach().requires_grad_()",
+            corrected=None if again is None else again[1],
+            corrected_at=None if again is None else again[0].place,
         )
 
     def end(self, problem: BaseException | None) -> None:

@@ -1,14 +1,15 @@
 """Training that goes on and does nothing: gradients that are exactly 0, clipping before there are any, unused ones.
 
 NOTE [When it is certain]
-Gradients of 0 are reported if all that an optimiser holds were exactly 0 in several steps in a row, the loss was not 0,
-and an op whose derivative is 0 everywhere ran in those backwards. Clipping is reported if all gradients were None, and
-the next step used some, twice in a row at the same line.
+Gradients of 0 are reported if an op whose derivative is 0 everywhere ran in several backwards in a row, all gradients
+of what lies behind it were exactly 0 at the steps after them, and the loss was not 0. Clipping is reported if all
+gradients were None, and the next step used some, twice in a row at the same line.
 """
 
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,32 @@ IN_A_ROW, TWICE, SHOWN, REMEMBERED = 3, 2, 4, 1000
 CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 
 
+class Flat(NamedTuple):
+    """An op whose derivative is 0 everywhere: its name, its line, the leaves behind it."""
+
+    name: str
+    line: Instruction
+    leaves: int
+
+
+def _of_one(call: Call) -> bool:
+    """Return whether a softmax goes over a dim of size 1."""
+    dim = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
+    shape = tuple(call.out.shape)
+    return isinstance(dim, int) and -len(shape) <= dim < len(shape) and shape[dim] == 1
+
+
 class DeadTraining(Detector):
     """Finds what has no effect (see NOTE [When it is certain])."""
 
-    calls = frozenset(STEPWISE)
+    calls = frozenset({*STEPWISE, "softmax"})
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.stepwise: dict[int, tuple[str, Instruction]] = {}  # nodes -> op, line
-        self.passed: tuple[str, Instruction] | None = None  # the one that a backward came through since the last step
+        self.stepwise: dict[int, Flat] = {}  # nodes -> what made them
+        self.passed: dict[Instruction, Flat] = {}  # those that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
-        self.zero: WeakIdDict[int] = WeakIdDict()  # optimiser -> steps in a row with gradients of 0 only
+        self.zero: WeakIdDict[dict[Instruction, int]] = WeakIdDict()  # optimiser -> line -> steps in a row of 0 only
         self.clipped: WeakIdDict[tuple[str, Place]] = WeakIdDict()  # parameters -> what clipped nothing
         self.clips: dict[tuple, int] = {}  # (what, line) -> times in a row
         self.used: WeakIdDict[None] = WeakIdDict()  # parameters that a step has changed
@@ -75,9 +91,14 @@ class DeadTraining(Detector):
 
     def called(self, call: Call) -> None:
         """Note an op whose derivative is 0 everywhere."""
-        if self.watch.name in STEPWISE and self.engine.is_tensor(call.out) and is_computed(call.out):
-            self.stepwise[self.engine.key_of(call.out.grad_fn)] = self.watch.name, Instruction(call.code, call.lasti)
-            keep_newest(self.stepwise, REMEMBERED)
+        if not self.engine.is_tensor(call.out) or not is_computed(call.out):
+            return
+        if self.watch.name == "softmax" and not _of_one(call):
+            return
+        known = self.watch.flow.known(call.out)
+        flat = Flat(self.watch.name, Instruction(call.code, call.lasti), 0 if known is None else known.leaves)
+        self.stepwise[self.engine.key_of(call.out.grad_fn)] = flat
+        keep_newest(self.stepwise, REMEMBERED)
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note the loss, where that may matter."""
@@ -87,12 +108,14 @@ class DeadTraining(Detector):
     def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a backward comes through such an op."""
         if self.stepwise:
-            self.passed = self.stepwise.get(self.engine.key_of(node)) or self.passed
+            flat = self.stepwise.get(self.engine.key_of(node))
+            if flat is not None:
+                self.passed[flat.line] = flat
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count steps of zeros, and clips that came before their gradients."""
         with_grads = [(param, grad) for param, grad in zip(params, grads) if grad is not None]
-        self._count_zeros(optimizer, [grad for _, grad in with_grads], place)
+        self._count_zeros(optimizer, with_grads, place)
         self._count_clips([param for param, _ in with_grads], place)
         if with_grads and self.session.notes:
             for param in params:
@@ -100,32 +123,46 @@ class DeadTraining(Detector):
             self.steps[id(optimizer)] = name_of(optimizer), place
             self._look_for_idle()
 
-    def _count_zeros(self, optimizer: Optimizer, grads: list, place: Place | None) -> None:
-        passed, loss, self.passed = self.passed, self.loss, None
-        if not grads or passed is None or loss is None or not loss[0] or any(map(self._has_values, grads)):
-            self.zero[optimizer] = 0
-            return
-        self.zero[optimizer] = count = self.zero.get(optimizer, 0) + 1
-        if count == IN_A_ROW:
-            self._report_zeros(optimizer, passed, loss, place)
+    def _count_zeros(self, optimizer: Optimizer, with_grads: list[tuple[Tensor, Tensor]], place: Place | None) -> None:
+        """Count steps in which all is 0 that lies behind an op whose derivative is."""
+        passed, loss, self.passed = self.passed, self.loss, {}
+        counts = self.zero.get(optimizer, {})
+        for flat in passed.values():
+            grads = [grad for param, grad in with_grads if self._is_behind(param, flat)]
+            if not grads or loss is None or not loss[0] or any(map(self._has_values, grads)):
+                counts[flat.line] = 0
+                continue
+            counts[flat.line] = count = counts.get(flat.line, 0) + 1
+            if count == IN_A_ROW:
+                self._report_zeros(optimizer, flat, loss, place, all_of_them=len(grads) == len(with_grads))
+        self.zero[optimizer] = counts
+
+    def _is_behind(self, param: Tensor, flat: Flat) -> bool:
+        leaf = self.watch.flow.leaf_of(param)
+        return leaf is not None and bool(leaf.bit & flat.leaves)
 
     def _has_values(self, grad: Tensor | None) -> bool:
         values = self.values(grad)
         return values is None or bool(np.any(values))
 
     def _report_zeros(
-        self, optimizer: Optimizer, passed: tuple[str, Instruction], loss: tuple[float, Place], place: Place | None
+        self, optimizer: Optimizer, flat: Flat, loss: tuple[float, Place], place: Place | None, *, all_of_them: bool
     ) -> None:
-        op, line = passed
+        op, which = flat.name, "All gradients" if all_of_them else f"All gradients behind {flat.name}()"
+        cause = f"{op}() returns the same for all numbers nearby, so that the loss does not change with the parameters"
+        cure = None
+        if op == "softmax":
+            cause = "softmax over a single number is always 1, whatever the number is"
+            cure = "Use sigmoid for a single output, or give the layer before one output for each class."
         self.report(
             "gradients-all-zero",
-            place_of(line),
-            f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
+            place_of(flat.line),
+            f"{which} that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"backward() came through {op}() at {brief_at(line)}: its derivative is 0 everywhere.",
-            title=f"every gradient is exactly 0: {op}() hands on none",
-            cause=f"{op}() returns the same for all numbers nearby, so that the loss does not change with the "
-            "parameters",
+            f"backward() came through {op}() at {brief_at(flat.line)}: its derivative is 0 everywhere.",
+            title=f"every gradient{'' if all_of_them else ' behind it'} is exactly 0: {op}() hands on none",
+            cause=cause,
+            cure=cure,
         )
 
     def _count_clips(self, params: list, place: Place | None) -> None:

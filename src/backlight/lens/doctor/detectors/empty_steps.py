@@ -22,7 +22,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
-SHOWN, LOOKS = 4, 4
+SHOWN, LOOKS, CYCLES = 4, 4, 3
 REASONS = {"BL208", "BL209", "BL210", "BL211", "BL212", "BL505"}  # why a backward reached nothing
 
 
@@ -49,6 +49,39 @@ class Empty:
     found: Finding | None = None
 
 
+@dataclasses.dataclass(slots=True)
+class Lost:
+    """Gradients of one line's backward that an optimiser's zero_grad() cleared unused, between its steps.
+
+    Args:
+        backward: that line.
+        place: the zero_grad()'s.
+        cleared: how often since the last step.
+        shown: how often before the last step.
+        cycles: steps in a row before each of which this happened equally often.
+    """
+
+    backward: Instruction | None = None
+    place: Place | None = None
+    cleared: int = 0
+    shown: int = 0
+    cycles: int = 0
+
+    def count(self, backward: Instruction, place: Place | None) -> None:
+        """Note that a gradient was cleared."""
+        if backward != self.backward:
+            self.cycles = self.cleared = 0
+        self.backward, self.place, self.cleared = backward, place, self.cleared + 1
+
+    def stepped(self, used: set) -> bool:
+        """Note a step that used gradients of some lines; return whether it is certain now."""
+        cleared, self.cleared = self.cleared, 0
+        same = cleared > 0 and used == {self.backward} and cleared in (self.shown or cleared, self.shown)
+        self.cycles = self.cycles + 1 if same else 0
+        self.shown = cleared
+        return self.cycles == CYCLES
+
+
 class EmptySteps(Detector):
     """Finds out why steps find nothing (see NOTE [Why a step finds nothing])."""
 
@@ -58,6 +91,8 @@ class EmptySteps(Detector):
         self.fresh: WeakIdDict[Instruction] = WeakIdDict()  # parameters with an unused gradient -> backward
         self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
+        self.read: WeakIdDict[None] = WeakIdDict()  # parameters whose new gradient the program has read itself
+        self.lost: dict[int, Lost] = {}  # optimiser -> gradients that it cleared unused since its last step
 
     def begin(self) -> None:
         """Watch `Module.zero_grad` too."""
@@ -68,10 +103,20 @@ class EmptySteps(Detector):
 
     def cleared(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients were cleared before a step used them."""
+        backwards = {self.fresh.get(param) for param in params} - {None}
+        read = any(param in self.read for param in params)
+        if len(backwards) == 1 and not read and not self.watch.stepping:  # L-BFGS clears within its step
+            self.lost.setdefault(id(optimizer), Lost()).count(backwards.pop(), place)
         self._wipe(params, place)
+
+    def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
+        """Note a gradient that the program itself uses."""
+        if grad is not None and tensor in self.fresh:
+            self.read[tensor] = None
 
     def _wipe(self, params: list, place: Place | None) -> None:
         for param in params:
+            self.read.pop(param)
             fresh = self.fresh.pop(param)
             if fresh is not None:
                 self.wiped[param] = fresh, place
@@ -88,6 +133,9 @@ class EmptySteps(Detector):
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Look for the reason of a step that had nothing, before and after."""
+        lost = self.lost.setdefault(id(optimizer), Lost())
+        if lost.stepped({self.fresh.get(param) for param in params} - {None}):
+            self._report_lost(optimizer, lost, place)
         found_none = id(optimizer) in self.before and all(grad is None for grad in grads)
         self.before.discard(id(optimizer))
         if found_none and not self.watch.detectors[Optimisers].left_behind(params):
@@ -95,6 +143,17 @@ class EmptySteps(Detector):
         for param in params:
             self.fresh.pop(param)
             self.wiped.pop(param)
+
+    def _report_lost(self, optimizer: Optimizer, lost: Lost, place: Place | None) -> None:
+        name = name_of(optimizer)
+        self.report(
+            "zero-grad-between-accumulations",
+            lost.place,
+            f"Between two steps at {brief(place)}, {name}.zero_grad() at {brief(lost.place)} cleared {lost.shown} "
+            f"gradients of backward() at {brief_at(lost.backward)} that no step had used, {CYCLES} times in a row.",
+            f"{name}.step() saw the gradient of the last backward only.",
+            cure=f"call {name}.zero_grad() after {name}.step(), where that stands",
+        )
 
     def _note(self, optimizer: Optimizer, params: list, place: Place | None) -> None:
         flow, key = self.watch.flow, (id(optimizer), place and (place.file, place.line))

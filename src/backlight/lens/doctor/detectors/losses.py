@@ -2,7 +2,8 @@
 
 NOTE [How long is long]
 A dead layer's outputs were all zero in each of many steps, from the first to the last. A gradient explodes if its norm
-grew at least tenfold from one backward to the next, several times in a row, to something that no healthy training has.
+grew at least tenfold from one backward to the next, several times in a row or a million times at once, to something
+that no healthy training has.
 """
 
 import ast
@@ -126,6 +127,7 @@ def _without(spot: Spot, made: str) -> str | None:
 
 LONG, FEW = 20, 8
 GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
+AT_ONCE = 1e6  # growth that needs no third backward
 
 
 @dataclass(slots=True)
@@ -180,7 +182,8 @@ class Trends(Detector):
             norm = abs(np.vdot(values, values)) ** 0.5
         norms = self.norms.get(tensor)
         self.norms[tensor] = norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
-        if len(norms) > IN_A_ROW and norm > HUGE:
+        fast = len(norms) > 1 and norm > AT_ONCE * norms[0]
+        if norm > HUGE and (fast or len(norms) > IN_A_ROW):
             self.reported = True
             name = self.watch.flow.name_of(tensor)
             listed = " → ".join(short(one) for one in norms[-5:])

@@ -112,16 +112,9 @@ class MemoryWrites(Detector):
             return
         name, place, self.last_write = self.last_write[1], place_of(call), None
         if known.how == "data":
-            self.writes[memory] = Write(name, place, self._now())
+            self.writes[memory] = Write(name, place, self.watch.now())
         elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:
             self._report_detached(base, name, known.place, place)
-
-    def _now(self) -> int:
-        """Return the sequence number of a node that is made now."""
-        torch = self.engine.module
-        with torch.enable_grad():
-            node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
-        return sequence_of(node)
 
     def _report_detached(self, base: Any, op: str, made: Place, place: Place) -> None:
         name = self.watch.flow.name_of(base)

@@ -17,6 +17,7 @@ import numpy as np
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import COMPILED, Call, Run
 from backlight.kernels.state_blocks import silent_floats
+from backlight.lens.doctor.cures.safe_inputs import cause_of_removed, removal, safe_line
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed
@@ -178,6 +179,7 @@ class NonFinite(Detector):
             title=f"{first.name} made {first.kind} out of finite numbers",
             cause=first.cause.cause,
             cure=first.cause.cure,
+            corrected=safe_line(place_of(first), first.name, outside=first.kind == "NaN"),
             path=path_from("loss", f"{origin.name} at {brief_at(origin)}") if more else (),
         )
 
@@ -193,7 +195,7 @@ class NonFinite(Detector):
         if made is None or (self.bad_gradient is not None and (self.bad_gradient.kind == "NaN" or made == "inf")):
             return
         if self.bad_gradient is None and self._worst(grad_outputs) is None:
-            self.bad_gradient = self._note_gradient(node, made, grad_outputs, grad_inputs)
+            self.bad_gradient = self._note_gradient(run, node, made, grad_outputs, grad_inputs)
         elif self.bad_gradient is not None and made == "NaN" and not self.bad_gradient.then:
             place = place_of_node(self.engine, node)
             where = "" if place is None else f" at {brief(place)}"
@@ -203,18 +205,19 @@ class NonFinite(Detector):
         kinds = {self._kind(one) for one in gradients if one is not None}
         return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
 
-    def _note_gradient(self, node: Node, kind: str, grad_outputs: Sequence, grad_inputs: Sequence) -> NonFiniteGradient:
+    def _note_gradient(
+        self, run: Run, node: Node, kind: str, grad_outputs: Sequence, grad_inputs: Sequence
+    ) -> NonFiniteGradient:
         place = place_of_node(self.engine, node)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
         chosen_away = _zero_where_bad(arrived, outgoing)
-        cause = cause_of(op_name_of(node.name()), (), "derivative", chosen_away)
+        op = op_name_of(node.name())
+        cause = cause_of_removed(run, node, op) if chosen_away else cause_of(op, (), "derivative")
         where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
-            evidence.append(
-                "The gradient that arrived there was 0: the value had been chosen away, and 0 · inf is NaN."
-            )
+            evidence.append(f"The gradient that arrived there was 0: {removal(cause)}, and 0 · inf is NaN.")
         risk = self.risks.get(self.engine.key_of(node))
         if risk:
             evidence.append(risk)
@@ -238,6 +241,7 @@ class NonFinite(Detector):
             title=f"the gradient of {name} is {kind}: it comes from {bad_gradient.node}",
             cause=bad_gradient.cause.cause,
             cure=bad_gradient.cause.cure,
+            corrected=safe_line(bad_gradient.place, op_name_of(bad_gradient.node)),
             path=path_from("loss", bad_gradient.node, name),
         )
 

@@ -4,11 +4,16 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from backlight.dispatch.observers import Call
+from backlight.lens.doctor.corrections import with_keyword
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import nodes_behind
+from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind
+from backlight.lens.doctor.places import Instruction, brief, brief_at
 from backlight.lens.doctor.source import Spot, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
 
+LEAVES = {"detach", "data", "item", "tolist", "numpy", "__array__", "__float__", "backward"}
 MARKED_IN = ("torch/autograd/function.py", "backlight/autograd/function.py")
 
 
@@ -27,6 +32,41 @@ class Gradients(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.given: WeakIdDict[Given] = WeakIdDict()
+        self.derived: WeakIdDict[Given] = WeakIdDict()  # what was computed from gradients without a graph
+        self.sums: WeakIdDict[tuple[Given, Instruction]] = WeakIdDict()  # losses that such a number was added to
+
+    def called(self, call: Call) -> None:
+        """Follow what is computed from gradients that were not recorded, up to a sum with a loss."""
+        if not self.derived or call.name in LEAVES or not self.engine.is_tensor(call.out):
+            return
+        if not self.engine.module.is_grad_enabled():
+            return
+        out, inputs = call.out, self.watch.inputs
+        given = next((known for one in inputs if (known := self.derived.get(one)) is not None), None)
+        if given is not None and not out.requires_grad:
+            self.derived[out] = given
+        elif out.requires_grad and out.numel() == 1:
+            summed = next((known for one in inputs if (known := self.sums.get(one)) is not None), None)
+            joined = given is not None and self.watch.name in ("add", "sub") and all(_is_loss(one) for one in inputs)
+            if joined and any(is_computed(one) for one in inputs):
+                self.sums[out] = given, Instruction(call.code, call.lasti)
+            elif summed is not None:
+                self.sums[out] = summed
+
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+        """Report a penalty that the loss holds as a constant."""
+        given, line = self.sums.get(tensor, (None, None))
+        if given is None:
+            return
+        self.sums.clear()
+        corrected = with_keyword(given.spot, "create_graph", "True")
+        self.report(
+            "penalty-without-create-graph",
+            given.spot.place,
+            f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: what it returned has no graph.",
+            f"A number computed from it was added to the loss at {brief_at(line)}, for backward() at {brief(place)}.",
+            corrected=corrected,
+        )
 
     def begin(self) -> None:
         """Watch autograd.grad."""
@@ -43,11 +83,18 @@ class Gradients(Detector):
         once = once_differentiable_in(getattr(first, "grad_fn", None)) if create_graph else None
         for tensor in found:
             if tensor is not None:
-                self.given[tensor] = Given(spot, create_graph, once)
+                self.given[tensor] = known = Given(spot, create_graph, once)
+                if not create_graph:
+                    self.derived[tensor] = known
         missing = [number for number, tensor in enumerate(found) if tensor is None]
         if missing:
             seen = f"input {missing[0]} of {len(found)} was not used: its gradient is None"
             self.report("BL606", spot.place, seen)
+
+
+def _is_loss(tensor: Tensor) -> bool:
+    """Return whether a tensor is one number."""
+    return tensor.numel() == 1 and tensor.dim() == 0
 
 
 def once_differentiable_in(node: Any) -> str | None:

@@ -9,21 +9,23 @@ made by the same line each time, whose summands do not depend on the sum so far 
 import ast
 import linecache
 import re
+import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import code_of, counted
-from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, sequence_of
-from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.evidence import code_of, counted, locals_of
+from backlight.lens.doctor.graph import Node, Tensor, is_computed, nodes_behind, sequence_of
+from backlight.lens.doctor.places import brief, place_of, users_frames
 from backlight.lens.records.record import Place
 
 ENOUGH = 3
+KEPT = 12  # losses of one line that are alive at once
 DEEP = 20_000
 REMEMBERED = 1000  # additions of one sum: a backward that comes through later ones comes through these
 
@@ -50,6 +52,8 @@ class Totals(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.totals: dict[tuple, Total] = {}
+        self.roots: dict[tuple, list[weakref.ref]] = {}  # line of a backward -> the losses that it started from
+        self.lists: dict[str, tuple[Place, int]] = {}  # a list that keeps them -> where, how many
 
     def called(self, call: Call) -> None:
         """Note an addition to a sum."""
@@ -82,6 +86,18 @@ class Totals(Detector):
                 return count, True
         return count, False
 
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+        """Note losses that live on after many backwards of their line, and the list that keeps them."""
+        if place is None or not is_computed(tensor):
+            return
+        known = self.roots.setdefault((place.file, place.line), [])
+        alive = [one for one in known if one() is not None]
+        known[:] = [*alive, weakref.ref(tensor)][-KEPT:]
+        if len(alive) >= KEPT - 1 and len(self.lists) < KEPT:
+            name, count = _list_of(sys._getframe(1), alive[0]())
+            if name is not None and count >= KEPT - 1:
+                self.lists[name] = place, count
+
     def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a sum is differentiated."""
         if self.totals and node.next_functions:
@@ -91,7 +107,19 @@ class Totals(Detector):
                     total.reached = True
 
     def end(self, problem: BaseException | None) -> None:
-        """Report sums that nothing differentiated."""
+        """Report sums that nothing differentiated, and lists of losses."""
+        for name, (place, count) in self.lists.items():
+            line, corrected = _appending(place, name)
+            self.report(
+                "total-loss-keeps-graphs",
+                line or place,
+                f"{name} holds {count} losses or more; backward() at {brief(place)} started from each of them.",
+                "Each has a graph, and keeps it alive.",
+                title=f"{name} keeps the graph of every iteration alive",
+                cure=f"Append numbers: {name}.append(loss.item()), or loss.detach().",
+                corrected=corrected,
+                corrected_at=line,
+            )
         for total in self.totals.values():
             if total.added < ENOUGH or total.reached or total.recurrent:
                 continue
@@ -112,6 +140,20 @@ class Totals(Detector):
                 corrected=corrected or _detached(place),
                 corrected_at=line,
             )
+
+
+def _list_of(frame: FrameType, tensor: Any) -> tuple[str | None, int]:
+    """Return the list that holds a tensor, as the user's code names it, and how many tensors with a graph are in it."""
+    for user in users_frames(frame):
+        variables = locals_of(user)
+        owner = variables.get("self")
+        attributes = getattr(owner, "__dict__", None)
+        own = attributes.items() if isinstance(attributes, dict) else ()
+        named = [*variables.items(), *((f"self.{key}", value) for key, value in own)]
+        for name, value in named:
+            if type(value) is list and any(one is tensor for one in value):
+                return name, sum(getattr(one, "requires_grad", False) is True for one in value)
+    return None, 0
 
 
 def _listed(place: Place) -> str | None:

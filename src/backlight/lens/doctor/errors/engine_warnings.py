@@ -1,6 +1,7 @@
 """Warnings of the engine: what `.grad` was read of, and where the leaf got lost."""
 
 import ast
+import dataclasses
 from typing import Any
 
 from backlight.lens.doctor import corrections
@@ -11,7 +12,7 @@ from backlight.lens.doctor.repairs import repair
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, assignment_to, spelled
-from backlight.lens.finding import Finding
+from backlight.lens.finding import NOTE, Finding
 
 
 def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) -> Finding | None:
@@ -22,10 +23,25 @@ def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) 
     if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
-    return rule(name).found(place, said, corrected=repair(name, spot))
+    found = rule(name).found(place, said, corrected=repair(name, spot))
+    return dataclasses.replace(found, level=NOTE) if name == "BL502" and spot is not None and _is_shown(spot) else found
+
+
+def _is_shown(spot: Spot) -> bool:
+    """Return whether a number is printed, formatted or kept in a list: nothing is computed from it there."""
+    return any(True for _ in spot.around(ast.FormattedValue)) or any(
+        call is not spot.call and (spelled(call.func) or "").rpartition(".")[2] in SHOWING
+        for call in spot.around(ast.Call)
+    )
 
 
 COPIES = ("tensor", "as_tensor")
+SHOWING = ("print", "append", "format", "info", "debug", "write", "set_postfix", "set_description", "add_scalar")
+NEW_LEAF = (
+    "the loop gives {} a new tensor, which is no leaf: its .grad is None from the second time on",
+    "The step computes a new tensor, and .grad is read of it as if it were the leaf of the first time.",
+    "Make it a leaf again at the end of each step: x = (x + step).detach().requires_grad_().",
+)
 
 
 def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
@@ -42,6 +58,11 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     if made is None:
         return rule("BL101").found(spot.place, said)
     seen = f"{spelled(read)} was made at {shown(made.place)}"
+    again = corrections.leaf_again(spot, spelled(read))
+    if again is not None and not _descends(made.statement):
+        last, text = again
+        words = {"title": NEW_LEAF[0].format(spelled(read)), "cause": NEW_LEAF[1], "cure": NEW_LEAF[2]}
+        return rule("BL409").found(spot.place, said, seen, corrected=text, corrected_at=last.place, **words)
     if corrections.rebinds(made.statement) and of_leaf(session, tensor):
         name, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
     elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
@@ -49,6 +70,11 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     else:
         name, corrected = "BL101", _retaining(session, made, spelled(read))
     return rule(name).found(spot.place, said, seen, corrected=corrected, corrected_at=made.place)
+
+
+def _descends(statement: ast.stmt) -> bool:
+    """Return whether a statement is `w = w - ...`, the update of a parameter."""
+    return corrections.rebinds(statement) and isinstance(statement.value.op, ast.Sub)
 
 
 def maker(session: Session, tensor: Any, name: str | None) -> Spot | None:

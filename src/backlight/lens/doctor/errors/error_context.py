@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, Unpack
 
 from backlight.lens.doctor.history import Failure, History
-from backlight.lens.doctor.places import is_users
+from backlight.lens.doctor.places import Instruction, is_users
 from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of
@@ -61,6 +61,15 @@ class ErrorContext:
             frames.append(trace.tb_frame)
             trace = trace.tb_next
         return reversed(frames)
+
+    def spots(self) -> Iterator[Spot]:
+        """Give the user's instructions that the exception passed, the innermost first."""
+        trace, found = self.problem.__traceback__, []
+        while trace is not None:
+            if is_users(trace.tb_frame.f_code.co_filename):
+                found.append(spot_of(Instruction(trace.tb_frame.f_code, trace.tb_lasti), trace.tb_frame))
+            trace = trace.tb_next
+        return reversed(found)
 
     def local(self, *names: str) -> Any:
         """Return what a variable of the engine's own frames held, the innermost first; None if there is none.

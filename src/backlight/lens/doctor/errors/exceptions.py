@@ -2,11 +2,12 @@
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.second_order import Gradients
-from backlight.lens.doctor.errors import graph_errors
+from backlight.lens.doctor.errors import graph_errors, lost_gradients, shape_errors
 from backlight.lens.doctor.errors.engine_warnings import made_from_leaf
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.origins import CutOrigin, Origins
@@ -102,7 +103,8 @@ def without_graph(context: ErrorContext) -> Finding:
         return _cut_off(context, cut)
     frozen = next((text for one in origins for text in one.all_frozen()), None)
     if frozen is not None:
-        return context.found("BL411", frozen)
+        line = lost_gradients.freeze(context)
+        return context.found("BL411", frozen, *(() if line is None else (f"they were frozen at {shown(line)}",)))
     return context.found("BL208", f"its shape is {list(root.shape)}")
 
 
@@ -131,6 +133,9 @@ def _cut_off(context: ErrorContext, cut: CutOrigin) -> Finding:
         name, reason = "BL211", ("recording was off there",)
         if corrections.rebinds(spot.statement):
             name, corrected = "BL410", _in_place(spot)
+        elif (switched := lost_gradients.switch_of(context, cut.switch)) is not None:
+            sentence, corrected, line = switched
+            return context.found(name, where, sentence, corrected=corrected, corrected_at=line)
     elif cut.name in COPIES:
         name, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
         context.session.drop("BL505", spot.place)  # which would have it copied with other words
@@ -153,7 +158,18 @@ def _uncopied(spot: Spot) -> str | None:
 
 
 SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
+    "BL001": shape_errors.layer_size,
+    "BL002": shape_errors.dtypes,
+    "BL004": shape_errors.view,
+    "BL005": shape_errors.target_range,
+    "BL006": shape_errors.target_shape,
+    "BL007": shape_errors.one_hot,
+    "BL008": shape_errors.batch_norm,
+    "BL009": shape_errors.without_init,
+    "BL010": shape_errors.embedding_index,
+    "BL011": shape_errors.index_dtype,
     "BL201": non_scalar,
+    "BL217": lost_gradients.number,
     "BL203": graph_errors.freed,
     "BL208": without_graph,
     "BL301": on_leaf,
@@ -161,4 +177,8 @@ SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
     "BL503": several_to_one,
     "BL601": unused,
     "BL701": non_leaf_to_optimise,
+    "BL902": partial(lost_gradients.of_hook, "BL902"),
+    "BL903": partial(lost_gradients.of_hook, "BL903"),
+    "BL907": partial(lost_gradients.of_function, "BL907"),
+    "BL908": partial(lost_gradients.of_function, "BL908"),
 }

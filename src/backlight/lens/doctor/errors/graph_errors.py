@@ -8,12 +8,13 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor import corrections
+from backlight.lens.doctor.errors import several_optimisers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.places import place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
+from backlight.lens.doctor.source import Spot, assignment_to, span, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
@@ -37,8 +38,12 @@ def freed(context: ErrorContext) -> Finding:
     if earlier is None:
         return rule("BL203").found(here, *evidence)
     evidence.append(f"backward() at {shown(spot_of(earlier).place)} freed it")
-    name = _which(history.engine, failure, earlier)
+    name = _which(history.engine, failure, earlier, node)
+    if name == "BL204" and (special := several_optimisers.of_shared_graph(context, evidence[1:])) is not None:
+        return special
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
+    if name == "BL206" and corrected is None and (carried := _carried_in(context)) is not None:
+        corrected, where = carried
     return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
 
 
@@ -56,15 +61,34 @@ def reads_saved(expression: ast.AST | None) -> bool:
     return isinstance(expression, ast.Attribute) and expression.attr.startswith(("_saved_", "_raw_saved_", "saved_"))
 
 
-def _which(engine: Engine, failure: Failure, earlier: PastRun) -> str:
+def _which(engine: Engine, failure: Failure, earlier: PastRun, node: Any) -> str:
     run = failure.run
-    if earlier.roots & {engine.key_of(node) for node, _ in run.roots}:
+    if earlier.roots & {engine.key_of(root) for root, _ in run.roots}:
         return "BL203"
-    return "BL206" if (earlier.code, earlier.lasti) == (run.code, run.lasti) else "BL204"
+    if (earlier.code, earlier.lasti) != (run.code, run.lasti):
+        return "BL204"
+    if all(sequence_of(root) < earlier.after for root in root_nodes(run)):
+        return "BL204"  # a loop over losses that were all computed before it
+    return "BL218" if _made_once(engine, node, spot_of(run)) else "BL206"
+
+
+def _made_once(engine: Engine, node: Any, backward: Spot) -> bool:
+    """Return whether a node was made in a constructor, or before the loop around a backward."""
+    line = engine.line_of(node)
+    if line is None:
+        return False
+    loop = next((one for kind in (ast.For, ast.While) for one in backward.around(kind)), None)
+    before = loop is not None and line.file == backward.file and line.line < loop.lineno
+    return line.function == "__init__" or (before and line.function == backward.function)
 
 
 def _keep_or_detach(name: str, engine: Engine, node: Any, earlier: PastRun) -> tuple[str | None, Place | None]:
     """Return a corrected line and where it stands: the first backward, or the line that carries a state over."""
+    if name == "BL218":
+        line = engine.line_of(node)
+        made = assignment_to(None, line.file, line.line, line.function)
+        text = None if made is None else corrections.parameter_last(made)
+        return text, None if made is None else made.place
     if name != "BL206":
         return corrections.with_keyword(spot_of(earlier), "retain_graph", "True"), spot_of(earlier).place
     line = engine.line_of(node)
@@ -73,7 +97,7 @@ def _keep_or_detach(name: str, engine: Engine, node: Any, earlier: PastRun) -> t
 
 
 def _carrying(file: str, line: int) -> tuple[Spot, str] | None:
-    """`h = cell(x, h)` → `h = cell(x, h.detach())`."""
+    """`h = cell(x, h)` → `h = cell(x, h.detach())`; a state of several tensors is detached in a line before."""
     spot = assignment_to(None, file, line)
     if spot is None:
         return None
@@ -84,6 +108,33 @@ def _carrying(file: str, line: int) -> tuple[Spot, str] | None:
         return None
     text = spot.edited(corrections.insert(used[0].end_lineno, used[0].end_col_offset, ".detach()"))
     return None if text is None else (spot, text)
+
+
+def _carried_in(context: ErrorContext) -> tuple[str, Place] | None:
+    """`out, h = model(x, h)` → the same, after a line that detaches h, for the frame that called backward()."""
+    for spot in context.spots():
+        loop = next((one for kind in (ast.For, ast.While) for one in spot.around(kind)), None)
+        for node in ast.walk(loop) if loop is not None else ():
+            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            called = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            for one in target.elts if isinstance(target, ast.Tuple) and called else ():
+                name = spelled(one)
+                given = [*node.value.args, *(word.value for word in node.value.keywords)]
+                if isinstance(one, ast.Name) and name in {spelled(argument) for argument in given}:
+                    state = spot.frame.f_locals.get(name)
+                    made = Spot(spot.file, spot.function, span(node))
+                    line = _detached_state(name, state, _may_be_none(spot.tree, name))
+                    return None if line is None else (f"{line}\n{spot.text(node)}", made.place)
+    return None
+
+
+def _detached_state(name: str, state: Any, may_be_none: bool) -> str | None:
+    """Return the line that detaches a tensor, or a tuple of them."""
+    several = isinstance(state, tuple) and all(hasattr(one, "detach") for one in state)
+    if not several and not hasattr(state, "detach"):
+        return None
+    line = f"{name} = tuple(one.detach() for one in {name})" if several else f"{name} = {name}.detach()"
+    return f"if {name} is not None: {line}" if may_be_none else line
 
 
 def _may_be_none(tree: ast.Module, name: str) -> bool:
@@ -111,7 +162,12 @@ def modified(context: ErrorContext) -> Finding:
     by_step = bool(writes) and all(corrections.method_of(spot_of(write), "step") is not None for write in writes)
     corrected = where = None
     if not by_step and len(writes) == 1 and not writes[0].view:
-        corrected, where = corrections.out_of_place(spot_of(writes[0])), spot_of(writes[0]).place
+        wrote = spot_of(writes[0])
+        corrected, where = corrections.out_of_place(wrote) or corrections.masked(wrote), wrote.place
+    if by_step and node is not None:
+        special = several_optimisers.of_step(context, node, evidence)
+        if special is not None:
+            return special
     name = "BL305" if by_step else "BL304"
     return rule(name).found(context.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
 

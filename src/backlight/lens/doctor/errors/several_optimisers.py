@@ -1,0 +1,196 @@
+"""Errors of programs with several optimisers, such as GANs and actor-critics: what has to be detached.
+
+NOTE [Whose loss]
+One optimiser holds all parameters behind an intermediate result, another all others of the failing graph. A loss of the
+other one must not reach behind the result: it takes a detached one.
+"""
+
+import ast
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+from backlight.lens.doctor import corrections
+from backlight.lens.doctor.errors.error_context import ErrorContext
+from backlight.lens.doctor.graph import is_computed, nodes_behind, root_nodes, sequence_of
+from backlight.lens.doctor.history import Failure, History
+from backlight.lens.doctor.places import shown
+from backlight.lens.doctor.source import Spot, span, spelled, spot_of
+from backlight.lens.finding import Finding
+
+NOT_MODELS = ("torch.", "F.", "nn.", "print", "len", "float")
+
+
+class Shared(NamedTuple):
+    """An intermediate result that both losses are computed from.
+
+    Args:
+        name: the user's variable.
+        spot: the instruction that runs in the variable's function.
+        frame: that function's.
+        owner: the optimiser that holds what is behind it.
+    """
+
+    name: str
+    spot: Spot
+    frame: FrameType
+    owner: Any
+
+
+def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | None:
+    """BL204 of two optimisers: the loss of the one is to take a detached result of the other's model."""
+    history, failure = context.failure
+    shared = _shared(context, history, failure)
+    if shared is None:
+        return None
+    earlier = history.freed_by[history.engine.key_of(shared.frame.f_locals[shared.name].grad_fn)]
+    calls = _uses(shared, spot_of(earlier), _first_is_owners(shared, spot_of(earlier)))
+    text = None
+    where = None
+    if len(calls) == 1:
+        call, number = calls[0]
+        where = Spot(shared.spot.file, shared.spot.function, span(call))
+        text = corrections.after_argument(where, number, ".detach()")
+    title = f"the other optimiser's loss runs through {shared.name} into the model that made it"
+    seen = f"{shared.name} and both losses: two optimisers, of which one holds all parameters behind {shared.name}"
+    return context.found(
+        "BL204",
+        *evidence,
+        seen,
+        title=title,
+        cause=f"A loss that is to train one model (a discriminator) is computed from {shared.name} with its graph.",
+        cure=f"Give that loss {shared.name}.detach(): its gradient is not wanted behind it.",
+        corrected=text,
+        corrected_at=None if where is None else where.place,
+    )
+
+
+def _owners(history: History, node: Any) -> set[int]:
+    """Return which optimisers hold the leaves behind a node; 0 for those that none holds."""
+    held = {}
+    for optimizer in history.watch.optimisers.alive():
+        for group in optimizer.param_groups:
+            held.update(dict.fromkeys(map(id, group["params"]), id(optimizer)))
+    leaves = (getattr(inner, "variable", None) for inner in nodes_behind([node]) if not inner.next_functions)
+    return {held.get(id(leaf), 0) for leaf in leaves if leaf is not None}
+
+
+def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared | None:
+    """Return the last made variable whose graph an earlier backward freed and one optimiser holds alone."""
+    roots = root_nodes(failure.run)
+    keys = {history.engine.key_of(node) for node in nodes_behind(roots)}
+    everything = set().union(*(_owners(history, node) for node in roots)) - {0}
+    found: list[tuple[int, Shared]] = []
+    for spot in context.spots():
+        for name, value in list(spot.frame.f_locals.items()):
+            if not history.engine.is_tensor(value) or not is_computed(value):
+                continue
+            key = history.engine.key_of(value.grad_fn)
+            owners = _owners(history, value.grad_fn)
+            if key in keys and key in history.freed_by and len(owners) == 1 and owners < everything:
+                owner = next(one for one in history.watch.optimisers.alive() if id(one) in owners)
+                found.append((sequence_of(value.grad_fn), Shared(name, spot, spot.frame, owner)))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _first_is_owners(shared: Shared, earlier: Spot) -> bool:
+    """Return whether the earlier backward was that of the loss for the model which made the result."""
+    if earlier.tree is None or earlier.file != shared.spot.file:
+        return False
+    steps = [node for node in ast.walk(earlier.tree) if _is_step(node) and node.lineno > earlier.line]
+    first = min(steps, key=lambda node: node.lineno, default=None)
+    return first is not None and _value(shared.frame, first.func.value) is shared.owner
+
+
+def _is_step(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+
+
+def _value(frame: FrameType, node: ast.AST) -> Any:
+    """Return what a name or attributes of one stand for."""
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(frame, node.value), "__dict__", {}).get(node.attr)
+    return frame.f_locals.get(node.id, frame.f_globals.get(node.id)) if isinstance(node, ast.Name) else None
+
+
+def _uses(shared: Shared, earlier: Spot, first_is_owners: bool) -> list[tuple[ast.Call, int]]:
+    """Return the calls that are to take a detached result: before the earlier backward, or after it."""
+    function = next(shared.spot.around(ast.FunctionDef), shared.spot.tree)
+    calls = sorted(_calls_with(function, shared), key=lambda pair: pair[0].lineno)
+    same = earlier.file == shared.spot.file and _holds(function, earlier.line)
+    if same:
+        return [pair for pair in calls if (pair[0].lineno > earlier.line) is first_is_owners]
+    return calls[-1:] if first_is_owners else calls[:1]
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    """Return whether a line lies in a function."""
+    return not hasattr(node, "lineno") or node.lineno <= line <= node.end_lineno
+
+
+def _calls_with(function: ast.AST, shared: Shared) -> Iterator[tuple[ast.Call, int]]:
+    """Give the calls of models with the result as an argument, up to the line that runs."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and node.lineno <= shared.spot.line:
+            name = spelled(node.func)
+            if name is not None and not name.startswith(NOT_MODELS):
+                for number, argument in enumerate(node.args):
+                    if spelled(argument) == shared.name:
+                        yield node, number
+
+
+def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Finding | None:
+    """BL305 of two optimisers: what the stepped model returned is a constant for the other's loss.
+
+    It is, if nothing of the other optimiser lies behind what the stepped model computed.
+    """
+    history, failure = context.failure
+    behind = _owners(history, saved_by)
+    everything = set().union(*(_owners(history, node) for node in root_nodes(failure.run))) - {0}
+    if len(everything) < 2:
+        return None
+    if len(behind) != 1 or 0 in behind:
+        cure = "Compute it again after step(), and give the loss that comes first a detached input: D(fake.detach())."
+        cause = (
+            "Both losses come from one forward pass, and the first optimiser has stepped before the second backward."
+        )
+        return context.found("BL305", *evidence, cause=cause, cure=cure)
+    named = _named_in_loss(context, history, behind)
+    if named is None:
+        return None
+    spot, node = named
+    made = Spot(spot.file, spot.function, span(node))
+    text = made.edited(corrections.insert(node.end_lineno, node.end_col_offset, ".detach()"))
+    name = spelled(node)
+    return context.found(
+        "BL305",
+        *evidence,
+        f"{name} at {shown(made.place)} is computed from the parameters that were stepped, and from no others",
+        cause=f"The loss reaches through {name} into the model of the other optimiser, which has stepped.",
+        cure=f"Use {name}.detach() in this loss: for it, the other model's result is a constant.",
+        corrected=text,
+        corrected_at=made.place,
+    )
+
+
+def _named_in_loss(context: ErrorContext, history: History, behind: set[int]) -> tuple[Spot, ast.Name] | None:
+    """Return the variable in the assignment of the failing loss whose graph the stepped optimiser holds alone."""
+    for spot in context.spots():
+        method = corrections.method_of(spot, "backward")
+        loss = None if method is None else spelled(method.value)
+        function = next(spot.around(ast.FunctionDef), spot.tree)
+        made = [
+            node for node in ast.walk(function) if isinstance(node, ast.Assign) and spelled(node.targets[0]) == loss
+        ]
+        made = [node for node in made if node.lineno <= spot.line]
+        if loss is None or not made:
+            continue
+        last = max(made, key=lambda node: node.lineno)
+        names = [node for node in ast.walk(last.value) if isinstance(node, ast.Name)]
+        fitting = []
+        for node in names:
+            value = spot.frame.f_locals.get(node.id)
+            if history.engine.is_tensor(value) and is_computed(value) and _owners(history, value.grad_fn) == behind:
+                fitting.append(node)
+        return (spot, fitting[0]) if len(fitting) == 1 else None
+    return None
