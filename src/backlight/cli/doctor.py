@@ -72,8 +72,6 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
     check_output("--sarif", given.sarif)
     if given.verify and not isinstance(program, Script):
         raise InputError(f"--verify must come with a script, which it corrects in a copy, got {program.name}")
-            f"--verify must come with the path of a script, which it corrects in a copy, got {program.name}"
-        )
     _tell_skipped(program)
     limit = None if given.steps is None else StepLimit(given.steps)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
