@@ -16,4 +16,4 @@ for epoch in range(8):
         loss.backward()
         optimizer.step()
         total_loss += loss  # here
-print("average loss", float(total_loss) / 80)
+print("average loss", total_loss.item() / 80)
