@@ -1,0 +1,20 @@
+import torch
+import torch.nn as nn
+
+torch.manual_seed(0)
+age = torch.randint(20, 65, (80,)).float()
+rent = torch.rand(80) * 20000 + 5000
+salary = 800 * age + 0.5 * rent + 1000 * torch.randn(80)
+x = torch.stack([age, rent], dim=1)
+x = (x - x.mean(0)) / x.std(0)
+y = salary.unsqueeze(1)
+y = (y - y.mean()) / y.std()
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(20):
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(epoch, loss.item())
