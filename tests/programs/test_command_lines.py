@@ -86,18 +86,21 @@ def test_help_names_the_program_and_its_arguments(command, capsys):
 # --- --steps ----------------------------------------------------------------------------------------------------------
 
 
+SEEN = "1 optimiser with 4 parameters, 1 module"
+
+
 @ENGINES
 def test_steps_end_the_program_cleanly_after_so_many(engine, written, capsys):
     assert main(["doctor", "--engine", engine, "--steps", "3", written("script.py", LOOP)]) == 0
     out, err = capsys.readouterr()
     assert out == "step 0\nstep 1\nstep 2\ncleaned up\n"
-    assert err == "\ndoctor: no findings\ndoctor: stopped after 3 optimizer steps\n"
+    assert err == f"\ndoctor: no findings in 3 steps: 3 backwards, {SEEN}\ndoctor: stopped after 3 optimizer steps\n"
 
 
 def test_a_program_that_makes_fewer_steps_ends_by_itself(written, capsys):
     script = written("script.py", LOOP.replace("1000", "2"))
     assert main(["doctor", "--engine", "backlight", "--steps", "3", script]) == 0
-    assert capsys.readouterr().err == "\ndoctor: no findings\n"
+    assert capsys.readouterr().err == f"\ndoctor: no findings in 2 steps: 2 backwards, {SEEN}\n"
 
 
 @ENGINES
@@ -135,7 +138,7 @@ run()
 @ENGINES
 def test_frames_that_say_nothing_of_the_program_are_folded(engine, written, capsys, monkeypatch):
     script = written("script.py", DEEP)
-    assert main(["doctor", "--engine", engine, script]) == 2
+    assert main(["doctor", "--engine", engine, script]) == 1
     err = capsys.readouterr().err
     assert f"of {engine} folded" in err and f'File "{script}", line 10, in forward' in err
     assert "_call_impl" not in err and "decorate_context" not in err

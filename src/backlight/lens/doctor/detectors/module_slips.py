@@ -138,7 +138,8 @@ class ModuleSlips(Detector):
     def _of_list(self, module: Any, name: str, layers: list, place: Place) -> Finding | None:
         """Return the finding of layers with parameters in a plain list, which no module has and no optimiser."""
         value, owner = vars(module)[name], type(module).__name__
-        known = {id(one) for model in (module, *self.watch.flow.modules.alive()) for one in model.modules()}
+        others = [model for model in self.watch.flow.modules.alive() if all(model is not layer for layer in layers)]
+        known = {id(one) for model in (module, *others) for one in model.modules()}
         optimised = self.watch.optimised()
         empty = next(iter(module.parameters()), None) is None
         lost = []  # the parameters of each such layer

@@ -165,6 +165,8 @@ def of_function(name: str, context: ErrorContext) -> Finding:
         codes = [
             kind.backward.__code__ for kind in kinds if kind.__name__ == said[1] and hasattr(kind.backward, "__code__")
         ]
+        if len(codes) > 1 and context.place_of_backward is not None:  # several of one name: that of the same file
+            codes = [code for code in codes if code.co_filename == context.place_of_backward.file]
         if len(codes) == 1:
             evidence.append(f"{said[1]}.backward is defined at {shown(place_at(codes[0], codes[0].co_firstlineno))}")
     return rule(name).found(context.place_of_backward, context.message, *evidence)
