@@ -1,0 +1,84 @@
+"""Programs that a writer who never saw the doctor's rules made: each mistake is found at its line, the rest is silent.
+
+`# here` marks the lines that a diagnosis may point to. What the doctor does not find, and what it finds at another
+line, is listed by name: a change that finds more has to say so here.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch as pytorch
+from paths import TESTS
+from under_the_doctor import ENGINES, engine_called, findings_of, run
+
+from backlight import lens
+from backlight.lens.finding import NOTE
+
+SCRIPTS = TESTS / "doctor_scripts"
+INDEX = tomllib.loads((SCRIPTS / "index.toml").read_text(encoding="utf-8"))
+MISSED = {
+    *("bike_demand", "churn_model", "dqn_grid", "spectrum_vae", "temperature_net", "tile_gan", "token_mapper"),
+    *("traffic_signs", "two_tower"),
+}
+ELSEWHERE = {"deep_tabular", "leaf_disease", "salary_model"}  # found where it shows, not where it was written
+RULES = {
+    "attention_pooling": "BL304", "caption_ranker": "BL728", "cartpole_ac": "BL305", "char_lstm": "BL206",
+    "credit_risk": "BL008", "deep_tabular": "BL729", "denoiser": "BL009", "digits_cnn": "BL217",
+    "energy_forecast": "BL721", "expert_router": "BL707", "face_attributes": "BL204", "face_embeddings": "BL802",
+    "film_layer": "BL218", "galaxy_gan": "BL607", "house_prices": "BL711", "image_codec": "BL725",
+    "intent_detector": "BL720", "iris_mlp": "BL006", "leaf_disease": "BL722", "linear_by_hand": "BL409",
+    "mae_report": "BL501", "memory_bank": "BL405", "news_topics": "BL211", "pet_classifier": "BL708",
+    "plate_reader": "BL212", "price_history": "BL709", "rain_yield": "BL802", "review_tokens": "BL730",
+    "salary_model": "BL724", "self_attention": "BL004", "sensor_anomaly": "BL707", "sine_fit": "BL002",
+    "spam_logistic": "BL705", "swish_net": "BL915", "tumor_score": "BL725", "wine_quality": "BL703",
+}  # fmt: skip
+HEALTHY = [*sorted((SCRIPTS / "fixed").glob("*.py")), *sorted((SCRIPTS / "healthy").glob("*.py"))]
+
+
+NOT_ON_BACKLIGHT = {"cartpole_ac", "reinforce_bandit", "alternating_factors"}  # torch.distributions, sparse gradients
+
+
+@pytest.fixture(autouse=True)
+def recording():
+    """Switch recording on again, which one of the programs leaves off."""
+    yield
+    pytorch.set_grad_enabled(True)
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}-{path.stem}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", sorted((SCRIPTS / "broken").glob("*.py")), ids=named)
+def test_a_mistake_is_found_at_its_line(path: Path, monkeypatch):
+    monkeypatch.setattr("sys.argv", [str(path)])
+    source = path.read_text(encoding="utf-8")
+    here = {number for number, line in enumerate(source.splitlines(), 1) if "# here" in line}
+    found = [one for one in findings_of(source, "torch") if one.level != NOTE]
+    assert bool(found) == (path.stem not in MISSED)
+    if found:
+        assert RULES[path.stem] in [one.rule for one in found]
+        lines = {place.line for one in found for place in (one.place, one.corrected_at) if place is not None}
+        lines |= {int(line) for one in found for line in re.findall(r":(\d+)\b", " ".join(one.evidence))}
+        assert bool(lines & here) or path.stem in ELSEWHERE
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("path", HEALTHY, ids=named)
+def test_what_is_right_ends_in_no_finding(path: Path, engine: str, monkeypatch):
+    monkeypatch.setattr("sys.argv", [str(path)])
+    if engine == "backlight" and path.stem in NOT_ON_BACKLIGHT:
+        pytest.skip("it uses what backlight does not have")
+    visit = lens.doctor(engines=[engine_called(engine)])
+    run(path.read_text(encoding="utf-8"), engine, visit, name=str(path))
+    assert visit.session.findings == []
+
+
+def test_each_script_is_described_and_has_its_correction():
+    broken = {path.stem for path in (SCRIPTS / "broken").glob("*.py")}
+    assert broken == {path.stem for path in (SCRIPTS / "fixed").glob("*.py")} == RULES.keys() | MISSED
+    assert {one["name"] for one in INDEX["script"]} == broken
