@@ -32,7 +32,7 @@ class Engine(Protocol):
     name: str  # "backlight" or "torch"
     module: ModuleType  # what a script imports: has Tensor, nn, optim, autograd, no_grad …
     leaf_class: type  # of the nodes that add to a leaf's `.grad`
-    backwards_elsewhere: int  # backwards in threads that nobody watched, while another one was watched
+    backwards_elsewhere: int  # backwards in threads without a watcher, while another one had one
     calls_modules: CodeType  # of the frame in which a module's forward is called
 
     def is_tensor(self, value: object) -> bool:
