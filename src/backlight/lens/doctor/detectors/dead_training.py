@@ -56,7 +56,7 @@ class DeadTraining(Detector):
         self.clips: dict[tuple, int] = {}  # (what, line) -> times in a row
         self.used: WeakIdDict[None] = WeakIdDict()  # parameters that a step has changed
         self.steps: dict[int, tuple] = {}  # optimiser -> (name, place of its step)
-        self.idle: WeakIdDict[list[str]] = WeakIdDict(outlived=OUTLIVED)  # outermost models -> gradients that no optimiser uses
+        self.idle: WeakIdDict[list[str]] = WeakIdDict(outlived=OUTLIVED)  # outermost models -> unused gradients
 
     def begin(self) -> None:
         """Stand in for what clips."""
