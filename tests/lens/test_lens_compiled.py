@@ -1,6 +1,7 @@
 """Compiled, scripted, transformed and wrapped modules run under the lens as they do alone, and the doctor says so."""
 
 import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -151,11 +152,13 @@ def test_wrappers_of_one_process_run_as_alone(program: Callable[[], list[float]]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    hook = sys.excepthook  # torch.distributed puts its own there
     torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=0, world_size=1)
     try:
         same_under_the_lens(program)
     finally:
         torch.distributed.destroy_process_group()
+        sys.excepthook = hook
 
 
 def test_inputs_outputs_and_gradients_of_a_compiled_module_are_seen():

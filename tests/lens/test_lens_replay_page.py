@@ -234,9 +234,14 @@ def test_a_closed_group_shows_no_gradient_that_has_not_arrived(show):
 
 
 def rectangles(page: Browser, selector: str) -> list[list[float]]:
+    return rectangles_at_once(page, selector)[0]
+
+
+def rectangles_at_once(page: Browser, *selectors: str) -> list[list[list[float]]]:
+    """Return where the elements of each selector are, at one moment: the page may scroll between two questions."""
     return page.run(
-        f"[...document.querySelectorAll({selector!r})].map((one) => one.getBoundingClientRect())"
-        ".map(({left, top, right, bottom}) => [left, top, right, bottom])"
+        f"{list(selectors)}.map((selector) => [...document.querySelectorAll(selector)]"
+        ".map((one) => one.getBoundingClientRect()).map(({left, top, right, bottom}) => [left, top, right, bottom]))"
     )
 
 
@@ -250,11 +255,10 @@ def test_numbers_on_edges_hide_no_box_and_each_other_neither(show, record):
     page = show(record(), at="#step-6")
     for _ in range(3):
         page.press("ArrowRight")
-        notes = rectangles(page, ".note")
-        boxes = rectangles(page, ".item:not(.open)") + rectangles(page, ".item.open > .head")
+        notes, boxes, heads = rectangles_at_once(page, ".note", ".item:not(.open)", ".item.open > .head")
         assert notes
         for place, note in enumerate(notes):
-            assert not any(cover(note, other) for other in boxes + notes[place + 1 :])
+            assert not any(cover(note, other) for other in boxes + heads + notes[place + 1 :])
 
 
 def test_a_large_gradient_is_on_its_edge_with_its_norm(show):

@@ -37,14 +37,14 @@ class Ended:
         problem: the exception that nothing caught.
         folder: where the command was started; the program may have left it.
         streams: what it had for stdout and stderr at its end.
-        hook: what it had for `sys.excepthook`.
+        hook: what it had made `sys.excepthook`; None if it left it as it was.
     """
 
     code: int
     problem: BaseException | None
     folder: str
     streams: tuple
-    hook: Callable
+    hook: Callable | None
 
     def show(self) -> None:
         """Print the traceback, where Python would have printed it."""
@@ -94,7 +94,7 @@ def run_program(program: Program, *, engine: str = "backlight", around: Abstract
     overrides = not source or b"__torch_function__" in source
     names = torch_names() if engine == "backlight" else nullcontext()
     asking = asked_about() if engine == "backlight" and overrides else nullcontext()
-    process, folder, code, problem = os.getpid(), os.getcwd(), 0, None
+    process, folder, code, problem, hook = os.getpid(), os.getcwd(), 0, None, sys.excepthook
     with _as_main(program) as main, names, asking:
         try:
             FunctionType(_execute.__code__, main.__dict__)(program.pieces(main), around or nullcontext(), _wait)
@@ -104,7 +104,8 @@ def run_program(program: Program, *, engine: str = "backlight", around: Abstract
             code = _exit_code(stop.code)
         except BaseException as raised:
             code, problem = INTERRUPTED if isinstance(raised, KeyboardInterrupt) else 1, raised
-        ended = Ended(code, problem, folder, (sys.stdout, sys.stderr), sys.excepthook)
+        hook = None if sys.excepthook is hook else sys.excepthook
+        ended = Ended(code, problem, folder, (sys.stdout, sys.stderr), hook)
     if os.getpid() != process:
         ended.show()
         raise SystemExit(code)

@@ -89,13 +89,13 @@ def show(problem: BaseException, hook: Callable | None = None) -> None:
     """Print an exception as Python does at the end of a program (NOTE [Frames that watch], NOTE [Folded frames]).
 
     Args:
-        hook: what the program had for `sys.excepthook`.
+        hook: what the program made `sys.excepthook`; None if it left it as it was.
     """
     for one in _with_causes(problem):
         one.__traceback__ = _as_without_us(one.__traceback__)
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
-    hook = hook or sys.excepthook
+    hook = hook or sys.__excepthook__
     if hook is sys.__excepthook__ and os.environ.get(FULL) != "full":
         _print_folded(problem)
         return
