@@ -1,5 +1,6 @@
 """What tests share: levels of the native kernels, a browser; how workers share the machine; what the machine lacks."""
 
+import gc
 import importlib
 import os
 
@@ -53,6 +54,12 @@ def browser(tmp_path_factory):
 def installed_browser() -> str:
     """The path of Chromium; the test is left out where none is installed."""
     return chromium_path()
+
+
+def pytest_collection_finish(session):
+    """Take what collecting made out of the garbage collector: forty thousand tests would be looked through each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session):

@@ -217,7 +217,7 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
 
 
 def test_the_check_and_the_effect_are_said_under_each_document():
-    out = shown({"width": 200}, words=200)
+    out = shown({"width": 200}, words=12)
     assert out.count("aithful") + out.count("No word matters") == 2, "a verdict for each document"
     assert re.search(r"(all \d+|both|\d+ of \d+) words measured; ", out)
     assert re.search(r"without “\w+” (its score|its probability|its logit|this document) (falls|rises) from", out)

@@ -22,6 +22,13 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_objects_frozen():
+    """Keep what earlier tests left from being collected and counted again and again: after many tests it is millions."""
+    gc.collect()
+    gc.freeze()
+
+
 WARM_UP = 4  # what is made once (code of ops, caches) is there after the first runs
 
 
@@ -32,17 +39,14 @@ def alive() -> Counter:
 
 
 def left_after(program, times: int, *, collected: bool) -> Counter:
-    """Return how many objects more there are after a program has run a number of times.
-
-    What was there before is frozen: neither collected nor counted, which takes long where many tests ran.
-    """
+    """Return how many objects more there are after a program has run a number of times."""
     w = backlight.full((3, 3), 0.5, requires_grad=True)
     for _ in range(WARM_UP):
         program(w)
-    alive()
     w.grad = None
     gc.collect()
     gc.freeze()
+    alive()
     gc.disable()
     try:
         before = alive()
@@ -54,7 +58,6 @@ def left_after(program, times: int, *, collected: bool) -> Counter:
         return alive() - before
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 @pytest.mark.parametrize("program", DIE_BY_REFERENCE_COUNT.values(), ids=DIE_BY_REFERENCE_COUNT)

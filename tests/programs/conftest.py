@@ -14,7 +14,7 @@ import backlight
 SOURCE = str(Path(backlight.__file__).parent.parent)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "", "OMP_NUM_THREADS": "1"}
 SERVER = """
-import json, os, sys
+import json, os, signal, sys
 from backlight.cli import doctor, graph, replay, run
 from backlight.cli.main import main
 
@@ -22,6 +22,8 @@ for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        signal.alarm(300)  # what does not end fails its test
         os.chdir(job["folder"])
         os.environ.update(job["environment"])
         for number, name in enumerate(("stdin", "stdout", "stderr")):

@@ -136,7 +136,7 @@ def _reasons_of_kind(point: Point, was: Node, node: Node) -> Iterator[str]:
             yield "the first run left it so, by a step of its optimizer: make the model inside of what is compared"
         else:
             yield "it begins with other values"
-    if node.label in RANDOM and point.phase == FORWARD:
+    if node.label in RANDOM:
         yield "random numbers were drawn: with one seed for both runs they are the same"
 
 
