@@ -57,7 +57,7 @@ def installed_browser() -> str:
 
 
 def pytest_collection_finish(session):
-    """Take what collecting made out of the garbage collector: forty thousand tests would be looked through each time."""
+    """Freeze what collection made: the garbage collector would look through forty thousand tests each time."""
     gc.collect()
     gc.freeze()
 

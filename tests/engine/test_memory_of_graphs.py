@@ -24,7 +24,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def earlier_objects_frozen():
-    """Keep what earlier tests left from being collected and counted again and again: after many tests it is millions."""
+    """Freeze what earlier tests left: millions of objects would be collected and counted again each time."""
     gc.collect()
     gc.freeze()
 

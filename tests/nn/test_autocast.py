@@ -66,7 +66,7 @@ def computed(engine, expression: str, lower: str):
 
 
 def has_lstm(lower: str) -> bool:
-    """Return whether PyTorch has an LSTM of a dtype here: none in float16, and in bfloat16 oneDNN's by the processor."""
+    """Return whether PyTorch runs an LSTM of a dtype here: none in float16, in bfloat16 on some processors."""
     try:
         computed(torch, "e.nn.LSTM(4, 4)(t)[0]", lower)
     except RuntimeError:

@@ -264,7 +264,7 @@ REFUSALS = {
 def test_a_transposed_convolution_of_bfloat16_refuses_another_bias():
     """PyTorch refuses it in these words where oneDNN computes in bfloat16, and takes it on other processors."""
     x = backlight.ones(1, 1, 2, dtype=backlight.bfloat16)
-    with pytest.raises(RuntimeError, match="Input type .*BFloat16.* should be the same"):
+    with pytest.raises(RuntimeError, match=r"Input type .*BFloat16.* should be the same"):
         backlight.nn.functional.conv_transpose1d(x, x, backlight.ones(1))
 
 
