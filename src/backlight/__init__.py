@@ -67,6 +67,7 @@ from backlight.ops.nn.pooling import *
 from backlight.ops.nn.softmax import *
 from backlight.ops.out_variants import with_out as _with_out
 from backlight.ops.random.dropout import *
+from backlight.ops.random.gammas import *
 from backlight.ops.reduction.extremes import *
 from backlight.ops.reduction.finite_differences import *
 from backlight.ops.reduction.norms import *
