@@ -15,6 +15,7 @@
 #include "random_numbers.c"
 #include "normals.c"
 #include "counts.c"
+#include "gammas.c"
 #include "rows.c"
 #include "topk.c"
 #include "norms.c"
