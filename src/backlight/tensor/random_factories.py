@@ -223,7 +223,7 @@ def normal(
         shape = np.broadcast_shapes(*[array.shape for array in given])
     except ValueError as problem:
         raise broadcast_problem(problem, given) from None
-    kind = given[0].dtype if len(given) == 1 else promote_types(given[0].dtype, given[1].dtype)
+    kind = given[0].dtype  # that of the means where both are tensors
     if len(given) == 1 and not isinstance(std, TensorState):
         numbers = normal_numbers(np.empty(shape, kind), 0.0, std, generator)
         return draws.drawn_normal_of_means(mean, np.asarray(numbers + given[0]))
@@ -231,7 +231,7 @@ def normal(
     if not isinstance(mean, TensorState):
         numbers = np.asarray(numbers * given[-1] + kind.type(mean)).astype(kind, copy=False)
         return draws.drawn_normal_of_stds(std, numbers)
-    numbers = np.asarray(numbers * given[-1] + given[0]).astype(kind, copy=False)
+    numbers = np.asarray(np.asarray(numbers * given[-1]).astype(kind, copy=False) + given[0]).astype(kind, copy=False)
     return draws.drawn_normal(mean, std, numbers)
 
 
