@@ -7,10 +7,10 @@ bijective transforms, whose Jacobians matter to densities; `transform_to` gives 
 """
 
 from collections.abc import Callable
-from numbers import Number
 
 from backlight.distributions import constraints, transforms
 from backlight.distributions.constraints import Constraint
+from backlight.distributions.parameters import Number
 from backlight.distributions.transforms import Transform
 from backlight.errors import ArgumentError, UnsupportedError
 

@@ -5,7 +5,6 @@ PyTorch's `torch.distributions.utils`.
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from numbers import Number
 
 from backlight.dtypes import dtype, finfo, get_default_dtype
 from backlight.engine.grad_mode import enable_grad
@@ -32,7 +31,8 @@ __all__ = [
 ]
 
 euler_constant = 0.5772156649015329
-Value = Tensor | Number
+Number = (int, float)
+Value = Tensor | float
 
 
 def require(holds: bool, problem: str) -> None:

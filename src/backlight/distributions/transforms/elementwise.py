@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Number
 
 from backlight.distributions import constraints
 from backlight.distributions.constraints import Constraint
 from backlight.distributions.distribution import Distribution
-from backlight.distributions.parameters import Value, broadcast_all, lazy_property
+from backlight.distributions.parameters import Number, Value, broadcast_all, lazy_property
 from backlight.distributions.transforms.transform import Sign, Transform
 from backlight.dtypes import finfo
 from backlight.nn.functional import softplus
