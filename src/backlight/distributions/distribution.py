@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from backlight.autograd import grad
 from backlight.distributions import constraints
 from backlight.distributions.constraints import Constraint
-from backlight.distributions.parameters import lazy_property
+from backlight.distributions.parameters import all_true, lazy_property
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import MissingMethodError, ValueProblem
 from backlight.ops.elementwise.transcendental import exp
@@ -66,7 +66,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue  # it is computed from one that is checked
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not all_true(constraint.check(value)):
                 raise ValueProblem(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -193,7 +193,7 @@ class Distribution:
             return
         if support is None:
             raise AssertionError("support is unexpectedly None")
-        if not support.check(value).all():
+        if not all_true(support.check(value)):
             raise ValueProblem(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

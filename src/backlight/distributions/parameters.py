@@ -6,6 +6,8 @@ PyTorch's `torch.distributions.utils`.
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 
+from backlight.dispatch.dispatcher import composite_function
+from backlight.dispatch.interpreters import Interpreter
 from backlight.dtypes import dtype, finfo, get_default_dtype
 from backlight.engine.grad_mode import enable_grad
 from backlight.errors import ValueProblem
@@ -39,6 +41,19 @@ def require(holds: bool, problem: str) -> None:
     """Raise an AssertionError unless a condition holds: PyTorch's for misuse of its classes."""
     if not holds:
         raise AssertionError(problem)
+
+
+@composite_function
+def all_true(checks: Tensor) -> Tensor:
+    """Return whether all elements are True; inside vmap those of the full batch, so that a program may branch on it."""
+    return checks.all()
+
+
+def _of_full_batch(level: Interpreter, function: Callable, args: tuple, kwargs: dict) -> Tensor:
+    return function(args[0].physical)
+
+
+all_true.batch_rule = _of_full_batch
 
 
 def broadcast_all(*values: Value) -> tuple[Tensor, ...]:
