@@ -1,4 +1,4 @@
-/* The Python bindings of random_numbers.c, normals.c, counts.c and gammas.c. The state is an array of 625 uint32, which is moved on in
+/* The Python bindings of random_numbers.c, normals.c, counts.c, gammas.c and binomials.c. The state is an array of 625 uint32, which is moved on in
    place and with the GIL: two threads never draw from one state at once.
 
    Checks the state's size, counts, ranges, rates and probabilities; the place in the state is checked by the kernel.
@@ -160,6 +160,20 @@ static PyObject *random_gammas(PyObject *const *args, Py_ssize_t count) {
   return found;
 }
 
+/* random_binomials(state, count, counts, probabilities): float64 numbers, as many as there are counts of trials */
+static PyObject *random_binomials(PyObject *const *args, Py_ssize_t count) {
+  uint32_t *state = count == 4 ? state_of(args[0]) : NULL;
+  npy_intp size = state ? count_of(args[1]) : -1;
+  if (size < 0) return DECLINED;
+  double *counts = doubles_of(args[2], size, 0), *probabilities = doubles_of(args[3], size, 0);
+  if (!counts || !probabilities) return DECLINED;
+  for (npy_intp i = 0; i < size; i++)
+    if (isnan(counts[i])) return DECLINED; /* drawing would not end */
+  PyObject *found = PyArray_EMPTY(1, &size, NPY_DOUBLE, 0);
+  if (found) kernels_of_float->random_binomials(state, counts, probabilities, PyArray_DATA((PyArrayObject *)found), size);
+  return found;
+}
+
 /* by_c_library(name, numbers): a function of C's library of each float64, one after the other */
 static PyObject *by_c_library(PyObject *const *args, Py_ssize_t count) {
   static const struct {
@@ -188,5 +202,6 @@ const struct binding random_bindings[] = {{"random_words", random_words},
                                   {"random_order", random_order},
                                   {"random_poisson", random_poisson},
                                   {"random_gammas", random_gammas},
+                                  {"random_binomials", random_binomials},
                                   {"by_c_library", by_c_library},
                                   {NULL, NULL}};

@@ -16,6 +16,7 @@
 #include "normals.c"
 #include "counts.c"
 #include "gammas.c"
+#include "binomials.c"
 #include "rows.c"
 #include "topk.c"
 #include "norms.c"

@@ -18,6 +18,7 @@
   K(random_order, void, (uint32_t *state, int64_t *out, long last)) \
   K(random_poisson, void, (uint32_t *state, const double *rates, int64_t *out, long size)) \
   K(random_gammas, void, \
-    (uint32_t *state, double *spare, const double *powers, const double *d, const double *c, double *out, long size))
+    (uint32_t *state, double *spare, const double *powers, const double *d, const double *c, double *out, long size)) \
+  K(random_binomials, void, (uint32_t *state, const double *counts, const double *probabilities, double *out, long size))
 
 #endif

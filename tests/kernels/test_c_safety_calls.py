@@ -58,6 +58,11 @@ def test_gamma_numbers_decline_parameters_for_which_drawing_would_not_end(d, c):
         native("random_gammas")(seeded(7), 1, *numbers)
 
 
+def test_binomial_numbers_decline_counts_for_which_drawing_would_not_end():
+    with pytest.raises(Declined):
+        native("random_binomials")(seeded(7), 1, np.array([np.nan]), np.array([0.3]))
+
+
 @pytest.mark.parametrize("place", [2, 3, 4, 5])
 def test_gamma_numbers_decline_arrays_that_are_too_short(place):
     arguments = [seeded(7), 3, np.zeros(2), np.zeros(3), np.zeros(3), np.zeros(3)]

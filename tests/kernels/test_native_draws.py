@@ -46,6 +46,17 @@ def test_poisson_counts_equal_their_reference(level):
     assert np.array_equal(ours, theirs)
 
 
+def test_binomial_counts_equal_their_reference(level):
+    rng = np.random.default_rng(0)
+    counts = rng.choice([-1.0, 0.0, 1.0, 7.0, 25.0, 400.0, 1e6, 2.5, np.inf], 3000)
+    probabilities = rng.choice([-0.5, 0.0, 1e-12, 0.01, 0.3, 0.5, 0.7, 0.999, 1.0, np.nan], 3000)
+    ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
+    found = distributions.random_binomials(ours, 3000, counts, probabilities)
+    expected = distributions.random_binomials.__wrapped__(theirs, 3000, counts, probabilities)
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.array_equal(ours, theirs)
+
+
 def test_gamma_numbers_equal_their_reference(level, monkeypatch):
     shapes = np.random.default_rng(0).choice([0.0, 1e-3, 0.5, 1.0, 2.5, 40.0, 1e6, np.inf, np.nan, -0.5, -1.0], 3000)
     for spare in (None, 0.25):
