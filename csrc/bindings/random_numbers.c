@@ -1,4 +1,4 @@
-/* The Python bindings of random_numbers.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in
+/* The Python bindings of random_numbers.c, normals.c, counts.c, gammas.c and binomials.c. The state is an array of 625 uint32, which is moved on in
    place and with the GIL: two threads never draw from one state at once.
 
    Checks the state's size, counts, ranges, rates and probabilities; the place in the state is checked by the kernel.
@@ -138,6 +138,42 @@ static PyObject *random_poisson(PyObject *const *args, Py_ssize_t count) {
   return found;
 }
 
+/* A contiguous float64 array of a size that may be written to where it has to be, or NULL. */
+static double *doubles_of(PyObject *object, npy_intp size, int written) {
+  PyArrayObject *array = plain_of(object, NPY_DOUBLE);
+  return array && PyArray_SIZE(array) == size && (!written || PyArray_ISWRITEABLE(array)) ? PyArray_DATA(array) : NULL;
+}
+
+/* random_gammas(state, count, spare, powers, d, c): float64 numbers, as many as powers, d and c have */
+static PyObject *random_gammas(PyObject *const *args, Py_ssize_t count) {
+  uint32_t *state = count == 6 ? state_of(args[0]) : NULL;
+  npy_intp size = state ? count_of(args[1]) : -1;
+  if (size < 0) return DECLINED;
+  double *spare = doubles_of(args[2], 2, 1), *powers = doubles_of(args[3], size, 0);
+  double *d = doubles_of(args[4], size, 0), *c = doubles_of(args[5], size, 0);
+  if (!spare || !powers || !d || !c) return DECLINED;
+  for (npy_intp i = 0; i < size; i++) /* else drawing might not end; infinite shapes have an infinite d and c = 0 */
+    if (d[i] != 0 && !isnan(d[i]) && !isnan(c[i]) && !(isinf(d[i]) && c[i] == 0) && !(fabs(9 * d[i] * c[i] * c[i] - 1) < 1e-6))
+      return DECLINED;
+  PyObject *found = PyArray_EMPTY(1, &size, NPY_DOUBLE, 0);
+  if (found) kernels_of_float->random_gammas(state, spare, powers, d, c, PyArray_DATA((PyArrayObject *)found), size);
+  return found;
+}
+
+/* random_binomials(state, count, counts, probabilities): float64 numbers, as many as there are counts of trials */
+static PyObject *random_binomials(PyObject *const *args, Py_ssize_t count) {
+  uint32_t *state = count == 4 ? state_of(args[0]) : NULL;
+  npy_intp size = state ? count_of(args[1]) : -1;
+  if (size < 0) return DECLINED;
+  double *counts = doubles_of(args[2], size, 0), *probabilities = doubles_of(args[3], size, 0);
+  if (!counts || !probabilities) return DECLINED;
+  for (npy_intp i = 0; i < size; i++)
+    if (isnan(counts[i])) return DECLINED; /* drawing would not end */
+  PyObject *found = PyArray_EMPTY(1, &size, NPY_DOUBLE, 0);
+  if (found) kernels_of_float->random_binomials(state, counts, probabilities, PyArray_DATA((PyArrayObject *)found), size);
+  return found;
+}
+
 /* by_c_library(name, numbers): a function of C's library of each float64, one after the other */
 static PyObject *by_c_library(PyObject *const *args, Py_ssize_t count) {
   static const struct {
@@ -165,5 +201,7 @@ const struct binding random_bindings[] = {{"random_words", random_words},
                                   {"random_integers", random_integers},
                                   {"random_order", random_order},
                                   {"random_poisson", random_poisson},
+                                  {"random_gammas", random_gammas},
+                                  {"random_binomials", random_binomials},
                                   {"by_c_library", by_c_library},
                                   {NULL, NULL}};

@@ -15,6 +15,8 @@
 #include "random_numbers.c"
 #include "normals.c"
 #include "counts.c"
+#include "gammas.c"
+#include "binomials.c"
 #include "rows.c"
 #include "topk.c"
 #include "norms.c"

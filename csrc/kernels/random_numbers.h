@@ -16,6 +16,9 @@
   K(random_normals, void, (uint32_t *state, double mean, double std, void *out, long size)) \
   K(random_integers, void, (uint32_t *state, uint64_t low, uint64_t length, uint64_t *out, long size)) \
   K(random_order, void, (uint32_t *state, int64_t *out, long last)) \
-  K(random_poisson, void, (uint32_t *state, const double *rates, int64_t *out, long size))
+  K(random_poisson, void, (uint32_t *state, const double *rates, int64_t *out, long size)) \
+  K(random_gammas, void, \
+    (uint32_t *state, double *spare, const double *powers, const double *d, const double *c, double *out, long size)) \
+  K(random_binomials, void, (uint32_t *state, const double *counts, const double *probabilities, double *out, long size))
 
 #endif

@@ -67,6 +67,7 @@ from backlight.ops.nn.pooling import *
 from backlight.ops.nn.softmax import *
 from backlight.ops.out_variants import with_out as _with_out
 from backlight.ops.random.dropout import *
+from backlight.ops.random.gammas import *
 from backlight.ops.reduction.extremes import *
 from backlight.ops.reduction.finite_differences import *
 from backlight.ops.reduction.norms import *
@@ -115,6 +116,7 @@ if _TYPE_CHECKING:
     from backlight import (
         amp,
         data,
+        distributions,
         fft,
         func,
         lens,
@@ -165,7 +167,7 @@ _BY_PLACE = {
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
-amp data fft func lens linalg masked nn optim overrides profiler signal special testing utils
+amp data distributions fft func lens linalg masked nn optim overrides profiler signal special testing utils
 """
 _find, __dir__ = _names_later(
     __name__,

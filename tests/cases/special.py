@@ -80,6 +80,21 @@ CASES = [
         dtypes=("float64",),
         tolerance=LOOSE,
     ),
+    Case(
+        "_standard_gamma_grad",
+        lambda t, a, x: t._standard_gamma_grad(a, x),
+        [GAMMA, POSITIVE],
+        dtypes=SINGLE,
+        differentiable=False,
+    ),
+    Case(
+        "_dirichlet_grad",
+        lambda t, x, a, total: t._dirichlet_grad(x, a, total),
+        [PROBABILITY, POSITIVE, uniform(3, 4, low=2.5, high=9)],
+        dtypes=SINGLE,
+        differentiable=False,
+        tolerance={"float32": (1e-3, 1e-4)},  # PyTorch's series lose digits there
+    ),
     Case("special_zeta", lambda t, s, q: t.special.zeta(s, q), [EXPONENTS, GAMMA], dtypes=SINGLE),
     Case("special_zeta/number", lambda t, q: t.special.zeta(2.5, q), [GAMMA], dtypes=SINGLE),
 ]

@@ -14,6 +14,7 @@ import pytest
 
 import backlight as bl
 from backlight.kernels.native import compiled
+from backlight.kernels.random.mersenne_twister import seeded
 from backlight.nn import functional
 
 pytestmark = pytest.mark.skipif(compiled is None, reason="the compiled kernels are not built")
@@ -47,6 +48,27 @@ class Index:
 class Raises:
     def __index__(self):
         raise KeyError
+
+
+@pytest.mark.parametrize("d", [1.0, -1.0, 1e300, -np.inf])
+@pytest.mark.parametrize("c", [5.0, np.inf])
+def test_gamma_numbers_decline_parameters_for_which_drawing_would_not_end(d, c):
+    numbers = [np.zeros(2), np.zeros(1), np.array([d]), np.array([c])]
+    with pytest.raises(Declined):
+        native("random_gammas")(seeded(7), 1, *numbers)
+
+
+def test_binomial_numbers_decline_counts_for_which_drawing_would_not_end():
+    with pytest.raises(Declined):
+        native("random_binomials")(seeded(7), 1, np.array([np.nan]), np.array([0.3]))
+
+
+@pytest.mark.parametrize("place", [2, 3, 4, 5])
+def test_gamma_numbers_decline_arrays_that_are_too_short(place):
+    arguments = [seeded(7), 3, np.zeros(2), np.zeros(3), np.zeros(3), np.zeros(3)]
+    arguments[place] = arguments[place][:-1]
+    with pytest.raises(Declined):
+        native("random_gammas")(*arguments)
 
 
 @pytest.mark.parametrize("dim", [HUGE, -HUGE, 2**63, "0", 1.0, None, Raises(), Index(HUGE), 2, -2, 0])

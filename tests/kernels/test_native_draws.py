@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.kernels.random import distributions, mersenne_twister, normal
+from backlight.kernels.random import distributions, gamma, generator, mersenne_twister, normal
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 DRAWS = [
@@ -44,6 +44,30 @@ def test_poisson_counts_equal_their_reference(level):
     found = distributions.random_poisson(ours, len(rates), rates)
     assert np.array_equal(found, distributions.random_poisson.__wrapped__(theirs, len(rates), rates))
     assert np.array_equal(ours, theirs)
+
+
+def test_binomial_counts_equal_their_reference(level):
+    rng = np.random.default_rng(0)
+    counts = rng.choice([-1.0, 0.0, 1.0, 7.0, 25.0, 400.0, 1e6, 2.5, np.inf], 3000)
+    probabilities = rng.choice([-0.5, 0.0, 1e-12, 0.01, 0.3, 0.5, 0.7, 0.999, 1.0, np.nan], 3000)
+    ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
+    found = distributions.random_binomials(ours, 3000, counts, probabilities)
+    expected = distributions.random_binomials.__wrapped__(theirs, 3000, counts, probabilities)
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.array_equal(ours, theirs)
+
+
+def test_gamma_numbers_equal_their_reference(level, monkeypatch):
+    shapes = np.random.default_rng(0).choice([0.0, 1e-3, 0.5, 1.0, 2.5, 40.0, 1e6, np.inf, np.nan, -0.5, -1.0], 3000)
+    for spare in (None, 0.25):
+        ours, theirs = (generator.MersenneTwister(7) for _ in range(2))
+        ours.spare = theirs.spare = spare
+        found = gamma.gammas(ours, shapes)
+        with monkeypatch.context() as patched:
+            patched.setattr(gamma, "random_gammas", gamma.random_gammas.__wrapped__)
+            expected = gamma.gammas(theirs, shapes)
+        assert np.array_equal(found, expected)
+        assert ours.state() == theirs.state()
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "log1p", "sin", "cos", "tan"])

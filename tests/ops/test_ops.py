@@ -33,6 +33,7 @@ INTERNAL |= {
     *("softplus_backward", "log_sigmoid_backward", "gelu_backward", "silu_backward"),  # gradgradcheck of each function
     *("hardtanh_backward", "hardsigmoid_backward", "hardswish_backward", "softshrink_backward", "hardshrink_backward"),
     *("cofactors", "cofactor_derivative", "permutation_matrix"),  # of det: test_linalg.py
+    *("drawn_gamma", "drawn_dirichlet"),  # tests/distributions/test_samples.py has these
     *("drawn_bernoulli", "drawn_poisson", "drawn_normal", "drawn_normal_of_means", "drawn_normal_of_stds"),
     *("native_dropout", "native_dropout_backward", "_fft_c2r", "half_of_signal"),  # test_opinfo.py has these
     *("rrelu_with_noise", "segment_reduce"),  # test_opinfo.py and test_segments.py have these

@@ -17,7 +17,8 @@ FLOORS = [
     {"tensor", "fft", "signal", "testing", "array_api", "torch_api"},
     {"autograd", "transforms"},
     {"nn", "optim", "data"},
-    {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"},
+    {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"}
+    | {"distributions"},
     {"explain", "lens"},
     {"cli", "web"},
 ]

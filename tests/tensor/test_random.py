@@ -294,3 +294,15 @@ def test_modules_and_dropout_start_as_pytorchs_do():
     ours, theirs = backlight.nn.Linear(5, 3), torch.nn.Linear(5, 3)
     assert ours.weight.tolist() == theirs.weight.tolist()
     assert ours.bias.tolist() == theirs.bias.tolist()
+
+
+@pytest.mark.parametrize("of_std", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("of_mean", ["float32", "float64", "bfloat16"])
+def test_normal_numbers_have_the_dtype_of_their_means(of_mean, of_std):
+    found = []
+    for module in (torch, backlight):
+        module.manual_seed(0)
+        means = module.full((20,), 0.3, dtype=getattr(module, of_mean))
+        numbers = module.normal(means, module.full((20,), 0.7, dtype=getattr(module, of_std)))
+        found.append((str(numbers.dtype), numbers.double().tolist()))
+    assert found[0] == found[1]

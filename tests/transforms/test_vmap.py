@@ -205,7 +205,10 @@ RANDOM = {
     "dropout2d": lambda m, x: m.nn.functional.dropout2d(x.reshape(1, 4, 1, 1) * 0 + 1),
     "normal_": lambda m, x: m.empty_like(x).normal_(),
     "multinomial": lambda m, x: m.multinomial(x.abs(), 20, replacement=True),
+    "_standard_gamma": lambda m, x: m._standard_gamma(x.abs()),
+    "_sample_dirichlet": lambda m, x: m._sample_dirichlet(x.abs()),
 }
+BY_VALUES = ("bernoulli", "multinomial", "_standard_gamma", "_sample_dirichlet")
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -213,7 +216,7 @@ def test_random_numbers_differ_agree_or_are_refused(name):
     function = RANDOM[name]
     x = n(1, 4).repeat(64, 0)
     refuse_alike(function, x)
-    if name in ("bernoulli", "multinomial"):
+    if name in BY_VALUES:
         refuse_alike(function, x, randomness="same")
     else:
         same = both(function, x, randomness="same")[1][0]

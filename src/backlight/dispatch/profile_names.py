@@ -24,6 +24,8 @@ ELSEWHERE = {
     "cross_entropy": "cross_entropy_loss",
     "cross_entropy_2d": "cross_entropy_loss",
     "drawn_bernoulli": "bernoulli",
+    "drawn_dirichlet": "_sample_dirichlet",
+    "drawn_gamma": "_standard_gamma",
     "drawn_normal": "normal",
     "drawn_poisson": "poisson",
     "logsigmoid": "log_sigmoid",

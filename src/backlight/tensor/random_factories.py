@@ -11,11 +11,12 @@ from backlight.dtypes import dtype, from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.memory_order import in_memory_order, model_of
-from backlight.kernels.random import distributions
+from backlight.kernels.random import distributions, gamma
 from backlight.kernels.random.generator import MersenneTwister
 from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import contiguous_format, layout, memory_format, numpy_order
-from backlight.ops.random import draws
+from backlight.ops.number_operands import no_kernel
+from backlight.ops.random import draws, gammas
 from backlight.ops.reduction.sorting import first_along
 from backlight.ops.type_promotion import FLOAT32, INT64, is_float, promote_types
 from backlight.sizes import allocated, check_storage, size_from, storage_errors
@@ -32,6 +33,8 @@ from backlight.tensor.methods.random import (
 from backlight.types import Device
 
 __all__ = [
+    "_sample_dirichlet",
+    "_standard_gamma",
     "bernoulli",
     "multinomial",
     "normal",
@@ -220,7 +223,7 @@ def normal(
         shape = np.broadcast_shapes(*[array.shape for array in given])
     except ValueError as problem:
         raise broadcast_problem(problem, given) from None
-    kind = given[0].dtype if len(given) == 1 else promote_types(given[0].dtype, given[1].dtype)
+    kind = given[0].dtype  # that of the means where both are tensors
     if len(given) == 1 and not isinstance(std, TensorState):
         numbers = normal_numbers(np.empty(shape, kind), 0.0, std, generator)
         return draws.drawn_normal_of_means(mean, np.asarray(numbers + given[0]))
@@ -228,7 +231,7 @@ def normal(
     if not isinstance(mean, TensorState):
         numbers = np.asarray(numbers * given[-1] + kind.type(mean)).astype(kind, copy=False)
         return draws.drawn_normal_of_stds(std, numbers)
-    numbers = np.asarray(numbers * given[-1] + given[0]).astype(kind, copy=False)
+    numbers = np.asarray(np.asarray(numbers * given[-1]).astype(kind, copy=False) + given[0]).astype(kind, copy=False)
     return draws.drawn_normal(mean, std, numbers)
 
 
@@ -261,6 +264,29 @@ def poisson(input: TensorState, generator: Generator | None = None):
     if (rates > MOST_RATE).any():
         raise ShapeError("a Poisson rate must be at most 2**62, so that counts fit 64 bits")
     return draws.drawn_poisson(input, distributions.poisson(twister_of(generator), rates).astype(rates.dtype))
+
+
+def _require_wide(kernel: str, kind: np.dtype) -> None:
+    """Raise unless a dtype is float32 or float64."""
+    require_float(kernel, kind)
+    if kind.itemsize == 2:
+        raise no_kernel(kernel, kind, "convert the input with .float()")
+
+
+@composite_function
+def _standard_gamma(input: TensorState, generator: Generator | None = None):
+    """Make a tensor of gamma distributed numbers of rate 1, with the shapes in `input`; differentiable in these."""
+    shapes = np.asarray(input._data)
+    _require_wide("gamma_cpu", shapes.dtype)
+    return gammas.drawn_gamma(input, gamma.gammas(twister_of(generator), shapes).astype(shapes.dtype))
+
+
+@composite_function
+def _sample_dirichlet(input: TensorState, generator: Generator | None = None):
+    """Make a tensor of shares that sum to 1 along the last dim, of the Dirichlet distributions in `input`."""
+    concentrations = np.asarray(input._data)
+    _require_wide("dirichlet", concentrations.dtype)
+    return gammas.drawn_dirichlet(input, gamma.dirichlets(twister_of(generator), concentrations))
 
 
 @composite_function

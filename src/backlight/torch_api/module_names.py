@@ -46,8 +46,49 @@ _NN_MODULES = {
     "rnn": "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell",
     "sparse": "EmbeddingBag",
 }
+# The files of torch.distributions, with the names that are in other files of backlight.distributions
+_DISTRIBUTIONS = {
+    "bernoulli": "Bernoulli",
+    "beta": "Beta",
+    "binomial": "Binomial",
+    "categorical": "Categorical",
+    "cauchy": "Cauchy",
+    "chi2": "Chi2",
+    "continuous_bernoulli": "ContinuousBernoulli",
+    "dirichlet": "Dirichlet",
+    "exp_family": "ExponentialFamily",
+    "exponential": "Exponential",
+    "fishersnedecor": "FisherSnedecor",
+    "gamma": "Gamma",
+    "generalized_pareto": "GeneralizedPareto",
+    "geometric": "Geometric",
+    "gumbel": "Gumbel",
+    "half_cauchy": "HalfCauchy",
+    "half_normal": "HalfNormal",
+    "inverse_gamma": "InverseGamma",
+    "kumaraswamy": "Kumaraswamy",
+    "laplace": "Laplace",
+    "lkj_cholesky": "LKJCholesky",
+    "log_normal": "LogNormal",
+    "logistic_normal": "LogisticNormal",
+    "lowrank_multivariate_normal": "LowRankMultivariateNormal",
+    "multinomial": "Multinomial",
+    "multivariate_normal": "MultivariateNormal",
+    "negative_binomial": "NegativeBinomial",
+    "normal": "Normal",
+    "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough",
+    "pareto": "Pareto",
+    "poisson": "Poisson",
+    "relaxed_bernoulli": "RelaxedBernoulli",
+    "relaxed_categorical": "RelaxedOneHotCategorical",
+    "studentT": "StudentT",
+    "uniform": "Uniform",
+    "weibull": "Weibull",
+    "wishart": "Wishart",
+}
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
+    **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
     "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
     "torch.functional": (
         "backlight",
@@ -67,6 +108,12 @@ PRIVATE = {
         "custom_fwd": f"{OLDER}.custom_fwd",
     },
     "torch._C": {"_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled"},
+    "torch.distributions.relaxed_bernoulli": {
+        "LogitRelaxedBernoulli": "backlight.distributions.relaxed.LogitRelaxedBernoulli"
+    },
+    "torch.distributions.relaxed_categorical": {
+        "ExpRelaxedCategorical": "backlight.distributions.relaxed.ExpRelaxedCategorical"
+    },
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": "backlight.nn.modules.batchnorm.BatchNorm",
         "_NormBase": "backlight.nn.modules.batchnorm.ChannelNorm",
@@ -93,7 +140,10 @@ def spread_names(module: str) -> dict[str, str]:
 
 _SAME_NAME = """
 amp autograd autograd.forward_ad autograd.function autograd.functional autograd.grad_mode autograd.gradcheck
-autograd.graph autograd.profiler autograd.variable fft func linalg masked nn nn.functional nn.init nn.modules
+autograd.graph autograd.profiler autograd.variable distributions distributions.constraint_registry
+distributions.constraints distributions.distribution distributions.independent distributions.kl
+distributions.mixture_same_family distributions.transformed_distribution distributions.transforms
+distributions.von_mises fft func linalg masked nn nn.functional nn.init nn.modules
 nn.modules.activation nn.modules.container nn.modules.distance nn.modules.dropout nn.modules.flatten nn.modules.lazy
 nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.modules.padding nn.modules.sparse
 nn.modules.transformer nn.modules.upsampling nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
@@ -108,6 +158,7 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.amp.grad_scaler": "backlight.amp.scaling",
     "torch.autograd.anomaly_mode": "backlight.dispatch.anomaly_mode",
     "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
+    "torch.distributions.utils": "backlight.distributions.parameters",
     "torch.nn.common_types": "backlight.types",
     "torch.nn.modules.utils": "backlight.nn.internal.tuples",
     "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",

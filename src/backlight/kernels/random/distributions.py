@@ -316,18 +316,25 @@ def _one(count: float, probability: float, draw: Callable[[], float]) -> float:
     return found if probability <= 0.5 else count - found
 
 
-def binomial(twister: MersenneTwister, counts: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Return how often something of each probability happens in each count of trials; arrays of one shape.
-
-    Bit for bit PyTorch's numbers, drawn one element after the other.
+@native
+def random_binomials(state: np.ndarray, count: int, counts: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return how often something of each probability happens in each count of trials, float64 numbers.
 
     Source: Wolfgang Hörmann: The generation of binomial random variates, 1993 (BTRS), where count · probability ≥ 10;
         below, sums of geometric numbers.
     """
-    kind = np.dtype(np.float64)
 
     def draw() -> float:
-        return float(uniform(twister, 1, kind)[0])
+        return random_units(state, 1, FLOAT64).item()
 
-    pairs = zip(counts.ravel().astype(float).tolist(), probabilities.ravel().astype(float).tolist())
-    return np.array([_one(*pair, draw) for pair in pairs], kind).reshape(counts.shape)
+    pairs = zip(counts.tolist(), probabilities.tolist())
+    return np.fromiter((_one(*pair, draw) for pair in pairs), float, count)
+
+
+def binomial(twister: MersenneTwister, counts: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return how often something of each probability happens in each count of trials; arrays of one shape.
+
+    Bit for bit PyTorch's numbers, drawn one element after the other.
+    """
+    wide = [np.ascontiguousarray(one, float64).ravel() for one in (counts, probabilities)]
+    return twister.draw(random_binomials, counts.size, *wide).reshape(counts.shape)

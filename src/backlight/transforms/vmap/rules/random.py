@@ -29,6 +29,8 @@ SAME_OF_OTHERS = (
 )
 
 _BY_VALUES = {
+    random_factories._sample_dirichlet,
+    random_factories._standard_gamma,
     random_factories.bernoulli,
     random_factories.multinomial,
     random_factories.normal,
@@ -78,6 +80,8 @@ def _sized(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
 
 
 @function_rule(
+    random_factories._sample_dirichlet,
+    random_factories._standard_gamma,
     random_factories.bernoulli,
     random_factories.poisson,
     random_factories.rand_like,
