@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backlight.adapters.torch_models.recognition import Options, scorer_of
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
@@ -56,7 +57,7 @@ class Reranker:
         model: str | Path = "builtin",
         *,
         engine: str = "backlight",
-        label: int | None = None,
+        label: int | str | None = None,
         instruction: str | None = None,
     ) -> "Reranker":
         """Load a model.
@@ -64,7 +65,7 @@ class Reranker:
         Args:
             model: a folder as `save_pretrained` writes it, an installed package that carries one, or "builtin".
             engine: "backlight", or "torch" for models that only PyTorch and transformers run.
-            label: which logit of a classifier with several is the score.
+            label: which logit of a classifier with several is the score, by number or name.
             instruction: what makes a document relevant, for models whose prompt says it.
 
         Raises:
@@ -77,6 +78,50 @@ class Reranker:
         choice = read_choice(folder)
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
         return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder), threshold_of(folder))
+
+    @classmethod
+    def of(
+        cls,
+        model: object,
+        *,
+        tokenizer: object = None,
+        embeddings: object = None,
+        label: int | str | None = None,
+        prompt: str | None = None,
+        answers: str | Sequence[str] | None = None,
+        instruction: str | None = None,
+        max_length: int | None = None,
+        activation: str | Activation | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        name: str | None = None,
+    ) -> "Reranker":
+        """Take a model that is in memory. It is neither copied nor changed: see docs/models.md.
+
+        Args:
+            model: a `CrossEncoder`, `SentenceTransformer`, `SparseEncoder` or `MultiVectorEncoder` of
+                sentence-transformers; a sequence classifier or causal language model of transformers, with its
+                tokenizer; a function from (inputs_embeds, attention_mask) to scores, with tokenizer and embeddings; or
+                a function from a list of pairs to scores, whose explanations are measured.
+            tokenizer: a fast one of transformers, or one of the tokenizers library.
+            embeddings: the layer that gives a function its word embeddings.
+            label: which of several labels is the score, by number or name.
+            prompt: what a causal language model reads, a text with {query} and {document} in it.
+            answers: the token whose logit is its score, or two, the first less the second; by default yes and no.
+            instruction: what makes a document relevant, in the prompt.
+            max_length: how many tokens are read at most.
+            activation: how scores are shown, a key of `ACTIVATIONS` or a function of an array.
+            device: where inputs go; by default where the model is.
+            dtype: "bfloat16" or "float16" to run under autocast; by default as the model is.
+            name: what to call it.
+
+        Raises:
+            InputError: the object is no such model, or an option does not fit it.
+        """
+        options = Options(
+            tokenizer, embeddings, label, prompt, answers, instruction, max_length, activation, device, dtype, name
+        )
+        return cls(scorer_of(model, options))
 
     @property
     def name(self) -> str:

@@ -112,6 +112,7 @@ class Scorer(Protocol):
         max_tokens: how many tokens of a pair, or of a text, the model reads.
         highest_score: where no gradient can be; None if a score has no bound.
         tokens_a_pass: how many tokens of pairs the model is best given at once.
+        rounding: how far scores of one pair may differ between batches, in units of the score, or of its size above 1.
         tokenizer: what cuts texts into tokens.
     """
 
@@ -120,6 +121,7 @@ class Scorer(Protocol):
     max_tokens: int
     highest_score: float | None
     tokens_a_pass: int
+    rounding: float
     tokenizer: Tokenizer
 
     def read(self, pairs: Sequence[Texts]) -> list[Pair]:

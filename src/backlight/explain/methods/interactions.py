@@ -166,7 +166,7 @@ def hessian(ranker: Scorer, pair: Pair, *, most: int = MOST) -> Interactions:
     _check_cost(ranker, pair, "hessian", 3 + 2 * len(query), most)
     embeddings = ranker.embed(batch)
     scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
-    check_same_scores(scores, ranker.score(batch), [pair])
+    check_same_scores(scores, ranker.score(batch), [pair], ranker.rounding)
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
     return _interactions(
         ranker,
@@ -223,7 +223,7 @@ def integrated_hessians(
     embeddings = ranker.embed(batch)
     start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
     score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
-    check_same_scores(np.array([again]), np.array([score]), [pair])
+    check_same_scores(np.array([again]), np.array([score]), [pair], ranker.rounding)
     path = CurvedPath(ranker, pair, start, embeddings - start)
     steps, gap, passed = _points_needed(path, score - least, steps, max_steps, tolerance, floor)
     rows, alone = path.integrated(steps, [part.tokens for part in query])  # (query words, tokens)
