@@ -142,3 +142,29 @@ def cheapest_cuts(spans: np.ndarray, *, cells: int = CELLS) -> list[tuple[int, i
 
 def _span(positions: np.ndarray) -> int:
     return int(positions.max(initial=0)) + 1
+
+
+def by_token(batch: Batch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]], layers: int) -> tuple[list, list]:
+    """Return states as rows of the batch's tokens, and attentions by layer and sequence.
+
+    Args:
+        pieces: for each rectangle its states, (rows, columns, hidden), and its attentions, (rows, heads, columns,
+            columns), which are the last `layers` ones.
+    """
+    states = rows_of(batch, [(part, places[:-layers]) for part, places in pieces])
+    attentions = [[None] * len(batch.lengths) for _ in range(layers)]
+    for part, places in pieces:
+        for layer, place in zip(attentions, places[-layers:]):
+            for row, number in enumerate(part.sequences):
+                columns = part.columns[part.rows == row]
+                layer[number] = place[row][:, columns][:, :, columns]
+    return states, [tuple(layer) for layer in attentions]
+
+
+def rows_of(batch: Batch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]]) -> list[np.ndarray]:
+    """Return arrays of rectangles, each (rows, columns, hidden), as rows of the batch's tokens, (tokens, hidden)."""
+    found = [np.empty((len(batch.ids), place.shape[-1]), place.dtype) for place in pieces[0][1]]
+    for part, places in pieces:
+        for rows, place in zip(found, places):
+            rows[part.tokens] = place[part.rows, part.columns]
+    return found

@@ -47,6 +47,21 @@ class Inside:
     joint_heads: int | None = None
 
 
+@dataclass(frozen=True)
+class TokenMatch:
+    """A token of a query and the document's token that it is most similar to.
+
+    Args:
+        query: its place in the pair; None for a token that the query was filled up with.
+        document: the place of the other.
+        value: what it brings to the score.
+    """
+
+    query: int | None
+    document: int
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class MaskGradients:
     """How strongly each score of a batch of pairs reacts to the weight of each token in all attentions, at weight 1.

@@ -12,6 +12,7 @@ import numpy as np
 
 from backlight.adapters.padded_batches import Padding
 from backlight.adapters.torch_library import checked_device, checked_dtype, torch_library
+from backlight.adapters.torch_models.apart_scorer import ApartScorer
 from backlight.adapters.torch_models.encoders import (
     SIMILARITIES,
     TASKS,
@@ -239,7 +240,7 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
         own = expansion if task == "query" else None
         readings.append(Reading(constants, segments, own, own and _expansion_id(model.tokenizer, own)))
     pooled = {"cosine": "cosine of embeddings", "maxsim": "MaxSim", "meanmaxsim": "mean MaxSim"}
-    return TorchScorer(
+    return ApartScorer(
         kind(model, readings, similarity),
         reader,
         score_name=pooled.get(similarity, f"{similarity} of embeddings"),

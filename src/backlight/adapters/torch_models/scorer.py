@@ -11,14 +11,14 @@ Where a device has no memory left for a group of pairs, the budget of cells is h
 anew, and the work goes on. A single pair that does not fit is an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from backlight.adapters.padded_batches import Group, PaddedBatch, Padding, padded_group, pair_numbers
+from backlight.adapters.padded_batches import Group, PaddedBatch, Padding, by_token, padded_group, pair_numbers, rows_of
 from backlight.adapters.torch_library import free_memory, is_out_of_memory, torch_library
 from backlight.adapters.torch_models.kinds import Inputs
 from backlight.adapters.torch_models.temporary_changes import (
@@ -29,13 +29,12 @@ from backlight.adapters.torch_models.temporary_changes import (
     states_of,
 )
 from backlight.errors import GraphError, InputError
-from backlight.models.bi_encoder import TOKENS_COMPARED, distinct_sequences
 from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
-from backlight.models.pairs import ApartReader, Pair, PairBatch, PairReader
+from backlight.models.pairs import ApartReader, PairBatch, PairReader
 from backlight.models.prompts import PromptReader
-from backlight.models.scorer import Inside, MaskGradients, Progress, StateGradients, no_progress
-from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer, finite_scores, passes
-from backlight.models.tokens import Batch, Tokenizer
+from backlight.models.scorer import Inside, MaskGradients, StateGradients
+from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer, finite_scores
+from backlight.models.tokens import Tokenizer
 from backlight.system.fork_safety import cached_property
 from backlight.tensor.tensor import Tensor
 
@@ -121,21 +120,9 @@ class TorchScorer(PairScorer):
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair."""
-        if inputs_embeds is None and self.model.sides == 2:
-            return self._scores_apart(batch.pairs)
         with torch_library().no_grad():  # what a model keeps from inference mode cannot be differentiated through later
-            found = self._by_pair(batch, lambda group: _array(self._run(group, self._leaves(group, inputs_embeds))))
+            found = self._by_pair(batch, lambda group: as_array(self._run(group, self._leaves(group, inputs_embeds))))
         return finite_scores(found, batch.names)
-
-    def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
-        """Return the raw score of each pair; of a model that reads texts apart, each distinct text runs once."""
-        if self.model.sides == 1:
-            return super().scores_of(pairs, progress)
-        found = []
-        for some in passes(pairs, tokens=TOKENS_COMPARED):
-            found.append(self._scores_apart(some))
-            progress(len(some))
-        return np.concatenate(found) if found else np.empty(0, np.float32)
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens."""
@@ -144,7 +131,7 @@ class TorchScorer(PairScorer):
         def run(group: Group) -> tuple:
             leaves = [leaf.requires_grad_() for leaf in self._leaves(group, start)]
             scores = self._run(group, leaves)
-            return _array(scores), self._gradients(scores, leaves, "the word embeddings")
+            return as_array(scores), self._gradients(scores, leaves, "the word embeddings")
 
         scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
         for group, (found, own) in self._each(batch, run):
@@ -164,14 +151,14 @@ class TorchScorer(PairScorer):
             shown = states_of(outputs, [part.ids.shape for part in group], self.model.name)
             sizes[:] = chosen_layer(layer, len(shown[0]) - 1), len(shown[0]) - 1
             places = [own[sizes[0]] for own in shown]
-            return _array(scores), places, self._gradients(scores, places, f"the states after layer {sizes[0]}")
+            return as_array(scores), places, self._gradients(scores, places, f"the states after layer {sizes[0]}")
 
         scores, states, gradients = np.empty(len(batch.pairs), np.float32), [], []
         for group, (found, places, own) in self._each(batch, run):
             scores[self._pairs(group)] = found
-            states += [(part, [_array(place)]) for part, place in zip(group, places)]
+            states += [(part, [as_array(place)]) for part, place in zip(group, places)]
             gradients += [(part, [values]) for part, values in zip(group, own)]
-        (states,), (gradients,) = _rows(batch, states), _rows(batch, gradients)
+        (states,), (gradients,) = rows_of(batch, states), rows_of(batch, gradients)
         return StateGradients(*sizes, finite_scores(scores, batch.names), states, gradients)
 
     def mask_gradients(self, batch: PairBatch) -> MaskGradients:
@@ -197,7 +184,13 @@ class TorchScorer(PairScorer):
             sizes = [len(own) for own in states]
             places = [one for own in zip(states, attentions) for part in own for one in part]
             found = self._gradients(scores, places, "the hidden states") if slopes else []
-            return _array(scores), sizes, [len(own) for own in attentions], [_array(place) for place in places], found
+            return (
+                as_array(scores),
+                sizes,
+                [len(own) for own in attentions],
+                [as_array(place) for place in places],
+                found,
+            )
 
         scores, shown, gradients = np.empty(len(batch.pairs), np.float32), [], []
         for group, (found, sizes, layers, places, own) in self._each(batch, run):
@@ -207,10 +200,10 @@ class TorchScorer(PairScorer):
             shown += [(part, places[start:end]) for part, start, end in zip(group, ends, ends[1:])]
             if slopes:
                 gradients += [(part, own[start:end]) for part, start, end in zip(group, ends, ends[1:])]
-        inside = Inside(finite_scores(scores, batch.names), *_by_token(batch, shown, layers[0]))
+        inside = Inside(finite_scores(scores, batch.names), *by_token(batch, shown, layers[0]))
         if not slopes:
             return inside
-        states, attentions = _by_token(batch, gradients, layers[0])
+        states, attentions = by_token(batch, gradients, layers[0])
         return replace(inside, state_slopes=states, attention_slopes=attentions)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
@@ -287,7 +280,9 @@ class TorchScorer(PairScorer):
                 f"the score must depend on {what}, and no gradient reached them; nothing was explained: the score of "
                 f"{self.model.name} is not differentiable, so {MEASURED}"
             )
-        return [np.zeros(place.shape, np.float32) if one is None else _array(one) for place, one in zip(places, found)]
+        return [
+            np.zeros(place.shape, np.float32) if one is None else as_array(one) for place, one in zip(places, found)
+        ]
 
     def _pairs(self, group: Group) -> np.ndarray:
         return group[0].sequences // self.model.sides
@@ -323,42 +318,12 @@ class TorchScorer(PairScorer):
             padding = replace(padding, cells=cells)
             waiting = pair_numbers(batch, padding, np.concatenate(waiting))
 
-    def _scores_apart(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return the score of each pair, each distinct text encoded once, without recording."""
-        encoded: list[list] = []
-        numbers = np.empty((len(pairs), 2), np.int64)
-        for side in (0, 1):
-            sequences, own = distinct_sequences(pairs, [side])
-            numbers[:, side] = own[:, 0]
-            ids, types, positions = np.concatenate([one.tokens for one in sequences], axis=1)
-            encoded.append(self._encoded(side, Batch(ids, types, positions, tuple(map(len, sequences)))))
-        with torch_library().no_grad():
-            chosen = ([rows[n] for n in numbers[:, side]] for side, rows in enumerate(encoded))
-            scores = _array(self.model.compare(*chosen))
-        return finite_scores(scores, [pair.name for pair in pairs])
-
-    def _encoded(self, side: int, batch: Batch) -> list:
-        """Return what the model makes of each text of one side."""
-        found: list = [None] * len(batch.lengths)
-        whole = PairBatch(batch.ids, batch.type_ids, batch.positions, batch.lengths)
-        padding = replace(self._padding, sides=1, apart=self._padding_counts)
-
-        def run(group: Group) -> Any:
-            with self._calling():
-                return self.model.encode(side, self._inputs(group[0]))
-
-        with torch_library().no_grad():
-            for (part,), rows in self._each(whole, run, padding):
-                for number, row in zip(part.sequences.tolist(), rows):
-                    found[number] = row
-        return found
-
     @cached_property
     def _padding_counts(self) -> bool:
         """Whether the score of a pair is another one where it is padded (see NOTE [The call that is explained])."""
         batch = PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
         with torch_library().no_grad():
-            alone, again = ([_array(self._run(group)) for group in groups] for groups in [self._alone(batch)] * 2)
+            alone, again = ([as_array(self._run(group)) for group in groups] for groups in [self._alone(batch)] * 2)
             if not np.allclose(alone, again, rtol=0, atol=self.rounding):
                 raise InputError(
                     f"{self.model.name} must give one score to one pair, and gives {alone[0][0]:.6f} and "
@@ -368,7 +333,7 @@ class TorchScorer(PairScorer):
                 together = self._run(padded_group(batch, self._padding, np.arange(2)))
             except (InputError, ValueError):  # a model without a token that pads takes no two texts of unequal length
                 return True
-        return not np.allclose(np.concatenate(alone), _array(together), rtol=1e-4, atol=self.rounding)
+        return not np.allclose(np.concatenate(alone), as_array(together), rtol=1e-4, atol=self.rounding)
 
     def _alone(self, batch: PairBatch) -> list[Group]:
         return [padded_group(batch, self._padding, np.array([number])) for number in range(len(batch.pairs))]
@@ -384,31 +349,5 @@ def _tried(run: Callable[[Group], Found], group: Group) -> tuple[Found | None, s
         return None, str(problem).strip().split("\n")[0][:120]
 
 
-def _array(tensor: Any) -> np.ndarray:
+def as_array(tensor: Any) -> np.ndarray:
     return tensor.detach().float().cpu().numpy()
-
-
-def _by_token(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]], layers: int) -> tuple[list, list]:
-    """Return states as rows of the batch's tokens, and attentions by layer and sequence.
-
-    Args:
-        pieces: for each rectangle its states, (rows, columns, hidden), and its attentions, (rows, heads, columns,
-            columns), which are the last `layers` ones.
-    """
-    states = _rows(batch, [(part, places[:-layers]) for part, places in pieces])
-    attentions = [[None] * len(batch.lengths) for _ in range(layers)]
-    for part, places in pieces:
-        for layer, place in zip(attentions, places[-layers:]):
-            for row, number in enumerate(part.sequences):
-                columns = part.columns[part.rows == row]
-                layer[number] = place[row][:, columns][:, :, columns]
-    return states, [tuple(layer) for layer in attentions]
-
-
-def _rows(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]]) -> list[np.ndarray]:
-    """Return arrays of rectangles, each (rows, columns, hidden), as rows of the batch's tokens, (tokens, hidden)."""
-    found = [np.empty((len(batch.ids), place.shape[-1]), place.dtype) for place in pieces[0][1]]
-    for part, places in pieces:
-        for rows, place in zip(found, places):
-            rows[part.tokens] = place[part.rows, part.columns]
-    return found

@@ -245,6 +245,47 @@ def integrated_hessians(
     )
 
 
+def maxsim(ranker: Scorer, pair: Pair) -> Interactions:
+    """Return which word of the document each word of the query was matched with, and what that brings to the score.
+
+        score = Σ over the query's tokens of max over the document's tokens of similarity
+
+    Args:
+        pair: as `ranker.read` gives it.
+
+    Returns:
+        In units of the score. What the query's special tokens bring, and words that match the document's special
+        tokens, is in the settings as `special_tokens`; with it the values add up to the score but for the `gap`.
+
+    Raises:
+        InputError: the model does not match tokens: it is no late interaction.
+        RuntimeError: no word was matched with a word.
+    """
+    if not hasattr(ranker, "token_matches"):
+        raise InputError(f"maxsim needs a model of late interaction, and {ranker.name} is none: use joint-occlusion")
+    score, matches = ranker.token_matches(pair)
+    query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
+    rows = {token: row for row, part in enumerate(query) for token in part.tokens}
+    columns = {token: column for column, part in enumerate(document) for token in part.tokens}
+    values, special = np.zeros((len(query), len(document))), 0.0
+    for match in matches:
+        if match.query in rows and match.document in columns:
+            values[rows[match.query], columns[match.document]] += match.value
+        else:
+            special += match.value
+    return _interactions(
+        ranker,
+        pair,
+        values,
+        method="maxsim",
+        meaning="similarity of the word's tokens to those of the document that each is most similar to",
+        score=score,
+        gap=float(values.sum() + special - score),
+        passes=1,
+        settings={"special_tokens": special},
+    )
+
+
 MATRICES: dict[str, Method] = {
     method.name: method
     for method in (
@@ -257,6 +298,7 @@ MATRICES: dict[str, Method] = {
             True,
             True,
         ),
+        Method("maxsim", maxsim, "MaxSim", "which words late interaction matched, and what that brings", True),
         Method(
             "hessian", hessian, "second derivatives", "how a word's gradient changes with the other word", True, True
         ),
