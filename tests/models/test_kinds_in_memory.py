@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
 import transformers
 from models_in_memory import (
@@ -202,3 +203,34 @@ def test_windows_of_a_long_document_each_begin_with_its_prompt(tmp_path):
         start, end = window.offsets[places[0]]
         assert document[start:end] == window.pieces[places[0]]
     assert len(window.of_side(QUERY_SIDE)) == 5
+
+
+CHAT = (
+    "{% for message in messages %}{% if message.role == 'query' %}<|im_start|>user\nQuery: {{ message.content }}\n"
+    "{% elif message.role == 'document' %}Document: {{ message.content }}<|im_end|>\n<|im_start|>assistant\n{% endif %}"
+    "{% endfor %}"
+)
+
+
+def test_a_cross_encoder_that_is_a_language_model_reads_its_chat_template(tmp_path):
+    _, tokenizer = causal(tmp_path)
+    tokenizer.chat_template, tokenizer.padding_side, tokenizer.pad_token = CHAT, "left", "<|endoftext|>"
+    tokenizer.save_pretrained(tmp_path)
+    model = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
+    reranker = Reranker.of(model)
+    expected = model.predict(PAIRS, activation_fn=torch.nn.Identity(), batch_size=1)
+    np.testing.assert_allclose(reranker.predict(PAIRS, activation="identity"), expected, atol=1e-5)
+    batch = PairBatch.of(reranker.scorer.read(PAIRS))
+    np.testing.assert_allclose(reranker.scorer.gradients(batch)[0], expected, atol=1e-5)
+    (pair,) = reranker.scorer.read(PAIRS[:1])
+    places = pair.of_side(DOCUMENT)
+    assert "".join(DOCUMENTS[0][a:b] for a, b in pair.offsets[places]) == DOCUMENTS[0]
+
+
+def test_a_compiled_or_wrapped_model_is_the_model_inside():
+    model, tokenizer = classifier(), bert_tokenizer()
+    plain = Reranker.of(model, tokenizer=tokenizer)
+    for wrapped in (torch.compile(model, backend="eager"), torch.nn.DataParallel(model)):
+        found = Reranker.of(wrapped, tokenizer=tokenizer)
+        assert found.scorer.model.module is model
+        np.testing.assert_array_equal(found.predict(PAIRS), plain.predict(PAIRS))

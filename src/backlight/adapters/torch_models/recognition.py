@@ -183,8 +183,8 @@ def _sentence_pairs(model: Any, options: Options) -> TorchScorer:
             return model.preprocess(pairs, prompt=model.prompts.get(model.default_prompt_name))
 
     features = preprocess([PROBE])
-    reader = PairReader(tokenizer) if tokenizer.added_to_pair or not core.config.is_decoder else None
-    if reader is None or not reads_alike(reader, features):
+    reader: PairReader | PromptReader | None = PairReader(tokenizer)
+    if not reads_alike(reader, features):
         prompt = prompt_in_chat(preprocess, model.tokenizer)
         reader = prompt and PromptReader(tokenizer, prompt)
         if reader is None or not reads_alike(reader, features):

@@ -24,6 +24,7 @@ from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_bes
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 
+MAXSIM = "maxsim"  # the one method that is of a kind of models, and no estimate
 MOST = 10_000  # passes that a matrix may take unless more are allowed
 
 
@@ -277,7 +278,7 @@ def maxsim(ranker: Scorer, pair: Pair) -> Interactions:
         ranker,
         pair,
         values,
-        method="maxsim",
+        method=MAXSIM,
         meaning="similarity of the word's tokens to those of the document that each is most similar to",
         score=score,
         gap=float(values.sum() + special - score),
@@ -298,10 +299,10 @@ MATRICES: dict[str, Method] = {
             True,
             True,
         ),
-        Method("maxsim", maxsim, "MaxSim", "which words late interaction matched, and what that brings", True),
         Method(
             "hessian", hessian, "second derivatives", "how a word's gradient changes with the other word", True, True
         ),
+        Method(MAXSIM, maxsim, "MaxSim", "which words late interaction matched, and what that brings", True),
     )
 }
 
