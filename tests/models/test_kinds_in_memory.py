@@ -234,3 +234,15 @@ def test_a_compiled_or_wrapped_model_is_the_model_inside():
         found = Reranker.of(wrapped, tokenizer=tokenizer)
         assert found.scorer.model.module is model
         np.testing.assert_array_equal(found.predict(PAIRS), plain.predict(PAIRS))
+
+
+@pytest.mark.parametrize("make", [cross_encoder, bi_encoder, late_interaction])
+def test_max_length_cuts_what_the_model_would_read(tmp_path, make):
+    model = make(tmp_path)
+    whole, short = Reranker.of(model), Reranker.of(model, max_length=12)
+    assert short.scorer.max_tokens == 12
+    (pair,) = short.scorer.read(PAIRS[:1])
+    assert max(pair.lengths) == 12 and pair.left_out[DOCUMENT] > 0
+    cut = DOCUMENTS[0][: pair.characters_read(DOCUMENT)[1]]
+    expected = whole.predict((QUERY[: pair.characters_read(QUERY_SIDE)[1]], cut))
+    assert short.predict(PAIRS[0], windows=None) == pytest.approx(expected, abs=1e-5)

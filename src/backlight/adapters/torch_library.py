@@ -1,4 +1,4 @@
-"""PyTorch and transformers, imported when a model of theirs is used, and what is asked of PyTorch's devices."""
+"""PyTorch and transformers, imported when a model of theirs is used, and PyTorch's devices and dtypes."""
 
 import contextlib
 from types import ModuleType

@@ -40,7 +40,7 @@ def tokenizer_in_memory(tokenizer: Any, longest: int) -> Tokenizer:
     return Tokenizer.of(library, settings, int(min(longest, settings.model_max_length or longest)))
 
 
-def apart_reader(tokenizer: Any, prompts: tuple[str, str], longest: tuple[int, int]) -> ApartReader:
+def apart_reader(tokenizer: Any, prompts: Sequence[str], longest: Sequence[int]) -> ApartReader:
     """Return what reads query and document apart, each with its prompt and length."""
     read = [
         PrefixedTokenizer.with_prompt(tokenizer_in_memory(tokenizer, most), prompt)

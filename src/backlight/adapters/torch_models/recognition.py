@@ -176,7 +176,8 @@ def _sentence_pairs(model: Any, options: Options) -> TorchScorer:
     options.check_unused(kind, "tokenizer", "embeddings", "prompt", "answers", "instruction")
     labels = labels_of(model.config.to_dict()) if model.num_labels > 1 else ["score"]
     chosen = chosen_label(options.label, labels, kind)
-    tokenizer = tokenizer_in_memory(model.tokenizer, _longest(options, model.max_seq_length or longest_of(core)))
+    most = model.max_seq_length or longest_of(core)
+    tokenizer, prompt = tokenizer_in_memory(model.tokenizer, most), None
 
     def preprocess(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
         with tokenizer_restored(model.tokenizer):
@@ -192,6 +193,9 @@ def _sentence_pairs(model: Any, options: Options) -> TorchScorer:
                 f"{kind} reads pairs in a way that backlight does not know: its preprocessing gives other tokens than "
                 f"its tokeniser; {FUNCTION_OF_PAIRS.removeprefix('or ')}"
             )
+    if options.max_length is not None:
+        tokenizer = tokenizer_in_memory(model.tokenizer, _longest(options, most))
+        reader = PairReader(tokenizer) if prompt is None else PromptReader(tokenizer, prompt)
     constants, segments = _constants(features)
     activation = options.activation or _shown_by(model.activation_fn)
     return TorchScorer(
@@ -222,7 +226,7 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
     options.check_unused(name, "tokenizer", "embeddings", "label", "prompt", "answers", "instruction")
     first = model[0]
     prompts = tuple(_prompt(model, names) for names in PROMPTS)
-    most = _longest(options, model.max_seq_length or longest_of(core))
+    most = model.max_seq_length or longest_of(core)
     expansion = getattr(first, "query_expansion", None)
     lengths = [getattr(first, f"{task}_length", None) or most for task in TASKS]
     if expansion is not None:
@@ -232,8 +236,11 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
             model.preprocess([text], prompt=prompt or None, task=task)
             for text, prompt, task in zip(PROBE, prompts, TASKS)
         ]
-    reader = apart_reader(model.tokenizer, prompts, (min(lengths[0], most), min(lengths[1], most)))
+    lengths = [min(length, most) for length in lengths]
+    reader = apart_reader(model.tokenizer, prompts, lengths)
     check_apart(reader, features, name)
+    if options.max_length is not None:
+        reader = apart_reader(model.tokenizer, prompts, [_longest(options, length) for length in lengths])
     readings = []
     for task, found in zip(TASKS, features):
         constants, segments = _constants(found)
