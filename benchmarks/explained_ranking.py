@@ -6,10 +6,11 @@ The model is a cross-encoder in a folder: MiniLM-L6's weights, and a classifier 
 are sentences of words from its vocabulary; a pair has 20 to 256 tokens. Ours is what users call,
 `Reranker.rank(query, documents, explain=32, method="saliency", check=False)`: scores, the order, words, tokens and
 truncation of each text. *With its check* each explanation is held against deletions too, which is the default. In the
-last row the strongest five words of each document and three of the query are measured (`leave-one-out`). Rivals: see
-NOTE [PyTorch's arrangements] in pairs.py. They cut the texts with the tokenizers library and give a score a pair and a
-value a token, which are compared with ours before anything is timed (not in the last row, whose values are others).
-Tokenising counts on both sides; loading the model on neither.
+last row the strongest five words of each document and three of the query are measured (`leave-one-out`). *In memory* is
+transformers' model itself, taken by `Reranker.of`; in one row it only scores. Rivals: see NOTE [PyTorch's arrangements]
+in pairs.py. They cut the texts with the tokenizers library and give a score a pair and a value a token, which are
+compared with ours before anything is timed (not in the last row, whose values are others). Tokenising counts on both
+sides; loading the model on neither.
 """
 
 import atexit
@@ -32,6 +33,7 @@ COUNT, QUERY_WORDS, SENTENCE = 32, 8, 14
 BUCKET = "torch, buckets of 4"
 CHECKED = "backlight, with its check"
 BUCKET_BAR, PADDED_BAR, ENGINE_BAR, MEASURED_BAR = 0.45, 0.25, 1.05, 2.2
+SCORE_BAR = 1.05
 MEASURED = 8  # words of a pair: five of the document, three of the query
 
 
@@ -80,7 +82,10 @@ def ours(
 ) -> Callable[[], list[np.ndarray]]:
     """Return a function that ranks and explains as users do; it gives scores and the tokens' values."""
     reranker = library("backlight.explain.reranker").Reranker.from_pretrained(folder(), engine=engine)
+    return _ranked(reranker, query, documents, check)
 
+
+def _ranked(reranker, query: str, documents: Sequence[str], check: bool = False) -> Callable[[], list[np.ndarray]]:
     def once():
         ranking = reranker.rank(query, documents, explain=len(documents), method="saliency", check=check)
         found = sorted(ranking.documents, key=lambda ranked: ranked.index)
@@ -101,6 +106,22 @@ def ours_measured(query: str, documents: Sequence[str], check: bool = False) -> 
         return [np.array([one.score for one in sorted(ranking.documents, key=lambda ranked: ranked.index)])]
 
     return once
+
+
+def in_memory(query: str, documents: Sequence[str]) -> Callable[[], list[np.ndarray]]:
+    """Return a function that ranks and explains by the rivals' own model; it gives scores and the tokens' values."""
+    return _ranked(_reranker_of_their_model(), query, documents)
+
+
+def scored_in_memory(query: str, documents: Sequence[str]) -> Callable[[], list[np.ndarray]]:
+    """Return a function that scores by the rivals' own model."""
+    reranker, pairs = _reranker_of_their_model(), [(query, document) for document in documents]
+    return lambda: [reranker.predict(pairs, activation="identity")]
+
+
+def _reranker_of_their_model():
+    tokenizer = library("transformers").AutoTokenizer.from_pretrained(folder(), model_max_length=work.LONGEST * 2)
+    return library("backlight.explain.reranker").Reranker.of(their_model()[0], tokenizer=tokenizer)
 
 
 @cache
@@ -132,20 +153,43 @@ def theirs(query: str, documents: Sequence[str], size: int) -> Callable[[], list
     return once
 
 
+def their_scores(query: str, documents: Sequence[str], size: int) -> Callable[[], list[np.ndarray]]:
+    """Return a function that scores with PyTorch, so many neighbours in length at a time; 0 for all at once."""
+    torch = library("torch")
+    model, tokenizer = their_model()
+
+    def once():
+        read = tokenizer.encode_batch([(query, document) for document in documents])
+        groups = work.in_groups(len(read), list(map(len, read)), size) if size else [range(len(read))]
+        scores = np.empty(len(read))
+        for group in groups:
+            ids, types, mask = _rectangle([read[place] for place in group])
+            with torch.no_grad():
+                scores[group] = model(input_ids=ids, token_type_ids=types, attention_mask=mask).logits[:, 0].numpy()
+        return [scores]
+
+    return once
+
+
 def _importances(model, read: Sequence) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores of encodings and Σ|∂score/∂embedding| of each token; (pairs,), (pairs, longest)."""
     torch = library("torch")
-    width = max(map(len, read))
+    ids, types, mask = _rectangle(read)
+    leaf = model.get_input_embeddings()(ids).detach().requires_grad_()
+    scores = model(inputs_embeds=leaf, token_type_ids=types, attention_mask=mask).logits[:, 0]
+    (gradients,) = torch.autograd.grad(scores.sum(), [leaf])
+    return scores.detach().numpy(), gradients.abs().sum(-1).numpy()
+
+
+def _rectangle(read: Sequence) -> tuple:
+    """Return ids, segments and mask of encodings padded to the longest; no mask where nothing is padded."""
+    torch, width = library("torch"), max(map(len, read))
 
     def padded(rows):
         return torch.tensor([row + [0] * (width - len(row)) for row in rows])
 
     mask = None if all(len(one) == width for one in read) else padded([one.attention_mask for one in read])
-    leaf = model.get_input_embeddings()(padded([one.ids for one in read])).detach().requires_grad_()
-    types = padded([one.type_ids for one in read])
-    scores = model(inputs_embeds=leaf, token_type_ids=types, attention_mask=mask).logits[:, 0]
-    (gradients,) = torch.autograd.grad(scores.sum(), [leaf])
-    return scores.detach().numpy(), gradients.abs().sum(-1).numpy()
+    return padded([one.ids for one in read]), padded([one.type_ids for one in read]), mask
 
 
 def cases(quick: bool = False) -> list[Case]:
@@ -159,11 +203,15 @@ def cases(quick: bool = False) -> list[Case]:
     rivals = {work.PADDED: made(theirs, size=0), BUCKET: made(theirs, size=4)}
     plain = {OURS: made(ours), CHECKED: made(ours, check=True)}
     of_torch = {OURS: made(ours, engine="torch")}
+    memory = {OURS: made(in_memory)}
+    scored = {OURS: made(scored_in_memory), work.PADDED: made(their_scores, size=0), BUCKET: made(their_scores, size=4)}
     measured = {OURS: made(ours_measured), CHECKED: made(ours_measured, check=True)}
     often = {"rounds": 9, "seconds": 90.0}
     return [
         Case(name, plain | rivals, bars=(Bar(BUCKET_BAR, (BUCKET,)), Bar(PADDED_BAR)), **often),
         Case(f"{name}, torch's engine", of_torch | rivals, bars=(Bar(ENGINE_BAR, (BUCKET,)),), **often),
+        Case(f"{name}, in memory", memory | rivals, bars=(Bar(ENGINE_BAR, (BUCKET,)),), **often),
+        Case(f"score {count}, in memory", scored, bars=(Bar(SCORE_BAR, (BUCKET,)),), **often),
         Case(
             f"{name}, {MEASURED} words measured",
             measured | rivals,

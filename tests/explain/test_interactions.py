@@ -191,7 +191,9 @@ def test_pytorchs_engine_gives_the_same_joint_occlusion_and_no_second_derivative
 
 
 def test_wrong_options_are_refused():
-    with pytest.raises(InputError, match="method must be one of joint-occlusion, integrated-hessians, hessian, got ig"):
+    with pytest.raises(
+        InputError, match="method must be one of joint-occlusion, integrated-hessians, hessian, maxsim, got ig"
+    ):
         matrix(cross_encoder(), *PAIR, method="ig")
     with pytest.raises(InputError, match="steps must be from 1 to max_steps, got 0 and 128"):
         matrix(cross_encoder(), *PAIR, method="integrated-hessians", steps=0)

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from tiny_bert import SIZES, edited, relative_error, write_bert, write_cross_encoder, write_tokenizer
 from tiny_qwen3 import write_qwen3
 
-from backlight.adapters.padded_batches import CALL, CELLS, PaddedBatch, cheapest_cuts, padded_batches
+from backlight.adapters.padded_batches import (
+    CALL,
+    CELLS,
+    PaddedBatch,
+    Padding,
+    cheapest_cuts,
+    padded_batches,
+    pair_numbers,
+)
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.methods.gradients import saliency
@@ -23,6 +31,7 @@ from backlight.explain.reranker import ENGINES, Reranker
 from backlight.models.pairs import DOCUMENT, PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.scoring import BASELINES
+from backlight.models.tokens import Batch
 
 PAIRS = [
     ("how do plants make food", "green plants make food from sunlight, water and air."),
@@ -95,14 +104,14 @@ def test_both_engines_show_the_same_inside(tmp_path):
 
 def test_attentions_are_shown_though_the_ordinary_model_has_none(tmp_path):
     ranker = TorchRanker(write_cross_encoder(tmp_path))
-    assert ranker._model.config._attn_implementation == "sdpa"
+    assert ranker.model.module.config._attn_implementation == "sdpa"
     (pair,) = ranker.read(PAIRS[:1])
     inside = ranker.inside(PairBatch.of([pair]))
     assert len(inside.attentions) == SIZES["num_hidden_layers"]
     assert inside.attentions[0][0].shape == (SIZES["num_attention_heads"], len(pair), len(pair))
     np.testing.assert_allclose(inside.attentions[1][0].sum(-1), 1, rtol=1e-5)
     assert inside.state_slopes is None
-    assert ranker._model.config._attn_implementation == "sdpa"
+    assert ranker.model.module.config._attn_implementation == "sdpa"
 
 
 @pytest.mark.parametrize("family", FOREIGN)
@@ -185,11 +194,11 @@ def test_a_prompt_is_read_with_this_engine_too(tmp_path):
 
 def test_weights_get_no_gradient_and_the_model_is_left_as_it_was(tmp_path):
     ranker = TorchRanker(write_cross_encoder(tmp_path))
-    before = {name: weight.clone() for name, weight in ranker._model.state_dict().items()}
+    before = {name: weight.clone() for name, weight in ranker.model.module.state_dict().items()}
     ranker.gradients(PairBatch.of(ranker.read(PAIRS)))
-    assert all(weight.grad is None and not weight.requires_grad for weight in ranker._model.parameters())
-    assert all(torch.equal(weight, before[name]) for name, weight in ranker._model.state_dict().items())
-    modules = [*ranker._model.modules()]
+    assert all(weight.grad is None and not weight.requires_grad for weight in ranker.model.module.parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in ranker.model.module.state_dict().items())
+    modules = [*ranker.model.module.modules()]
     assert not any(module._forward_hooks or module._backward_hooks or module._forward_pre_hooks for module in modules)
 
 
@@ -197,7 +206,7 @@ def test_a_score_that_ignores_its_embeddings_is_an_error(tmp_path):
     ranker = TorchRanker(write_cross_encoder(tmp_path))
     batch = PairBatch.of(ranker.read(PAIRS[:1]))
     with torch.no_grad():
-        ranker._model.classifier.weight.zero_()
+        ranker.model.module.classifier.weight.zero_()
     assert not ranker.gradients(batch)[1].any(), "zero everywhere, which the explanations refuse"
     with pytest.raises(GraphError, match="must not be zero everywhere"):
         saliency(ranker, batch.pairs)
@@ -282,13 +291,13 @@ def test_rectangles_hold_each_pair_once(tmp_path):
     pairs = load_ranker(write_cross_encoder(tmp_path)).read(PAIRS * 3)
     batch = PairBatch.of(pairs)
     for apart in (False, True):
-        parts = list(padded_batches(batch, apart=apart))
-        assert sorted(np.concatenate([part.pairs for part in parts]).tolist()) == list(range(len(pairs)))
+        parts = [part for (part,) in padded_batches(batch, Padding(apart=apart))]
+        assert sorted(np.concatenate([part.sequences for part in parts]).tolist()) == list(range(len(pairs)))
         assert len(parts) < len(pairs)
         for part in parts:
-            lengths = [len(pairs[number]) for number in part.pairs]
+            lengths = [len(pairs[number]) for number in part.sequences]
             assert not apart or max(lengths) == min(lengths)
-    assert sum(part.mask.sum() for part in padded_batches(batch)) == len(batch.ids)
+    assert sum(part.mask.sum() for (part,) in padded_batches(batch, Padding())) == len(batch.ids)
 
 
 def cost_of(cuts, spans):
@@ -306,7 +315,11 @@ def test_rectangles_cost_no_more_than_any_other_cuts(spans, apart):
         list(pairwise([0, *inner, len(spans)])) for count in range(len(spans)) for inner in combinations(places, count)
     ]
     allowed = [cuts for cuts in every if not apart or all(spans[a] == spans[b - 1] for a, b in cuts)]
-    found = cheapest_cuts(spans, apart=apart)
+    found = cheapest_cuts(spans)
+    if apart:
+        batch = Batch(*[np.concatenate([np.arange(span) for span in spans])] * 3, tuple(spans.tolist()))
+        groups = pair_numbers(batch, Padding(apart=True))
+        found = [(int(numbers[0]), int(numbers[-1]) + 1) for numbers in groups]
     assert found in allowed
     assert cost_of(found, spans) == min(cost_of(cuts, spans) for cuts in allowed)
 

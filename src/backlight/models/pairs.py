@@ -250,19 +250,29 @@ def query_room(query: int, document: int, room: int) -> int:
 
 
 class ApartReader:
-    """Reads query and document as two sequences, as bi-encoders do. `tokenizer`: the model's."""
+    """Reads query and document as two sequences, as bi-encoders do.
 
-    def __init__(self, tokenizer: Tokenizer):
+    Args:
+        tokenizer: the model's.
+        query_tokenizer: another one for queries, which have a prompt or a length of their own.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, query_tokenizer: Tokenizer | None = None):
         self.tokenizer, self.max_length = tokenizer, tokenizer.max_length
+        self._query_tokenizer = query_tokenizer or tokenizer
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
-        read = self.tokenizer.all_of([text for pair in pairs for text in pair])
-        return [side_by_side(query, document) for query, document in zip(read[0::2], read[1::2])]
+        if self._query_tokenizer is self.tokenizer:
+            read = self.tokenizer.all_of([text for pair in pairs for text in pair])
+            return [side_by_side(query, document) for query, document in zip(read[0::2], read[1::2])]
+        queries = self._query_tokenizer.all_of([query for query, _ in pairs])
+        documents = self.tokenizer.all_of([document for _, document in pairs])
+        return [side_by_side(query, document) for query, document in zip(queries, documents)]
 
     def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits (see `Scorer.windows`)."""
-        tokens, windows = self.tokenizer(query), self.tokenizer.windows(document, stride)
+        tokens, windows = self._query_tokenizer(query), self.tokenizer.windows(document, stride)
         return Windows(lambda number: side_by_side(tokens, windows[number]), len(windows))
 
 

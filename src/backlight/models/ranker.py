@@ -1,6 +1,6 @@
 """From a model folder to a model that scores pairs: what its files say it is, and how it reads texts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from backlight.models.tokens import Tokenizer, tokenizer_settings
 
 
 def load_ranker(
-    folder: Path, name: str | None = None, *, label: int | None = None, instruction: str | None = None
+    folder: Path, name: str | None = None, *, label: int | str | None = None, instruction: str | None = None
 ) -> BiEncoder | CrossEncoder:
     """Return the model in a folder: a cross-encoder, if its config.json names a classifier, else a bi-encoder.
 
@@ -62,21 +62,21 @@ def _cross_encoder(
     family: Family,
     config: EncoderConfig,
     settings: dict,
-    label: int | None,
+    label: int | str | None,
     reader: PairReader | PromptReader,
 ) -> CrossEncoder:
     answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
     labels = ["yes rather than no"] if answers else labels_of(settings)
-    weights = read_weights(folder)
+    weights, chosen = read_weights(folder), chosen_label(label, labels, folder)
     kind = FusedCrossEncoder if family.encoder is TwoStreamBert else CrossEncoder
     return kind(
         name=name,
         encoder=family.encoder(config, weights),
         head=family.head(config, weights, len(labels), *answers),
         reader=reader,
-        label=chosen_label(label, labels, folder),
+        label=chosen,
         activation=activation_of(settings),
-        score_name="logit" if len(labels) == 1 and not answers else f"logit of {labels[label or 0]}",
+        score_name="logit" if len(labels) == 1 and not answers else f"logit of {labels[chosen]}",
     )
 
 
@@ -124,13 +124,27 @@ def labels_of(settings: dict) -> list[str]:
         raise InputError(f"id2label must name each label by its number, got {str(list(named))[:60]}") from problem
 
 
-def chosen_label(label: int | None, labels: list[str], folder: Path) -> int:
-    """Return which logit is the score."""
+def chosen_label(label: int | str | None, labels: Sequence[str], where: Path | str) -> int:
+    """Return which logit is the score.
+
+    Args:
+        label: its number or its name.
+        where: what the model is called in errors: its folder.
+
+    Raises:
+        InputError: there are several and none is chosen, or none is this one; the error lists them.
+    """
     if label is None and len(labels) > 1:
         raise InputError(
-            f"the model in {folder} has {len(labels)} labels, {', '.join(labels)}, where a reranker has one: say which "
+            f"the model in {where} has {len(labels)} labels, {', '.join(labels)}, where a reranker has one: say which "
             f"is the score, label=0 to {len(labels) - 1}"
         )
+    if isinstance(label, str) and label in labels:
+        return labels.index(label)
+    if isinstance(label, str) and label.isdecimal():
+        label = int(label)
+    if isinstance(label, str):
+        raise InputError(f"label must be one of {', '.join(labels)}, or its number from 0, got {label}")
     if not 0 <= (label or 0) < len(labels):
         raise InputError(f"label must be from 0 to {len(labels) - 1}, got {label}")
     return label or 0

@@ -47,6 +47,21 @@ class Inside:
     joint_heads: int | None = None
 
 
+@dataclass(frozen=True)
+class TokenMatch:
+    """A token of a query and the document's token that it is most similar to.
+
+    Args:
+        query: its place in the pair; None for a token that the query was filled up with.
+        document: the place of the other.
+        value: what it brings to the score.
+    """
+
+    query: int | None
+    document: int
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class MaskGradients:
     """How strongly each score of a batch of pairs reacts to the weight of each token in all attentions, at weight 1.
@@ -112,6 +127,7 @@ class Scorer(Protocol):
         max_tokens: how many tokens of a pair, or of a text, the model reads.
         highest_score: where no gradient can be; None if a score has no bound.
         tokens_a_pass: how many tokens of pairs the model is best given at once.
+        rounding: how far scores of one pair may differ between batches, in units of the score, or of its size above 1.
         tokenizer: what cuts texts into tokens.
     """
 
@@ -120,6 +136,7 @@ class Scorer(Protocol):
     max_tokens: int
     highest_score: float | None
     tokens_a_pass: int
+    rounding: float
     tokenizer: Tokenizer
 
     def read(self, pairs: Sequence[Texts]) -> list[Pair]:

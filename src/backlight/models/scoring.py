@@ -17,6 +17,7 @@ from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 TOKENS_A_PASS = 2048  # what is run at once: enough to keep the processor busy, little enough to stay near the caches
+ROUNDING = 1e-5  # how far scores of one pair in single precision may differ between batches
 BASELINES = ("zero", "pad", "mask", "average")  # embeddings that stand for no word in particular
 Activation = Callable[[np.ndarray], np.ndarray]  # of raw scores
 ACTIVATIONS: dict[str, Activation] = {
@@ -33,6 +34,7 @@ class PairScorer:
 
     highest_score: float | None = None  # a logit has none
     tokens_a_pass: int = TOKENS_A_PASS
+    rounding: float = ROUNDING
 
     def pair_scores(
         self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None

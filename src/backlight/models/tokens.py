@@ -45,6 +45,22 @@ class Encoding(Protocol):
         """Cut the encoding; the windows that follow become `overflowing`."""
 
 
+class LibraryTokenizer(Protocol):
+    """What of a tokeniser of the tokenizers library is used."""
+
+    def to_str(self) -> str: ...
+
+    def num_special_tokens_to_add(self, is_pair: bool) -> int: ...
+
+    def encode_batch(self, texts: list[str], *, add_special_tokens: bool) -> list[Encoding]: ...
+
+    def post_process(self, encoding: Encoding, pair: Encoding | None, add_special_tokens: bool) -> Encoding: ...
+
+    def token_to_id(self, token: str) -> int | None: ...
+
+    def id_to_token(self, id: int) -> str: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Tokens:
     """One text as a model reads it."""
@@ -139,12 +155,25 @@ class Tokenizer:
     """
 
     def __init__(self, folder: Path, max_length: int, *, lower_case: bool = False):
-        self.max_length = max_length
-        self._settings = tokenizer_settings(Path(folder))
-        self._tokenizer = _read_tokenizer(Path(folder) / "tokenizer.json", lower_case)
-        self._room = max_length - self._tokenizer.num_special_tokens_to_add(False)
+        library = _read_tokenizer(Path(folder) / "tokenizer.json", lower_case)
+        self._set(library, tokenizer_settings(Path(folder)), max_length, f"{folder}: ")
+
+    @classmethod
+    def of(cls, library: LibraryTokenizer, settings: TokenizerSettings, max_length: int) -> "Tokenizer":
+        """Return a tokeniser over a copy of one of the library's that is in memory, which stays as it is.
+
+        Args:
+            settings: as tokenizer_config.json would have them.
+        """
+        found = cls.__new__(cls)
+        found._set(_unlimited(type(library).from_str(library.to_str())), settings, max_length, "")
+        return found
+
+    def _set(self, library: LibraryTokenizer, settings: TokenizerSettings, max_length: int, where: str) -> None:
+        self.max_length, self._settings, self._tokenizer = max_length, settings, library
+        self._room = max_length - library.num_special_tokens_to_add(False)
         if self._room < 1:
-            raise InputError(f"{folder}: max_length must leave room for one token of text, got {max_length}")
+            raise InputError(f"{where}max_length must leave room for one token of text, got {max_length}")
 
     @property
     def added_to_pair(self) -> int:
@@ -165,6 +194,10 @@ class Tokenizer:
         if not known:
             raise InputError(f"the tokeniser must have a {use} token, and it knows no {spelt[0]}")
         return known[0]
+
+    def knows(self, piece: str) -> bool:
+        """Return whether the vocabulary has a token of this spelling."""
+        return self._tokenizer.token_to_id(piece) is not None
 
     def __call__(self, text: str) -> Tokens:
         """Return the tokens of one text."""
@@ -343,14 +376,20 @@ def _read_tokenizer(file: Path, lower_case: bool):
         found = tokenizers.Tokenizer.from_file(str(file))
     if not found.get_vocab_size():
         raise InputError(f"{file} must have a vocabulary, and has none: no text has a token in it")
-    found.no_padding()
-    found.no_truncation()
+    _unlimited(found)
     if lower_case:
         lower = tokenizers.normalizers.Lowercase()
         found.normalizer = tokenizers.normalizers.Sequence(
             [lower] + [found.normalizer] * (found.normalizer is not None)
         )
     return found
+
+
+def _unlimited(library: LibraryTokenizer) -> LibraryTokenizer:
+    """Turn off the library's padding and truncation; return the same tokeniser."""
+    library.no_padding()
+    library.no_truncation()
+    return library
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,7 +158,7 @@ def _paths(
 ) -> list[_Path]:
     """Return each pair's way, after comparing the score at its end with an ordinary call's."""
     embeddings = ranker.embed(batch)
-    check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
+    check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs, ranker.rounding)
     moves = np.isin(np.concatenate([pair.sides for pair in batch.pairs]), sides)
     starts = np.where(moves[:, None], baseline_embeddings, embeddings).astype(embeddings.dtype)
     changes = (batch.by_pair(part) for part in (starts, embeddings - starts))

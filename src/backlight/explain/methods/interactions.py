@@ -24,6 +24,7 @@ from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_bes
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 
+MAXSIM = "maxsim"  # the one method that is of a kind of models, and no estimate
 MOST = 10_000  # passes that a matrix may take unless more are allowed
 
 
@@ -166,7 +167,7 @@ def hessian(ranker: Scorer, pair: Pair, *, most: int = MOST) -> Interactions:
     _check_cost(ranker, pair, "hessian", 3 + 2 * len(query), most)
     embeddings = ranker.embed(batch)
     scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
-    check_same_scores(scores, ranker.score(batch), [pair])
+    check_same_scores(scores, ranker.score(batch), [pair], ranker.rounding)
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
     return _interactions(
         ranker,
@@ -223,7 +224,7 @@ def integrated_hessians(
     embeddings = ranker.embed(batch)
     start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
     score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
-    check_same_scores(np.array([again]), np.array([score]), [pair])
+    check_same_scores(np.array([again]), np.array([score]), [pair], ranker.rounding)
     path = CurvedPath(ranker, pair, start, embeddings - start)
     steps, gap, passed = _points_needed(path, score - least, steps, max_steps, tolerance, floor)
     rows, alone = path.integrated(steps, [part.tokens for part in query])  # (query words, tokens)
@@ -245,6 +246,47 @@ def integrated_hessians(
     )
 
 
+def maxsim(ranker: Scorer, pair: Pair) -> Interactions:
+    """Return which word of the document each word of the query was matched with, and what that brings to the score.
+
+        score = Σ over the query's tokens of max over the document's tokens of similarity
+
+    Args:
+        pair: as `ranker.read` gives it.
+
+    Returns:
+        In units of the score. What the query's special tokens bring, and words that match the document's special
+        tokens, is in the settings as `special_tokens`; with it the values add up to the score but for the `gap`.
+
+    Raises:
+        InputError: the model does not match tokens: it is no late interaction.
+        RuntimeError: no word was matched with a word.
+    """
+    if not hasattr(ranker, "token_matches"):
+        raise InputError(f"maxsim needs a model of late interaction, and {ranker.name} is none: use joint-occlusion")
+    score, matches = ranker.token_matches(pair)
+    query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
+    rows = {token: row for row, part in enumerate(query) for token in part.tokens}
+    columns = {token: column for column, part in enumerate(document) for token in part.tokens}
+    values, special = np.zeros((len(query), len(document))), 0.0
+    for match in matches:
+        if match.query in rows and match.document in columns:
+            values[rows[match.query], columns[match.document]] += match.value
+        else:
+            special += match.value
+    return _interactions(
+        ranker,
+        pair,
+        values,
+        method=MAXSIM,
+        meaning="similarity of the word's tokens to those of the document that each is most similar to",
+        score=score,
+        gap=float(values.sum() + special - score),
+        passes=1,
+        settings={"special_tokens": special},
+    )
+
+
 MATRICES: dict[str, Method] = {
     method.name: method
     for method in (
@@ -260,6 +302,7 @@ MATRICES: dict[str, Method] = {
         Method(
             "hessian", hessian, "second derivatives", "how a word's gradient changes with the other word", True, True
         ),
+        Method(MAXSIM, maxsim, "MaxSim", "which words late interaction matched, and what that brings", True),
     )
 }
 

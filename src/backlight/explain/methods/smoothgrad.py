@@ -97,7 +97,7 @@ def _explained(
     done = []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         embeddings = ranker.embed(batch)
-        check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
+        check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs, ranker.rounding)
         copies = (
             (pair, copy)
             for pair, own in zip(batch.pairs, batch.by_pair(embeddings))

@@ -1,0 +1,1 @@
+"""Models that PyTorch runs, from a folder or from memory, as scorers."""

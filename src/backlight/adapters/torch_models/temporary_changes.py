@@ -1,0 +1,170 @@
+"""What is changed on a model for one call, and restored after it, even if the call fails.
+
+NOTE [Nothing stays changed]
+A model in memory belongs to its user, who may train it further. For a call its modules are in evaluation mode, a hook
+on its embedding layer puts a leaf in place of the layer's output, and where layers are shown, `forward` asks for them
+and attention is computed step by step. Each is undone in a `finally`. Weights are never copied, moved or cast, and get
+no gradient: `torch.autograd.grad` computes only what is requested, and writes no `.grad`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from backlight.errors import InputError
+
+INSTALLED = "_output_capturing_hooks_installed"  # transformers sets it with hooks that it never removes
+
+
+@contextmanager
+def evaluation_mode(module: Any) -> Iterator[None]:
+    """Put a module and all in it into evaluation mode; those that trained do so again afterwards."""
+    training = [one for one in module.modules() if one.training]
+    for one in training:
+        one.training = False
+    try:
+        yield
+    finally:
+        for one in training:
+            one.training = True
+
+
+@contextmanager
+def embeddings_replaced(layer: Any, ids: Any, places: tuple[Any, Any], leaf: Any, name: str) -> Iterator[None]:
+    """Give a leaf as the layer's output for some of a rectangle's tokens.
+
+    Args:
+        layer: the embedding layer.
+        ids: what the layer is given in the call, (rows, columns); it may be given more columns at the right.
+        places: rows and columns of the tokens.
+        leaf: their embeddings, (tokens, hidden).
+        name: of the model, for errors.
+
+    Raises:
+        InputError: the layer was not called once with these ids, so that the score is no function of the leaf.
+    """
+    calls: list[tuple | None] = []
+
+    def put_in(module: Any, inputs: tuple, output: Any) -> Any:
+        calls.append(_places_in(inputs[0], ids, places) if inputs else None)
+        return output if calls[-1] is None else output.detach().index_put(calls[-1], leaf.to(output.dtype))
+
+    handle = layer.register_forward_hook(put_in)
+    try:
+        yield
+    finally:
+        handle.remove()
+    if len(calls) != 1 or calls[0] is None:
+        how = f"{len(calls)} times" if len(calls) != 1 else "with other tokens"
+        raise InputError(
+            f"{name} must take word embeddings for this, and does not: it calls its embedding layer {how}; choose a "
+            "method that leaves words out"
+        )
+
+
+def _places_in(given: Any, ids: Any, places: tuple[Any, Any]) -> tuple | None:
+    """Return where the tokens of a rectangle stand in what an embedding layer is given; None if it is something else.
+
+    A model may add columns at the right, transpose the rectangle, or lay its tokens end to end.
+    """
+    rows, columns = ids.shape
+    expected, shape = ids[places], tuple(getattr(given, "shape", ()))
+    if shape in ((len(expected),), (1, len(expected))) and shape != (rows, columns):
+        ends = expected.new_tensor(range(len(expected)))
+        found = (ends,) if len(shape) == 1 else (ends * 0, ends)
+    elif len(shape) == 2 and shape[0] == rows and shape[1] >= columns:
+        found = places
+    elif shape == (columns, rows):
+        found = places[::-1]
+    else:
+        return None
+    return found if bool((given[found] == expected).all()) else None
+
+
+@contextmanager
+def outputs_shown(core: Any, **flags: bool) -> Iterator[list]:
+    """Make a transformers model give more in its output, and collect the outputs of its calls.
+
+    Args:
+        flags: arguments for its forward: `output_hidden_states=True`.
+    """
+    found: list = []
+    ordinary, had = core.forward, vars(core).get("forward")
+    before = [(module, set(module._forward_hooks), INSTALLED in vars(module)) for module in core.modules()]
+
+    def forward(*inputs: Any, **options: Any) -> Any:
+        output = ordinary(*inputs, **{**options, **flags})
+        found.append(output)
+        return output
+
+    core.forward = forward
+    try:
+        yield found
+    finally:
+        if had is None:
+            del core.forward
+        else:
+            core.forward = had
+        for module, hooks, installed in before:
+            for number in set(module._forward_hooks) - hooks:
+                del module._forward_hooks[number]
+            if INSTALLED in vars(module) and not installed:
+                delattr(module, INSTALLED)
+
+
+@contextmanager
+def attention_step_by_step(core: Any) -> Iterator[None]:
+    """Have a transformers model compute attention step by step, as it must to show it."""
+    before = core.config._attn_implementation
+    if before == "eager":
+        yield
+        return
+    core.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        core.set_attn_implementation(before)
+
+
+def states_of(outputs: Sequence[Any], shapes: Sequence[tuple[int, int]], name: str) -> list[tuple]:
+    """Return the hidden states of each output: what the first layer was given, and those after each layer.
+
+    Args:
+        shapes: rows and columns of each rectangle.
+        name: of the model, for errors.
+
+    Returns:
+        For each output its states, each (rows, columns, hidden); a model may have more columns, at the right.
+
+    Raises:
+        InputError: they are not there, or not of the tokens that were read.
+    """
+    found = [tuple(getattr(output, "hidden_states", None) or ()) for output in outputs]
+    complete = len(found) == len(shapes) and all(
+        own and all(state.shape[0] == rows and state.shape[1] >= columns for state in own)
+        for own, (rows, columns) in zip(found, shapes)
+    )
+    check_complete(complete, name)
+    return found
+
+
+def attentions_of(outputs: Sequence[Any], shapes: Sequence[tuple[int, int]], name: str) -> list[tuple]:
+    """Return the attentions of each layer of each output; arguments and errors as `states_of`."""
+    found = [tuple(getattr(output, "attentions", None) or ()) for output in outputs]
+    if len(found) != len(shapes) or not all(own and all(layer is not None for layer in own) for own in found):
+        raise InputError(f"{name} must show its attentions for this, and does not")
+    complete = all(
+        (layer.shape[0], *layer.shape[2:]) == (rows, columns, columns)
+        for own, (rows, columns) in zip(found, shapes)
+        for layer in own
+    )
+    check_complete(complete, name)
+    return found
+
+
+def check_complete(complete: bool, name: str) -> None:
+    """Raise unless a model's layers work on the tokens that are read."""
+    if not complete:
+        raise InputError(
+            f"the layers of {name} must work on the tokens that are read, and do not: it cuts, joins or adds some"
+        )
