@@ -5,9 +5,10 @@ from types import FrameType
 from typing import Any
 
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
 from backlight.lens.doctor.graph import Module, Optimizer
-from backlight.lens.doctor.places import brief, place_of_frame, users_frames
+from backlight.lens.doctor.places import brief, place_of, place_of_frame, users_frames
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.finding import Finding
@@ -35,6 +36,7 @@ class Modes:
     name: str = ""
     place: Place | None = None
     layers: tuple[str, ...] = ()
+    switched: Place | None = None  # the eval() before
 
 
 class ModuleSlips(Detector):
@@ -99,6 +101,8 @@ class ModuleSlips(Detector):
             elif modes is not None:
                 if not modes.evaluated:
                     modes.name, modes.place, modes.layers = type(model).__name__, place, _switched(model)
+                    line = self.watch.detectors[Constructions].evaluated.get(model)
+                    modes.switched = None if line is None else place_of(line)
                 modes.evaluated += 1
         self.seen.clear()
 
@@ -116,9 +120,12 @@ class ModuleSlips(Detector):
                     self.session.add(one.finding)
         for _, modes in self.modes.histories():
             if modes.evaluated > 1 and modes.layers:
+                switched = modes.switched
+                seen = () if switched is None else (f"{brief(switched)} switched it to eval mode: {switched.text}",)
                 self.report(
                     "train-mode-forgotten",
                     modes.place,
+                    *seen,
                     f"{modes.name} took {modes.trained} step(s) in train mode, then {modes.evaluated} in eval mode, "
                     f"the first at {brief(modes.place)}.",
                     f"Layers of {modes.name} that work differently in eval mode: {', '.join(modes.layers)}.",
