@@ -42,6 +42,7 @@ from backlight.lens.doctor.detectors.training.foreign_gradients import ForeignGr
 from backlight.lens.doctor.detectors.training.growing_graphs import GrowingGraphs
 from backlight.lens.doctor.detectors.training.loss_arguments import LossArguments
 from backlight.lens.doctor.detectors.training.no_effect import NoEffect, ThrownUpdates
+from backlight.lens.doctor.detectors.training.penalties import Penalties
 from backlight.lens.doctor.detectors.training.remade_optimizers import OwnOptimisers, RemadeOptimisers
 from backlight.lens.doctor.detectors.training.repeated_layers import RepeatedLayers
 from backlight.lens.doctor.detectors.training.roots import Roots
@@ -49,6 +50,7 @@ from backlight.lens.doctor.detectors.training.sampling import Sampling
 from backlight.lens.doctor.detectors.training.scalers import Scalers
 from backlight.lens.doctor.detectors.training.schedules import Schedules
 from backlight.lens.doctor.detectors.training.states import States
+from backlight.lens.doctor.detectors.training.steps import Steps
 from backlight.lens.doctor.detectors.training.symmetry import Symmetry
 from backlight.lens.doctor.detectors.training.unheld import Attributes, Unheld
 from backlight.lens.doctor.detectors.vanishing import Vanishing
@@ -64,7 +66,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(History, Origins, CausingLines, Gradients, Legal, Flow, Constructions, Roots, Scalers, States, Attributes),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimisers),
-    *(Sampling, Schedules, Symmetry, Unheld, OwnOptimisers, RepeatedLayers),
+    *(Sampling, Schedules, Symmetry, Unheld, OwnOptimisers, RepeatedLayers, Penalties, Steps),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

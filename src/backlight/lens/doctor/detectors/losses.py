@@ -139,6 +139,7 @@ def _without(spot: Spot, made: str) -> str | None:
     return spot.edited(replace(inner, spot.text(inner.args[0])))
 
 
+SQUARES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 LONG, FEW = 20, 8
 GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
 AT_ONCE = 1e6  # growth that needs no third backward, or that many small ones come to
@@ -151,18 +152,20 @@ class Layer:
 
     calls: int = 0
     zeros: int = 0
+    least_target: float | None = None  # of the loss that is given what it returns
     shape: tuple[int, ...] = ()
 
 
 class Trends(Detector):
     """Follows activations and norms over steps (see NOTE [How long is long])."""
 
-    calls = frozenset({"relu"})
+    calls = frozenset({"relu", *SQUARES})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.layers: dict[tuple[Instruction, str], Layer] = {}
         self.paths: list[str] = []
+        self.outputs: WeakIdDict[Layer] = WeakIdDict()
         self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
         self.rising: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> the first norm of a growth, and the last ones
         self.reported = False
@@ -177,7 +180,10 @@ class Trends(Detector):
             self.paths.pop()
 
     def called(self, call: Call) -> None:
-        """Look at what a rectifier returns."""
+        """Look at what a rectifier returns, and whether a loss is given that."""
+        if self.watch.name in SQUARES:
+            self._look_at_target(call)
+            return
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
@@ -187,6 +193,13 @@ class Trends(Detector):
         layer.shape = tuple(call.out.shape)
         dead = values is not None and values.size >= FEW and not np.any(values)
         layer.zeros = layer.zeros + 1 if dead else 0
+        self.outputs[call.out] = layer
+
+    def _look_at_target(self, call: Call) -> None:
+        layer = self.outputs.get(call.args[0]) if len(call.args) > 1 else None
+        values = self.values(call.args[1]) if layer is not None and self.engine.is_tensor(call.args[1]) else None
+        if values is not None and values.size:
+            layer.least_target = float(values.min())
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Follow the norm of a leaf's gradient."""
@@ -230,10 +243,16 @@ class Trends(Detector):
                 )
                 place = place_of(line)
                 self.session.drop("BL725", place)
+                cause = cure = None
+                if layer.least_target is not None and layer.least_target < 0:
+                    cause = f"relu is the output layer, and targets go down to {short(layer.least_target)}"
+                    cure = "leave relu out behind the last layer"
                 self.report(
                     "dead-relu",
                     place,
                     f"{name} returned zeros only in {which}; the last result had shape {layer.shape}. No gradient "
                     "passes "
                     "it.",
+                    cause=cause,
+                    cure=cure,
                 )

@@ -48,6 +48,7 @@ class ModuleSlips(Detector):
         self.running: WeakIdDict[None] = WeakIdDict()
         self.modes: WeakIdDict[Modes] = WeakIdDict(outlived=OUTLIVED)  # of outermost models that stepped
         self.seen: WeakIdDict[bool] = WeakIdDict()  # outermost models that ran -> whether in train mode
+        self.evaluated: WeakIdDict[None] = WeakIdDict()  # those that ran in eval mode with recording off
 
     def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """Look at an attribute that was set on a module."""
@@ -87,6 +88,8 @@ class ModuleSlips(Detector):
             self.running[module] = None
         if not path:
             self.seen[module] = module.training
+            if not module.training and not self.engine.module.is_grad_enabled():
+                self.evaluated[module] = None
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count the steps that a model takes in each mode, and look at plain lists."""
@@ -98,7 +101,9 @@ class ModuleSlips(Detector):
             modes = self.modes.get(model)
             if training:
                 self.modes[model] = Modes(1 if modes is None else modes.trained + 1)
-            elif modes is not None:
+            elif modes is not None or model in self.evaluated:
+                if modes is None:
+                    modes = self.modes[model] = Modes()
                 if not modes.evaluated:
                     modes.name, modes.place, modes.layers = type(model).__name__, place, _switched(model)
                     line = self.watch.detectors[Constructions].evaluated.get(model)
@@ -121,13 +126,15 @@ class ModuleSlips(Detector):
         for _, modes in self.modes.histories():
             if modes.evaluated > 1 and modes.layers:
                 switched = modes.switched
+                before = f"took {modes.trained} step(s) in train mode, then"
+                if not modes.trained:
+                    before = "was evaluated, and then took all its steps,"
                 seen = () if switched is None else (f"{brief(switched)} switched it to eval mode: {switched.text}",)
                 self.report(
                     "train-mode-forgotten",
                     modes.place,
                     *seen,
-                    f"{modes.name} took {modes.trained} step(s) in train mode, then {modes.evaluated} in eval mode, "
-                    f"the first at {brief(modes.place)}.",
+                    f"{modes.name} {before} {modes.evaluated} in eval mode, the first at {brief(modes.place)}.",
                     f"Layers of {modes.name} that work differently in eval mode: {', '.join(modes.layers)}.",
                 )
 

@@ -94,8 +94,8 @@ class States(Detector):
         if alias is not None:
             where, second, first = alias
             words = {
-                "title": f"{second} and {first} are one model",
-                "cause": f"{second} = {first} gives the model a second name, and makes no copy",
+                "title": f"{second} and {first} have the same parameters",
+                "cause": f"`{where.text}` makes no copy of the parameters: both names have the same ones",
                 "corrected": f"{second} = copy.deepcopy({first})",
             }
         self.report(
@@ -141,8 +141,14 @@ def _alias_in(spot: Spot, place: Place) -> tuple[Place, str, str] | None:
     names = {spelled(loads[0]), spelled(call.func.value)}
     for node in ast.walk(spot.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and len(names) == 2:
-            target, value = spelled(node.targets[0]), spelled(node.value)
+            target, value = spelled(node.targets[0]), spelled(_of_shallow_copy(node.value))
             if {target, value} == names and target is not None and value is not None:
                 text = spot.lines[node.lineno - 1].strip()
                 return Place(spot.file, node.lineno, place.function, text), target, value
     return None
+
+
+def _of_shallow_copy(node: ast.AST) -> ast.AST:
+    """`copy.copy(x)` → `x`: the copy has the same parameters."""
+    shallow = isinstance(node, ast.Call) and spelled(node.func) in ("copy.copy", "copy") and len(node.args) == 1
+    return node.args[0] if shallow else node

@@ -242,6 +242,9 @@ class Unheld(Detector):
         kind = type(owner).__name__
         line = optimisers[0][1][1] if optimisers else None
         if len(outside) < len(params):
+            gap = self._gap(owner, outside)
+            if gap is not None and not late:
+                return gap
             if not late or made[0] is None or made[2]:
                 return None
             return ("late", made[0]), rule("module-in-no-optimizer").found(
@@ -264,6 +267,36 @@ class Unheld(Detector):
             f"{kind} runs at {brief(self.called_at.get(owner))}, in train mode.",
             title=f"{kind} is in no optimiser: it never learns",
         )
+
+    def _gap(self, owner: Any, outside: list) -> tuple[tuple, Finding] | None:
+        """Return the finding of parameters that several groups leave out in the midst of those that they hold.
+
+        A body that is left out lies before all that is held, in the order of the forward.
+        """
+        optimisers = [one for one in self.watch.optimisers.alive() if self._holds_of(one, owner)]
+        groups = sum(len(one.param_groups) for one in optimisers)
+        flow = self.watch.flow
+        order = {id(one): leaf.bit for one in owner.parameters() if (leaf := flow.leaf_of(one)) is not None}
+        missing = {id(one) for one in outside}
+        held = [bit for key, bit in order.items() if key not in missing]
+        between = [one for one in outside if held and order.get(id(one), 0) > min(held)]
+        if groups < 2 or len(between) < len(outside) or 2 * len(outside) > len(order):
+            return None
+        line = self.watch.detectors[Constructions].optimisers.get(optimisers[0], (0, None))[1]
+        names = listed([flow.name_of(one) for one in outside], SHOWN)
+        return ("gap", id(owner)), rule("module-in-no-optimizer").found(
+            None if line is None else place_of(line),
+            f"{names}: gradients came in {ENOUGH} backwards or more, no group of parameters has them, and their values "
+            "never changed.",
+            f"The {groups} groups hold {counted(len(held), 'other parameter')} of the same {type(owner).__name__}.",
+            title=f"{names}: in no group of the optimiser",
+            cause="the groups were chosen by names or layers, and some belong to none",
+            cure="add a group for the rest, and compare the number of parameters in groups with that of the model",
+        )
+
+    def _holds_of(self, optimizer: Optimizer, owner: Any) -> bool:
+        own = {id(one) for one in owner.parameters()}
+        return any(id(one) in own for group in optimizer.param_groups for one in group["params"])
 
     def end(self, problem: BaseException | None) -> None:
         """Report what was left out, each module once."""
