@@ -33,6 +33,7 @@ REDUCTIONS = {
     "ctc_loss",
     "triplet_margin_loss",
 }
+CHOOSES = {"lt", "gt", "le", "ge", "stack", "minimum", "maximum", "min", "cat"}
 CYCLES, FEWEST, DEEP, FRAMES = 3, 2, 20_000, 8
 Path = tuple[tuple[int, int], ...]
 
@@ -55,7 +56,7 @@ class Line:
 class Roots(Detector):
     """Knows the line of each loss (see NOTE [Losses that are dropped])."""
 
-    calls = frozenset({*COSTS, *REDUCTIONS})
+    calls = frozenset({*COSTS, *REDUCTIONS, *CHOOSES})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -74,6 +75,8 @@ class Roots(Detector):
     def called(self, call: Call) -> None:
         """Note a loss."""
         out = call.out
+        if self.watch.name in CHOOSES:
+            self._choose()
         if not self.engine.is_tensor(out) or out.dim() or not is_computed(out):
             return
         at, number = Instruction(call.code, call.lasti), sequence_of(out.grad_fn)
@@ -84,6 +87,14 @@ class Roots(Detector):
             self.paths[out] = path
             line = self.lines.setdefault(path, Line(at))
             line.pending = [*line.pending[-999:], number]
+
+    def _choose(self) -> None:
+        """Forget the losses of a line that are compared or joined: the program chooses among them."""
+        for tensor in self.watch.inputs:
+            path = self.paths.get(tensor)
+            if path is not None and path in self.lines:
+                self.lines[path].pending.clear()
+                self.lines[path].counts.clear()
 
     def line_of(self, tensor: Tensor) -> Instruction | None:
         """Return the line that made a loss."""

@@ -30,6 +30,7 @@ from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 
 ENOUGH, LOOKS, SHOWN = 3, 60, 4
+OWN = {"_modules", "_parameters", "_buffers"}
 
 
 @dataclass(slots=True)
@@ -121,8 +122,8 @@ class Unheld(Detector):
             known.key, known.finding = self._judge(tensor) or (None, None)
 
     def _judge(self, tensor: Any) -> tuple[tuple, Finding] | None:
-        if tensor in self.watch.detectors[Optimisers].replaced:
-            return None  # which BL708 reports
+        if tensor in self.watch.detectors[Optimisers].replaced or self._is_in_listed_layer(tensor):
+            return None  # which BL708 and BL721 report
         attribute = self._attribute_of(tensor)
         if attribute is not None:
             return self._of_attribute(tensor, *attribute)
@@ -152,11 +153,25 @@ class Unheld(Detector):
                     if value is tensor:
                         return module, name, False
                     members = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-                    if name not in ("_parameters", "_buffers") and any(one is tensor for one in members):
+                    if name not in OWN and any(one is tensor for one in members):
                         return module, name, True
                 if any(one is tensor for one in vars(module).get("_buffers", {}).values()):
                     return module, next(key for key, one in vars(module)["_buffers"].items() if one is tensor), False
         return None
+
+    def _is_in_listed_layer(self, tensor: Any) -> bool:
+        """Return whether a parameter belongs to a layer that lies in a plain list of a module."""
+        kind = self.engine.module.nn.Module
+        modules = [one for model in self._models() for one in model.modules()]
+        lists = [value for one in modules for name, value in vars(one).items() if name not in OWN]
+        layers = [
+            layer
+            for value in lists
+            if type(value) in (list, tuple, dict)
+            for layer in (value.values() if type(value) is dict else value)
+            if isinstance(layer, kind)
+        ]
+        return any(param is tensor for layer in layers for param in layer.parameters())
 
     def _of_attribute(self, tensor: Any, module: Any, name: str, listed_: bool) -> tuple[tuple, Finding]:
         kind = type(module).__name__
