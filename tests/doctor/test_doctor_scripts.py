@@ -29,7 +29,7 @@ RULES = {
     "face_pairs": "BL802", "film_layer": "BL218", "fuel_use": "BL711", "galaxy_gan": "BL607", "graph_nodes": "BL721",
     "grid_dqn": "BL769", "house_prices": "BL711", "house_prices_again": "BL211", "image_codec": "BL725",
     "intent_detector": "BL720", "iris_like": "BL720", "iris_mlp": "BL006", "keyword_audio": "BL008",
-    "leaf_disease": "BL722", "leaf_disease_again": "BL722", "line_by_hand": "BL301", "linear_by_hand": "BL409",
+    "leaf_disease": "BL722", "leaf_disease_again": "BL722", "line_by_hand": "BL302", "linear_by_hand": "BL409",
     "lion_like": "BL770", "load_forecast": "BL711", "mae_report": "BL501", "memory_bank": "BL405",
     "mf_ratings": "BL767", "news_topics": "BL211", "oscillator": "BL603", "persample_norms": "BL017",
     "pet_classifier": "BL708", "plate_reader": "BL212", "price_history": "BL709", "probe_head": "BL708",

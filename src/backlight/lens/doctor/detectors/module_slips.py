@@ -86,10 +86,12 @@ class ModuleSlips(Detector):
         """Note what runs with recording on; learn what mode an outermost model runs in."""
         if len(self.lists) and self.engine.module.is_grad_enabled():
             self.running[module] = None
-        if not path:
+        if path:
+            return
+        if self.engine.module.is_grad_enabled():
             self.seen[module] = module.training
-            if not module.training and not self.engine.module.is_grad_enabled():
-                self.evaluated[module] = None
+        elif not module.training:
+            self.evaluated[module] = None
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count the steps that a model takes in each mode, and look at plain lists."""
