@@ -9,7 +9,7 @@ from typing import Any
 
 from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import counted, listed
+from backlight.lens.doctor.evidence import code_of, counted, listed
 from backlight.lens.doctor.graph import Module, Optimizer
 from backlight.lens.doctor.places import brief, is_users, place_of_frame
 from backlight.lens.doctor.source import Spot, spelled, spot_of_frame
@@ -95,7 +95,7 @@ class States(Detector):
             where, second, first = alias
             words = {
                 "title": f"{second} and {first} have the same parameters",
-                "cause": f"`{where.text}` makes no copy of the parameters: both names have the same ones",
+                "cause": f"`{code_of(where)}` makes no copy of the parameters: both names have the same ones",
                 "corrected": f"{second} = copy.deepcopy({first})",
             }
         self.report(
