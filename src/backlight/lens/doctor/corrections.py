@@ -218,7 +218,7 @@ def leaf_again(spot: Spot, name: str) -> tuple[Spot, str] | None:
     inside = [
         node for node in inside if len(node.targets) == 1 and any(spelled(one) == name for one in ast.walk(node.value))
     ]
-    reads = [one for node in inside for one in ast.walk(node.value) if spelled(one) == f"{name}.grad"]
+    reads = [one for one in ast.walk(loop) if spelled(one) == f"{name}.grad"]
     if not inside or not reads:
         return None
     last = max(inside, key=lambda node: node.lineno)

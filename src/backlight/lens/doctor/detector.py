@@ -74,3 +74,8 @@ class Detector(Watcher):
             return self.engine.array(self.engine.in_graph(tensor))
         except (RuntimeError, TypeError, NotImplementedError):  # a subclass without values, one of is_grads_batched
             return None
+
+    def number(self, tensor: Tensor) -> float | None:
+        """Return the value of a tensor of one real number, or None."""
+        values = self.values(tensor)
+        return None if values is None or values.size != 1 or values.dtype.kind == "c" else float(values.reshape(()))

@@ -34,6 +34,25 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.totals import Totals
+from backlight.lens.doctor.detectors.training.clipping import Clipping
+from backlight.lens.doctor.detectors.training.constructions import Constructions
+from backlight.lens.doctor.detectors.training.directions import Directions
+from backlight.lens.doctor.detectors.training.evaluation import Evaluation
+from backlight.lens.doctor.detectors.training.foreign_gradients import ForeignGradients
+from backlight.lens.doctor.detectors.training.growing_graphs import GrowingGraphs
+from backlight.lens.doctor.detectors.training.loss_arguments import LossArguments
+from backlight.lens.doctor.detectors.training.no_effect import NoEffect, ThrownUpdates
+from backlight.lens.doctor.detectors.training.penalties import Penalties
+from backlight.lens.doctor.detectors.training.remade_optimizers import OwnOptimisers, RemadeOptimisers
+from backlight.lens.doctor.detectors.training.repeated_layers import RepeatedLayers
+from backlight.lens.doctor.detectors.training.roots import Roots
+from backlight.lens.doctor.detectors.training.sampling import Sampling
+from backlight.lens.doctor.detectors.training.scalers import Scalers
+from backlight.lens.doctor.detectors.training.schedules import Schedules
+from backlight.lens.doctor.detectors.training.states import States
+from backlight.lens.doctor.detectors.training.steps import Steps
+from backlight.lens.doctor.detectors.training.symmetry import Symmetry
+from backlight.lens.doctor.detectors.training.unheld import Attributes, Unheld
 from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.graph import sequence_of
@@ -44,9 +63,12 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.engines import Engine
 
 DETECTORS: tuple[type[Detector], ...] = (
-    *(History, Origins, CausingLines, Gradients, Legal, Flow),
+    *(History, Origins, CausingLines, Gradients, Legal, Flow, Constructions, Roots, Scalers, States, Attributes),
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
-    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Coverage),
+    *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimisers),
+    *(Sampling, Schedules, Symmetry, Unheld, OwnOptimisers, RepeatedLayers, Penalties, Steps),
+    *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
+    Coverage,
 )
 NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
 EVENTS = tuple(

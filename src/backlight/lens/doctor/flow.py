@@ -19,7 +19,16 @@ from backlight.dispatch.observers import Call, Run
 from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import name_in
-from backlight.lens.doctor.graph import Module, Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes
+from backlight.lens.doctor.graph import (
+    Module,
+    Node,
+    Optimizer,
+    Tensor,
+    is_computed,
+    is_parameter,
+    nodes_behind,
+    root_nodes,
+)
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
@@ -105,6 +114,8 @@ class Flow(Detector):
         self.leaves: list[Leaf] = []
         self.cuts: list[FlowCut] = []
         self.root_cuts = 0  # of all tensors that a backward started from
+        self.recent_cuts = 0  # of those since the last step of an optimiser
+        self._stepped = False
         self.backwards = 0
         self.first_backward: Place | None = None
         self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
@@ -289,11 +300,18 @@ class Flow(Detector):
             self.first_backward = place_of(run)
         roots = [self._root] if self._root is not None else self._infos_of(root_nodes(run))
         self._root = None
+        if self._stepped:
+            self._stepped, self.recent_cuts = False, 0
         for info in roots:
             self.root_cuts |= info.cuts
+            self.recent_cuts |= info.cuts
         if run.inputs is not None:
             for leaf in self.leaves_of(root_nodes(run)):
                 self.of(leaf).leaf.reached = True
+
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
+        """Note that the next backward is of another step."""
+        self._stepped = True
 
     def _infos_of(self, nodes: list) -> list[Info]:
         """Return what is known of the tensors that nodes made."""

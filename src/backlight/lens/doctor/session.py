@@ -78,6 +78,11 @@ class Session:
         if place is not None:
             self._found.pop((rule, place.file, place.line), None)
 
+    def discard(self, rules: Iterable[str]) -> None:
+        """Forget the findings of some rules, by their ids: another one is the reason of all."""
+        unwanted = set(rules)
+        self._found = {key: found for key, found in self._found.items() if found.rule not in unwanted}
+
     def begin(self) -> None:
         """Watch the engines, each with all detectors (NOTE [A detector])."""
         for engine in self.engines:

@@ -1,29 +1,26 @@
-"""Training that goes on and does nothing: gradients that are exactly 0, clipping before there are any, unused ones.
+"""Training that goes on and does nothing: gradients that are exactly 0, unused ones.
 
 NOTE [When it is certain]
 Gradients of 0 are reported if an op whose derivative is 0 everywhere ran in several backwards in a row, all gradients
-of what lies behind it were exactly 0 at the steps after them, and the loss was not 0. Clipping is reported if all
-gradients were None, and the next step used some, twice in a row at the same line.
+of what lies behind it were exactly 0 at the steps after them, and the loss was not 0. If no such op is known, more
+steps are waited for, and the next backward is searched for the op that made zeros of a gradient.
 """
 
-import sys
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.evidence import counted, listed, name_of, short
+from backlight.lens.doctor.evidence import listed, name_of, short
 from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
-from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_node
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict, keep_newest
 from backlight.lens.records.record import Place
 
 STEPWISE = {"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"}
-IN_A_ROW, TWICE, SHOWN, REMEMBERED = 3, 2, 4, 1000
-CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+IN_A_ROW, LONG, SHOWN, REMEMBERED = 3, 5, 4, 1000
 
 
 class Flat(NamedTuple):
@@ -51,43 +48,14 @@ class DeadTraining(Detector):
         self.stepwise: dict[int, Flat] = {}  # nodes -> what made them
         self.passed: dict[Instruction, Flat] = {}  # those that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
+        self.root: tuple[float, Place | None] | None = None
+        self.all_zero: WeakIdDict[int] = WeakIdDict()  # optimiser -> steps in a row with gradients of 0 only
+        self.searching = False  # for what makes zeros of gradients
+        self.killer: tuple[str, Place | None] | None = None
         self.zero: WeakIdDict[dict[Instruction, int]] = WeakIdDict()  # optimiser -> line -> steps in a row of 0 only
-        self.clipped: WeakIdDict[tuple[str, Place]] = WeakIdDict()  # parameters -> what clipped nothing
-        self.clips: dict[tuple, int] = {}  # (what, line) -> times in a row
         self.used: WeakIdDict[None] = WeakIdDict()  # parameters that a step has changed
         self.steps: dict[int, tuple] = {}  # optimiser -> (name, place of its step)
         self.idle: WeakIdDict[list[str]] = WeakIdDict(outlived=OUTLIVED)  # outermost models -> unused gradients
-
-    def begin(self) -> None:
-        """Stand in for what clips."""
-        tools = self.engine.module.nn.utils
-        for name in CLIPS:
-            if hasattr(tools, name):
-                self.session.patch(tools, name, self._clipping)
-
-    def _clipping(self, original: Callable) -> Callable:
-        @wraps(original)
-        def clip(parameters, *args, **kwargs):
-            given = [parameters] if self.engine.is_tensor(parameters) else list(parameters)
-            if not self.watch.busy:
-                self._note_clip(original.__name__, given, place_of_frame(sys._getframe(1)))
-            return original(given, *args, **kwargs)
-
-        return clip
-
-    def _note_clip(self, name: str, params: list, place: Place | None) -> None:
-        if place is None or not params:
-            return
-        patches = self.watch.patches
-        with patches.unseen():
-            empty = all(patches.read(one) is None for one in params)
-        for one in params:
-            if empty:
-                self.clipped[one] = name, place
-            else:
-                self.clipped.pop(one)
-        if not empty:
-            self.clips.pop((name, place.file, place.line), None)
 
     def called(self, call: Call) -> None:
         """Note an op whose derivative is 0 everywhere."""
@@ -101,22 +69,26 @@ class DeadTraining(Detector):
         keep_newest(self.stepwise, REMEMBERED)
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
-        """Note the loss, where that may matter."""
-        values = self.values(tensor) if self.stepwise else None
-        self.loss = None if values is None or values.size != 1 else (float(values.reshape(())), place)
+        """Note the loss."""
+        value = self.number(tensor)
+        self.root = None if value is None else (value, place)
+        self.loss = self.root if self.stepwise else None
 
     def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note that a backward comes through such an op."""
+        if self.searching and self.killer is None and grad_inputs and any(map(self._has_any, grad_outputs)):
+            if not any(map(self._has_any, grad_inputs)):
+                self.killer = node.name(), place_of_node(self.engine, node)
         if self.stepwise:
             flat = self.stepwise.get(self.engine.key_of(node))
             if flat is not None:
                 self.passed[flat.line] = flat
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Count steps of zeros, and clips that came before their gradients."""
+        """Count steps of zeros."""
         with_grads = [(param, grad) for param, grad in zip(params, grads) if grad is not None]
         self._count_zeros(optimizer, with_grads, place)
-        self._count_clips([param for param, _ in with_grads], place)
+        self._count_all(optimizer, with_grads, place)
         if with_grads and self.session.notes:
             for param in params:
                 self.used[param] = None
@@ -137,9 +109,38 @@ class DeadTraining(Detector):
                 self._report_zeros(optimizer, flat, loss, place, all_of_them=len(grads) == len(with_grads))
         self.zero[optimizer] = counts
 
+    def _count_all(self, optimizer: Optimizer, with_grads: list[tuple[Tensor, Tensor]], place: Place | None) -> None:
+        """Count steps in which all gradients are 0, whatever made them so; have the next backward searched."""
+        loss = self.root
+        zero = with_grads and loss is not None and loss[0] and not any(self._has_values(grad) for _, grad in with_grads)
+        count = self.all_zero.get(optimizer, 0) + 1 if zero else 0
+        self.all_zero[optimizer] = count
+        self.searching = count >= LONG
+        if count > LONG and self.killer is not None and not self.session.has(("BL725",)):
+            self._report_killer(optimizer, *self.killer, loss, place)
+        self.killer = None
+
+    def _report_killer(
+        self, optimizer: Optimizer, op: str, where: Place | None, loss: tuple, place: Place | None
+    ) -> None:
+        self.report(
+            "gradients-all-zero",
+            where or place,
+            f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in "
+            f"{LONG + 1} steps in "
+            f"a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
+            f"{op} at {brief(where)} got a gradient and returned zeros only: where it is flat, it hands on none.",
+            title=f"every gradient is exactly 0: {op} hands on none",
+            cause=f"all values that {op.removesuffix('Backward0')} gets lie where it is flat",
+            cure="leave the op out of the output layer, or give it inputs in the range where it has a slope",
+        )
+
     def _is_behind(self, param: Tensor, flat: Flat) -> bool:
         leaf = self.watch.flow.leaf_of(param)
         return leaf is not None and bool(leaf.bit & flat.leaves)
+
+    def _has_any(self, grad: Tensor | None) -> bool:
+        return grad is not None and self._has_values(grad)
 
     def _has_values(self, grad: Tensor | None) -> bool:
         values = self.values(grad)
@@ -164,25 +165,6 @@ class DeadTraining(Detector):
             cause=cause,
             cure=cure,
         )
-
-    def _count_clips(self, params: list, place: Place | None) -> None:
-        """Count lines that clipped nothing of what a step now uses."""
-        lines: dict[tuple, list[tuple[str, Place]]] = {}
-        for param in params:
-            clip = self.clipped.pop(param)
-            if clip is not None:
-                lines.setdefault((clip[0], clip[1].file, clip[1].line), []).append(clip)
-        for key, members in lines.items():
-            self.clips[key] = self.clips.get(key, 0) + 1
-            if self.clips[key] == TWICE:
-                name, where = members[0]
-                self.report(
-                    "clip-before-backward",
-                    where,
-                    f"{name}() at {brief(where)} ran when .grad of {counted(len(members), 'parameter')} was None, all "
-                    "that it was given: it clipped nothing.",
-                    f"The gradients came after it, and the step at {brief(place)} used them unclipped, {TWICE} times.",
-                )
 
     def end(self, problem: BaseException | None) -> None:
         """Note parameters of a model in training that get unused gradients."""

@@ -16,7 +16,7 @@ from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
-from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.finding import Finding
@@ -165,7 +165,7 @@ class EmptySteps(Detector):
         known.backwards = flow.backwards
         if known.found is None and known.times <= LOOKS and flow.backwards:
             known.leaves = [flow.leaf_of(one) for one in params]
-            known.found = self._of_cleared(known, params) or self._of_others(known)
+            known.found = self._of_cleared(known, params) or self._of_others(known) or self._of_copies(known)
 
     def _name(self, param: Tensor) -> str:
         name = self.watch.flow.name_of(param)
@@ -228,7 +228,28 @@ class EmptySteps(Detector):
         """Return what cuts an optimiser's parameters off from what backwards started from."""
         flow = self.watch.flow
         leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]
-        return next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts)), None)
+        recent = next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.recent_cuts)), None)
+        return recent or next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts)), None)
+
+    def _of_copies(self, known: Empty) -> Finding | None:
+        """Return the finding of gradients that come to new leaves, which were made of what the optimiser holds."""
+        flow = self.watch.flow
+        for leaf in (one for one in known.leaves if one is not None):
+            new = next((one for one in flow.leaves if one.upstream & leaf.bit and one.reached), None)
+            cuts = [] if new is None else flow.cuts_before(leaf, new.cuts)
+            if cuts:
+                return rule("step-without-gradients").found(
+                    place_of(cuts[0]),
+                    self._held(known),
+                    f"{cuts[0].call} at {cuts[0].line} made leaves of what was computed from {_listed(known.names)}; "
+                    "the "
+                    "gradients of backward() end at these.",
+                    title=f"{known.holds} finds no gradient: {cuts[0].call} at {cuts[0].line} cuts off what it holds",
+                    cause=f"{cuts[0].call} makes new leaves: backward() does not go on to what they were computed from",
+                    cure="keep what is computed in the graph: leave detach() out, and take inner gradients with "
+                    "create_graph=True",
+                )
+        return None
 
     def end(self, problem: BaseException | None) -> None:
         """Report the steps, unless the reason was reported."""

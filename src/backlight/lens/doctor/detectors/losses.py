@@ -1,9 +1,9 @@
 """Losses that are computed of the wrong thing: probabilities for scores, columns against rows; what goes wrong slowly.
 
 NOTE [How long is long]
-A dead layer's outputs were all zero in each of many steps, from the first to the last. A gradient explodes if its norm
+A dead layer's outputs were all zero in each of many steps up to the last. A gradient explodes if its norm
 grew at least tenfold from one backward to the next, several times in a row or a million times at once, to something
-that no healthy training has.
+that no healthy training has; or if it grew in each of many backwards in a row, a million times together.
 """
 
 import ast
@@ -16,6 +16,7 @@ from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Module, Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
@@ -43,6 +44,7 @@ class Losses(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.probabilities: WeakIdDict[tuple[str, Instruction]] = WeakIdDict()  # tensors of probabilities -> op, line
+        self.layers: WeakIdDict[Instruction] = WeakIdDict()  # -> where the layer was made that returned them
         self.differences: WeakIdDict[tuple] = WeakIdDict()  # -> line, shapes of output, target, difference
 
     def called(self, call: Call) -> None:
@@ -53,10 +55,15 @@ class Losses(Detector):
         first = call.args[0]
         if name in PROBABILITIES and self.engine.is_tensor(call.out):
             self.probabilities[call.out] = PROBABILITIES[name], Instruction(call.code, call.lasti)
+            made = self.watch.detectors[Constructions].line_of_layer()
+            if made is not None:
+                self.layers[call.out] = made
         elif name in KEPT_BY and self.engine.is_tensor(call.out):
             known = self.probabilities.get(first)
             if known is not None and call.out is not first:
                 self.probabilities[call.out] = known
+                if (layer := self.layers.get(first)) is not None:
+                    self.layers[call.out] = layer
         elif name in WRONG:
             self._look_at_loss(call, name, first)
         elif name in ("sub", "rsub") and len(call.args) > 1:
@@ -81,10 +88,17 @@ class Losses(Detector):
             spot.place,
             f"{loss} was given the output of {made} ({brief_at(line)}), of shape {tuple(scores.shape)}; it "
             f"wants {wanted}.",
+            *self._makers(scores, made, loss),
             title=f"{loss} of what {made} returned",
             cure=cure,
             corrected=corrected,
         )
+
+    def _makers(self, scores: Tensor, made: str, loss: str) -> list[str]:
+        """Say where the layer and the loss were made, if they are modules."""
+        layer, own = self.layers.get(scores), self.watch.detectors[Constructions].line_of_layer()
+        lines = [f"The {made} layer was made at {brief_at(layer)}."] if layer is not None else []
+        return lines + ([f"The loss, {loss}, was made at {brief_at(own)}."] if own is not None else [])
 
     def _look_at_difference(self, call: Call) -> None:
         """Remember a difference of a column that requires grad and a row that does not, of one length."""
@@ -125,30 +139,35 @@ def _without(spot: Spot, made: str) -> str | None:
     return spot.edited(replace(inner, spot.text(inner.args[0])))
 
 
+SQUARES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 LONG, FEW = 20, 8
 GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
-AT_ONCE = 1e6  # growth that needs no third backward
+AT_ONCE = 1e6  # growth that needs no third backward, or that many small ones come to
+SLOW, LARGE = 10, 1e5
 
 
 @dataclass(slots=True)
 class Layer:
-    """The calls of one activation: how many, and whether all were zero so far."""
+    """The calls of one activation: how many, and how many of the last returned zeros only."""
 
     calls: int = 0
-    dead: bool = True
+    zeros: int = 0
+    least_target: float | None = None  # of the loss that is given what it returns
     shape: tuple[int, ...] = ()
 
 
 class Trends(Detector):
     """Follows activations and norms over steps (see NOTE [How long is long])."""
 
-    calls = frozenset({"relu"})
+    calls = frozenset({"relu", *SQUARES})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.layers: dict[tuple[Instruction, str], Layer] = {}
         self.paths: list[str] = []
+        self.outputs: WeakIdDict[Layer] = WeakIdDict()
         self.norms: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> gradient norms of the growth that goes on
+        self.rising: WeakIdDict[list[float]] = WeakIdDict()  # leaf -> the first norm of a growth, and the last ones
         self.reported = False
 
     def entered(self, module: Module, path: str) -> None:
@@ -161,17 +180,26 @@ class Trends(Detector):
             self.paths.pop()
 
     def called(self, call: Call) -> None:
-        """Look at what a rectifier returns."""
+        """Look at what a rectifier returns, and whether a loss is given that."""
+        if self.watch.name in SQUARES:
+            self._look_at_target(call)
+            return
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
         layer = self.layers.setdefault((Instruction(call.code, call.lasti), path), Layer())
         layer.calls += 1
-        if not layer.dead:
-            return
         values = self.values(call.out)
         layer.shape = tuple(call.out.shape)
-        layer.dead = values is not None and values.size >= FEW and not np.any(values)
+        dead = values is not None and values.size >= FEW and not np.any(values)
+        layer.zeros = layer.zeros + 1 if dead else 0
+        self.outputs[call.out] = layer
+
+    def _look_at_target(self, call: Call) -> None:
+        layer = self.outputs.get(call.args[0]) if len(call.args) > 1 else None
+        values = self.values(call.args[1]) if layer is not None and self.engine.is_tensor(call.args[1]) else None
+        if values is not None and values.size:
+            layer.least_target = float(values.min())
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Follow the norm of a leaf's gradient."""
@@ -183,21 +211,48 @@ class Trends(Detector):
         norms = self.norms.get(tensor)
         self.norms[tensor] = norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
         fast = len(norms) > 1 and norm > AT_ONCE * norms[0]
-        if norm > HUGE and (fast or len(norms) > IN_A_ROW):
+        rising = self.rising.get(tensor) or [norm]
+        rising = [rising[0], *rising[1:][-LONG:], norm] if norm > rising[-1] > 0 else [norm]
+        self.rising[tensor] = rising
+        slow = len(rising) > SLOW and norm > AT_ONCE * rising[0] and norm > LARGE
+        if slow or (norm > HUGE and (fast or len(norms) > IN_A_ROW)):
             self.reported = True
-            name = self.watch.flow.name_of(tensor)
-            listed = " → ".join(short(one) for one in norms[-5:])
-            seen = f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."
-            self.report("exploding-gradient", place_of(run), seen)
+            self._report_explosion(run, tensor, rising if slow else norms)
+
+    def _report_explosion(self, run: Run, tensor: Tensor, norms: list[float]) -> None:
+        name = self.watch.flow.name_of(tensor)
+        listed = " → ".join(short(one) for one in norms[-5:])
+        seen = [f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."]
+        for optimizer, (_, line) in self.watch.detectors[Constructions].optimisers.items():
+            held = any(one is tensor for group in optimizer.param_groups for one in group["params"])
+            if held and line is not None:
+                rate = optimizer.param_groups[0].get("lr")
+                seen.append(
+                    f"The optimiser that holds it was made at {brief_at(line)}, with a learning rate of {rate}."
+                )
+        self.report("exploding-gradient", place_of(run), *seen)
 
     def end(self, problem: BaseException | None) -> None:
         """Report dead layers."""
         for (line, path), layer in self.layers.items():
-            if layer.dead and layer.calls >= LONG:
+            if layer.zeros >= LONG:
                 name = f"relu of {path}" if path else "relu"
+                always = layer.zeros == layer.calls
+                which = (
+                    f"all of its {layer.calls} calls" if always else f"the last {layer.zeros} of {layer.calls} calls"
+                )
+                place = place_of(line)
+                self.session.drop("BL725", place)
+                cause = cure = None
+                if layer.least_target is not None and layer.least_target < 0:
+                    cause = f"relu is the output layer, and targets go down to {short(layer.least_target)}"
+                    cure = "leave relu out behind the last layer"
                 self.report(
                     "dead-relu",
-                    place_of(line),
-                    f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
-                    f"{layer.shape}. No gradient passes it.",
+                    place,
+                    f"{name} returned zeros only in {which}; the last result had shape {layer.shape}. No gradient "
+                    "passes "
+                    "it.",
+                    cause=cause,
+                    cure=cure,
                 )

@@ -5,9 +5,10 @@ from types import FrameType
 from typing import Any
 
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import code_of, counted, name_in, replaced
 from backlight.lens.doctor.graph import Module, Optimizer
-from backlight.lens.doctor.places import brief, place_of_frame, users_frames
+from backlight.lens.doctor.places import brief, place_of, place_of_frame, users_frames
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.finding import Finding
@@ -35,6 +36,7 @@ class Modes:
     name: str = ""
     place: Place | None = None
     layers: tuple[str, ...] = ()
+    switched: Place | None = None  # the eval() before
 
 
 class ModuleSlips(Detector):
@@ -46,6 +48,7 @@ class ModuleSlips(Detector):
         self.running: WeakIdDict[None] = WeakIdDict()
         self.modes: WeakIdDict[Modes] = WeakIdDict(outlived=OUTLIVED)  # of outermost models that stepped
         self.seen: WeakIdDict[bool] = WeakIdDict()  # outermost models that ran -> whether in train mode
+        self.evaluated: WeakIdDict[None] = WeakIdDict()  # those that ran in eval mode with recording off
 
     def assigned(self, module: Module, name: str, value: Any, old: Any, frame: FrameType) -> None:
         """Look at an attribute that was set on a module."""
@@ -83,8 +86,12 @@ class ModuleSlips(Detector):
         """Note what runs with recording on; learn what mode an outermost model runs in."""
         if len(self.lists) and self.engine.module.is_grad_enabled():
             self.running[module] = None
-        if not path:
+        if path:
+            return
+        if self.engine.module.is_grad_enabled():
             self.seen[module] = module.training
+        elif not module.training:
+            self.evaluated[module] = None
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count the steps that a model takes in each mode, and look at plain lists."""
@@ -96,9 +103,13 @@ class ModuleSlips(Detector):
             modes = self.modes.get(model)
             if training:
                 self.modes[model] = Modes(1 if modes is None else modes.trained + 1)
-            elif modes is not None:
+            elif modes is not None or model in self.evaluated:
+                if modes is None:
+                    modes = self.modes[model] = Modes()
                 if not modes.evaluated:
                     modes.name, modes.place, modes.layers = type(model).__name__, place, _switched(model)
+                    line = self.watch.detectors[Constructions].evaluated.get(model)
+                    modes.switched = None if line is None else place_of(line)
                 modes.evaluated += 1
         self.seen.clear()
 
@@ -116,11 +127,16 @@ class ModuleSlips(Detector):
                     self.session.add(one.finding)
         for _, modes in self.modes.histories():
             if modes.evaluated > 1 and modes.layers:
+                switched = modes.switched
+                before = f"took {modes.trained} step(s) in train mode, then"
+                if not modes.trained:
+                    before = "was evaluated, and then took all its steps,"
+                seen = () if switched is None else (f"{brief(switched)} switched it to eval mode: {switched.text}",)
                 self.report(
                     "train-mode-forgotten",
                     modes.place,
-                    f"{modes.name} took {modes.trained} step(s) in train mode, then {modes.evaluated} in eval mode, "
-                    f"the first at {brief(modes.place)}.",
+                    *seen,
+                    f"{modes.name} {before} {modes.evaluated} in eval mode, the first at {brief(modes.place)}.",
                     f"Layers of {modes.name} that work differently in eval mode: {', '.join(modes.layers)}.",
                 )
 

@@ -22,6 +22,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, locals_of
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import brief, place_of, users_frames
+from backlight.lens.doctor.source import parsed, spelled
 from backlight.lens.records.record import Place
 
 ENOUGH = 3
@@ -173,11 +174,27 @@ def _appending(place: Place, kept: str) -> tuple[Place | None, str | None]:
 
 
 def _detached(place: Place) -> str | None:
-    """Return `total += loss.item()` for `total += loss`; what stands before it on the line stays."""
+    """Return `total += loss.item()` for `total += loss`; what stands before it on the line stays.
+
+    If the program calls methods of the total, or of what is computed of it, it has to stay a tensor: `loss.detach()`.
+    """
     text = code_of(place)
-    _, sign, value = text.rpartition("+=")
+    total, sign, value = text.rpartition("+=")
     try:
         kind = ast.parse(value.strip(), mode="eval").body
     except SyntaxError:
         return None
-    return f"{text}.item()" if sign and isinstance(kind, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) else None
+    if not sign or not isinstance(kind, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)):
+        return None
+    name = total.split()[-1] if total.split() else ""
+    return f"{text}.detach()" if _is_used_as_tensor(name, place) else f"{text}.item()"
+
+
+def _is_used_as_tensor(name: str, place: Place) -> bool:
+    """Return whether a file calls a method of a variable, or of an expression with it."""
+    tree = parsed(tuple(linecache.getlines(place.file)))
+    for node in ast.walk(tree or ast.Module(body=[])):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.BinOp, ast.Attribute)):
+            if any(spelled(one) == name for one in ast.walk(node.value)):
+                return True
+    return False

@@ -14,9 +14,10 @@ import numpy as np
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Module, Tensor
-from backlight.lens.doctor.places import Instruction, place_of
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
 
 LAYERS, ROWS = 6, 5  # at least so many weights, and so many backwards
 TINY, ORDERED = 1e-5, 0.8
@@ -35,10 +36,12 @@ class Vanishing(Detector):
         self.backwards = 0
         self.reported = False
         self.squashed: dict[str, Instruction] = {}  # sigmoid, tanh -> the line that ran it last
+        self.made: dict[str, Instruction | None] = {}  # -> the line that made the module which ran it
 
     def called(self, call: Call) -> None:
         """Note which op squashes values."""
         self.squashed[self.watch.name] = Instruction(call.code, call.lasti)
+        self.made[self.watch.name] = self.watch.detectors[Constructions].line_of_layer()
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Note the norm of a weight's gradient, in the first backwards."""
@@ -82,8 +85,10 @@ class Vanishing(Detector):
         first = self.watch.flow.leaf_of(profile[0][1])
         squashed = next(iter(self.squashed.items()), None)
         line = squashed[1] if squashed is not None else first.used
-        cause = None
+        cause, more = None, ()
         if squashed is not None:
+            made = self.made.get(squashed[0])
+            more = () if made is None else (f"The {squashed[0]} that ran last was made at {brief_at(made)}.",)
             most = {"sigmoid": "a quarter", "tanh": "one"}[squashed[0]]
             cause = f"each {squashed[0]} multiplies the gradient by its slope, which is {most} at most"
         self.report(
@@ -92,6 +97,7 @@ class Vanishing(Detector):
             f"The norms of gradients, from the first layer to the last: {listed}.",
             f"The first layer's is {short(profile[0][2] / profile[-1][2])} of the last one's, in each of {ROWS} "
             "backwards in a row.",
+            *more,
             title=f"gradients vanish: {name_of(profile[0][1])} gets {short(profile[0][2] / profile[-1][2])} of what "
             f"{name_of(profile[-1][1])} gets",
             cause=cause,

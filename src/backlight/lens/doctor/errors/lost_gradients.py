@@ -1,15 +1,18 @@
 """Errors whose line is innocent: what was done before, and where, so that there is no gradient here."""
 
 import ast
+import linecache
 import re
+from types import CodeType
 from typing import Any
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.errors.error_context import ErrorContext
-from backlight.lens.doctor.places import place_at, shown
+from backlight.lens.doctor.places import brief, brief_at, place_at, shown
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.source import Spot, span, spelled
+from backlight.lens.doctor.source import Spot, parsed, span, spelled
 from backlight.lens.finding import Finding
 
 NUMBER = re.compile(r"'([\w.]+)' object has no attribute 'backward'")
@@ -169,4 +172,45 @@ def of_function(name: str, context: ErrorContext) -> Finding:
             codes = [code for code in codes if code.co_filename == context.place_of_backward.file]
         if len(codes) == 1:
             evidence.append(f"{said[1]}.backward is defined at {shown(place_at(codes[0], codes[0].co_firstlineno))}")
+            line = _only_return(codes[0])
+            if line is not None:
+                evidence.append(f"it returns at {brief(place_at(codes[0], line))}: {place_at(codes[0], line).text}")
     return rule(name).found(context.place_of_backward, context.message, *evidence)
+
+
+def sparse(context: ErrorContext) -> Finding:
+    """BL767: the layers that give sparse gradients, and the optimiser."""
+    lines = []
+    for one in context.session.each(Constructions):
+        layers = [line for module, line in one.modules.items() if getattr(module, "sparse", False) is True]
+        lines += [f"sparse=True was given at {brief_at(line)}" for line in dict.fromkeys(layers)]
+        made = [line for _, (_, line) in one.optimisers.items() if line is not None]
+        lines += [f"the optimiser was made at {brief_at(line)}" for line in dict.fromkeys(made)]
+    return context.found("BL767", *lines)
+
+
+def random_in_vmap(context: ErrorContext) -> Finding:
+    """BL017: the line that calls vmap, if there is only one."""
+    spot = next((one for one in context.spots() if one.tree is not None), None)
+    calls = [] if spot is None else [one for one in ast.walk(spot.tree) if _is_vmap(one)]
+    if len(calls) != 1:
+        return context.found("BL017")
+    made = Spot(spot.file, "", span(calls[0]))
+    corrected = corrections.with_keyword(made, "randomness", '"different"')
+    seen = f"vmap is called at {brief(made.place)}"
+    return context.found("BL017", seen, corrected=corrected, corrected_at=made.place)
+
+
+def _is_vmap(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and (spelled(node.func) or "").rpartition(".")[2] == "vmap"
+
+
+def _only_return(code: CodeType) -> int | None:
+    """Return the line of a function's only `return`."""
+    tree = parsed(tuple(linecache.getlines(code.co_filename))) or ast.Module(body=[])
+    for node in ast.walk(tree):
+        first = getattr(node, "decorator_list", None)
+        if isinstance(node, ast.FunctionDef) and code.co_firstlineno in (node.lineno, *(one.lineno for one in first)):
+            lines = [one.lineno for one in ast.walk(node) if isinstance(one, ast.Return)]
+            return lines[0] if len(lines) == 1 else None
+    return None

@@ -8,7 +8,7 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot, parses, span
+from backlight.lens.doctor.source import Spot, parses, span, spelled
 from backlight.lens.finding import Finding
 
 BY_CHANNEL = ("Conv", "BatchNorm", "InstanceNorm")
@@ -219,8 +219,10 @@ def batch_norm(context: ErrorContext) -> Finding:
     loader = _loader_of(context)
     where = None if loader is None else loader.place
     corrected = None if loader is None else corrections.with_keyword(loader, "drop_last", "True")
-    seen = f"{layer.name} was given shape {list(layer.given.shape)} in training mode"
-    return context.found("BL008", seen, corrected=corrected, corrected_at=where)
+    seen = [f"{layer.name} was given shape {list(layer.given.shape)} in training mode"]
+    if where is not None:
+        seen.append(f"the data loader was made at {shown(where)}")
+    return context.found("BL008", *seen, corrected=corrected, corrected_at=where)
 
 
 def _loader_of(context: ErrorContext) -> Spot | None:
@@ -228,10 +230,10 @@ def _loader_of(context: ErrorContext) -> Spot | None:
     for spot in context.spots():
         for loop in spot.around(ast.For):
             calls = [one for one in ast.walk(loop.iter) if isinstance(one, ast.Call)]
-            named = {one.id for one in ast.walk(loop.iter) if isinstance(one, ast.Name)}
+            named = {text for one in ast.walk(loop.iter) if (text := spelled(one)) is not None}
             for node in ast.walk(spot.tree):
                 target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-                if isinstance(target, ast.Name) and target.id in named:
+                if target is not None and spelled(target) in named:
                     calls += [one for one in ast.walk(node.value) if isinstance(one, ast.Call)]
             makers = [one for one in calls if spot.text(one.func).endswith("DataLoader")]
             if len(makers) == 1:

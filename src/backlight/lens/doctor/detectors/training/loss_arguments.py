@@ -1,0 +1,268 @@
+"""What losses are given: targets that are no probabilities or signs, inputs that are no log-probabilities, a swap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.dispatch.observers import Call
+from backlight.kernels.state_blocks import silent_floats
+from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.evidence import short
+from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_node
+from backlight.lens.doctor.source import spot_of
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
+
+BINARY = {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
+SIGNED = {"soft_margin_loss": 1, "hinge_embedding_loss": 1, "margin_ranking_loss": 2, "cosine_embedding_loss": 2}
+LABELLED = {*BINARY, "cross_entropy", "nll_loss"}
+SQUARES = {"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"}
+SOFT = {"softmax", "log_softmax"}
+SAME_SHAPE = {"dropout", "float", "to", "contiguous", "log", "clone"}
+PRODUCTS = {"matmul", "bmm", "mm", "baddbmm"}
+CALLS, OFF = 3, 0.1
+VIEWS = ("Squeeze", "Unsqueeze", "View", "Reshape", "Expand", "Clone")
+
+
+@dataclass(slots=True)
+class Normalised:
+    """A softmax: its name, its dim, how many dims there are, its line, whether its input was a product."""
+
+    name: str
+    dim: int
+    dims: int
+    line: Instruction
+
+
+class LossArguments(Detector):
+    """Looks at what losses are given, and over which dim a softmax goes."""
+
+    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, *SOFT, *SAME_SHAPE, *PRODUCTS, "kl_div"})
+
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.normalised: WeakIdDict[Normalised] = WeakIdDict()
+        self.no_logs: dict[Instruction, int] = {}  # lines of nll_loss -> calls with what is no log-probability
+        self.done: set[tuple] = set()
+
+    def called(self, call: Call) -> None:
+        """Look at a loss, or follow a softmax."""
+        name, args = self.watch.name, call.args
+        if not args or not self.engine.is_tensor(args[0]):
+            return
+        if name in SOFT:
+            self._note_softmax(call, name)
+            return
+        if name in SAME_SHAPE:
+            known = self.normalised.get(args[0])
+            if known is not None and self.engine.is_tensor(call.out) and call.out is not args[0]:
+                self.normalised[call.out] = known
+            return
+        if name in PRODUCTS:
+            self._look_at_product(args[0])
+            return
+        place = SIGNED.get(name, 1)
+        target = args[place] if len(args) > place else call.kwargs.get("target")
+        if not self.engine.is_tensor(target):
+            return
+        if name in LABELLED:
+            self._look_at_swap(call, name, args[0], target)
+        if name in BINARY:
+            self._look_at_binary(call, name, target)
+        elif name in SIGNED:
+            self._look_at_signs(call, name, target)
+        elif name == "nll_loss":
+            self._look_at_logs(call, args[0])
+        elif name == "kl_div":
+            self._look_at_divergence(call, args[0], target)
+        elif name in SQUARES:
+            self._look_at_bootstrap(call, name, args[0], target)
+
+    def _report_once(self, slug: str, line: Instruction, *evidence: str, **words) -> None:
+        if (slug, line) not in self.done:
+            self.done.add((slug, line))
+            self.report(slug, place_of(line), *evidence, **words)
+
+    def _look_at_swap(self, call: Call, name: str, scores: Tensor, target: Tensor) -> None:
+        if scores.requires_grad or not target.requires_grad:
+            return
+        spot = spot_of(call)
+        corrected = None
+        arguments = spot.call.args if spot.call is not None else []
+        if len(arguments) >= 2:
+            one, two = arguments[:2]
+            corrected = spot.edited(replace(one, spot.text(two)), replace(two, spot.text(one)))
+        self._report_once(
+            "loss-arguments-swapped",
+            Instruction(call.code, call.lasti),
+            f"{name} was given an input that does not require grad, and a target that does.",
+            title=f"{name} gets the target first and the model's output second",
+            corrected=corrected,
+        )
+
+    def _look_at_binary(self, call: Call, name: str, target: Tensor) -> None:
+        values = self.values(target)
+        if values is None or not values.size or target.requires_grad:
+            return
+        least, most = float(values.min()), float(values.max())
+        if least >= 0 and most <= 1:
+            return
+        cure = "map them to 0 and 1: (target + 1) / 2" if least == -1 and most == 1 else None
+        if least == 1 and most == 2:
+            cure = "count them from 0: target - 1"
+        self._report_once(
+            "target-not-probability",
+            Instruction(call.code, call.lasti),
+            f"{name} was given targets from {short(least)} to {short(most)}; it wants 0 to 1.",
+            "Outside of that the loss has no lower bound: the larger the scores, the smaller the loss.",
+            title=f"targets of {name} are not between 0 and 1",
+            cure=cure,
+        )
+
+    def _look_at_signs(self, call: Call, name: str, target: Tensor) -> None:
+        values = self.values(target)
+        if values is None or not values.size or np.all(np.abs(values) == 1):
+            return
+        found = sorted({float(one) for one in np.unique(values)[:3]})
+        cure = "map them: 2 * target - 1" if found == [0, 1] else None
+        self._report_once(
+            "target-not-sign",
+            Instruction(call.code, call.lasti),
+            f"{name} was given targets such as {', '.join(map(short, found))}; it wants 1 and -1.",
+            title=f"targets of {name} are not 1 and -1",
+            cure=cure,
+        )
+
+    def _look_at_logs(self, call: Call, scores: Tensor) -> None:
+        known = self.normalised.get(scores)
+        wanted = 1 if scores.dim() > 1 else 0
+        if known is not None and known.dims == scores.dim():
+            if known.dim != wanted and scores.dim() > 1 and scores.shape[known.dim] > 1:
+                self._report_dim(known, "the classes of nll_loss", wanted)
+            return
+        values = self.values(scores)
+        if values is None or not scores.requires_grad or not values.size or call.kwargs.get("reduction") == "none":
+            return
+        with silent_floats():
+            sums = np.log(np.exp(values.astype(np.float64)).sum(axis=wanted))
+        line = Instruction(call.code, call.lasti)
+        if not np.all(np.isfinite(sums)) or np.min(np.abs(sums)) <= OFF or (values.min() >= 0 and values.max() <= 1):
+            return
+        self.no_logs[line] = self.no_logs.get(line, 0) + 1
+        if self.no_logs[line] == CALLS:
+            self._report_once(
+                "not-log-probabilities",
+                line,
+                f"nll_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
+                f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
+                title="nll_loss of what are no log-probabilities",
+            )
+
+    def _look_at_divergence(self, call: Call, given: Tensor, target: Tensor) -> None:
+        inputs, targets = self.values(given), self.values(target)
+        log_target = call.kwargs.get("log_target", call.args[5] if len(call.args) > 5 else False)
+        if inputs is None or targets is None or not inputs.size:
+            return
+        line = Instruction(call.code, call.lasti)
+        if inputs.min() >= 0 and inputs.max() > 0:
+            self._report_once(
+                "not-log-probabilities",
+                line,
+                f"kl_div was given an input from {short(float(inputs.min()))} to {short(float(inputs.max()))}: "
+                "probabilities. It wants their logarithms, which are never above 0.",
+                title="kl_div of what are no log-probabilities",
+                cure="give kl_div log-probabilities first: log_softmax in place of softmax",
+            )
+        elif not log_target and targets.min() < 0:
+            self._report_once(
+                "not-log-probabilities",
+                line,
+                f"kl_div was given a target from {short(float(targets.min()))} to {short(float(targets.max()))}, "
+                "without "
+                "log_target=True.",
+                title="kl_div of a target that is a logarithm",
+                cause="the target is log-probabilities, and log_target=True is missing",
+                cure="pass log_target=True, or give it probabilities: softmax in place of log_softmax",
+            )
+
+    def _note_softmax(self, call: Call, name: str) -> None:
+        out = call.out
+        dim = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
+        if self.engine.is_tensor(out) and isinstance(dim, int) and out.dim():
+            self.normalised[out] = Normalised(name, dim % out.dim(), out.dim(), Instruction(call.code, call.lasti))
+
+    def _look_at_product(self, weights: Tensor) -> None:
+        """Report attention whose weights are normalised over another dim than the one that is summed over."""
+        known = self.normalised.get(weights)
+        if known is None or known.name != "softmax" or known.dims != weights.dim() or known.dim == known.dims - 1:
+            return
+        if not weights.requires_grad or weights.dim() < 2 or weights.shape[known.dim] < 2:
+            return
+        over_batch = known.dims > 2 and known.dim < known.dims - 2
+        if over_batch or weights.shape[-1] == weights.shape[-2]:
+            self._report_dim(known, "the dim that the product sums over", known.dims - 1)
+
+    def _report_dim(self, known: Normalised, what: str, wanted: int) -> None:
+        spot = spot_of(known.line)
+        corrected = None
+        for word in spot.call.keywords if spot.call is not None else ():
+            if word.arg == "dim":
+                corrected = spot.edited(replace(word.value, str(wanted)))
+        self._report_once(
+            "softmax-over-wrong-dim",
+            known.line,
+            f"{known.name} at {brief_at(known.line)} goes over dim {known.dim} of {known.dims}; {what} is "
+            f"dim {wanted}.",
+            title=f"{known.name} over dim {known.dim}, where dim {wanted} is meant",
+            cure=f"give {known.name} dim={wanted}" if wanted < known.dims - 1 else f"give {known.name} dim=-1",
+            corrected=corrected,
+        )
+
+    def _look_at_bootstrap(self, call: Call, name: str, output: Tensor, target: Tensor) -> None:
+        """Report a target of constant + number · the model's own output, with a graph."""
+        if not (is_computed(output) and is_computed(target)):
+            return
+        flow = self.watch.flow
+        known, other = flow.known(target), flow.known(output)
+        if known is None or other is None or known.leaves != other.leaves or not known.leaves:
+            return
+        node = target.grad_fn
+        while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
+            node = node.next_functions[0][0]
+        if node is None or not node.name().startswith("Add") or not _has_constant(node):
+            return
+        scaled = next(inner for inner, _ in node.next_functions if inner is not None)
+        if not scaled.name().startswith("Mul") or not _has_constant(scaled):
+            return
+        made = place_of_node(self.engine, node)
+        if made is None:
+            return
+        first = _forward_line(self.engine, scaled, made)
+        line = Instruction(call.code, call.lasti)
+        if ("bootstrapped-target", line) in self.done:
+            return
+        self.done.add(("bootstrapped-target", line))
+        came = "" if first is None else f", from what {brief(first)} computed"
+        self.report(
+            "bootstrapped-target",
+            made,
+            f"The target of {name} at {brief_at(line)} is a constant plus a multiple of the model's own "
+            "output, made at "
+            f"{brief(made)}{came}; it requires grad.",
+            "The same parameters are behind the output and behind the target: the gradient also moves the target.",
+        )
+
+
+def _has_constant(node) -> bool:
+    edges = [inner for inner, _ in node.next_functions]
+    return len([one for one in edges if one is not None]) == 1
+
+
+def _forward_line(engine, node, made):
+    """Return the line outside of forward that the values behind a node come from."""
+    for inner in nodes_behind([node]):
+        place = place_of_node(engine, inner)
+        if place is not None and place.function != "forward" and place.line != made.line:
+            return place
+    return None
