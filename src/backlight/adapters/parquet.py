@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from backlight.errors import InputError
 
@@ -44,24 +45,32 @@ def count_rows(file: Path) -> int:
         return content.metadata.num_rows
 
 
-def read_records(file: Path, names: Sequence[str] | None = None) -> Iterator[dict]:
+def read_records(file: Path, names: Sequence[str] | None = None, *, first: int = 0) -> Iterator[dict]:
     """Give the rows of a file, read a thousand at a time.
 
     Args:
         names: the columns that are wanted, those of them that are there; all by default.
+        first: how many rows are left out; the groups of rows before are not read.
     """
     pyarrow = _pyarrow()
     with _opened(file) as content:
         there = content.schema_arrow.names
         wanted = None if names is None else [name for name in dict.fromkeys(names) if name in there]
+        groups, ends = range(content.num_row_groups), 0
+        for group in groups:
+            ends += (rows := content.metadata.row_group(group).num_rows)
+            if ends > first:
+                groups, first = groups[group:], first - ends + rows
+                break
         try:
-            for some in content.iter_batches(ROWS_AT_ONCE, columns=wanted):
-                yield from some.to_pylist()
+            for some in content.iter_batches(ROWS_AT_ONCE, row_groups=groups, columns=wanted):
+                yield from some.slice(min(first, some.num_rows)).to_pylist()
+                first = max(0, first - some.num_rows)
         except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as problem:
             raise InputError(f"cannot read {file} to its end: {problem}") from problem
 
 
-def write_parquet(file: Path, groups: Iterable[Sequence[Mapping]], kinds: Mapping[str, object]) -> None:
+def write_parquet(file: Path | BinaryIO, groups: Iterable[Sequence[Mapping]], kinds: Mapping[str, object]) -> None:
     """Write records as a Parquet file, a group of rows for each list.
 
     Args:
