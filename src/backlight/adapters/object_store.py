@@ -1,9 +1,12 @@
 """Object stores (S3, Google Cloud, Azure, and what speaks as they do): the one file that imports obstore."""
 
 import importlib
+import time
 from pathlib import Path
 
 from backlight.errors import InputError
+
+PAUSES = (0.2, 1.0, 3.0, None)  # seconds before a request is repeated
 
 
 class ObjectStore:
@@ -11,7 +14,8 @@ class ObjectStore:
 
     An object is created by one request with `If-None-Match: *`, which the store refuses if there is one of that name:
     put-if-absent. Requests that fail are repeated; if one was carried out though its reply was lost, its repetition is
-    refused, and the object is there all the same.
+    refused, and the object is there all the same. pyarrow's file systems have no conditional request, so a part could
+    be replaced there.
 
     Args:
         url: "s3://bucket/path", "gs://…", "az://…", "memory:///". Keys and region come from the environment, as the
@@ -33,13 +37,17 @@ class ObjectStore:
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object if there is none of that name, and return whether it was written."""
-        try:
-            self._objects.put(self._store, name, content, mode="create", use_multipart=False)
-        except self._errors.AlreadyExistsError:
-            return False
-        except self._errors.BaseError as problem:
-            raise self._failed(name, problem) from problem
-        return True
+        for pause in PAUSES:  # obstore itself repeats no conditional request whose reply was lost
+            try:
+                self._objects.put(self._store, name, content, mode="create", use_multipart=False)
+                return True
+            except self._errors.AlreadyExistsError:
+                return False
+            except self._errors.BaseError as problem:
+                if pause is None:
+                    raise self._failed(name, problem) from problem
+                time.sleep(pause)
+        return False
 
     def read(self, name: str) -> bytes:
         """Return an object's content."""
