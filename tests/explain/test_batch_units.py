@@ -17,10 +17,10 @@ import pytest
 from batch_inputs import WAYS, bytes_of, many, parts_of, records, write_lines
 from batch_units import (
     PLANNED,
-    command_of,
+    Killer,
     do,
+    done_while_killed,
     files_but_of_plan,
-    kill,
     make_case,
     merged,
     processes_below,
@@ -33,7 +33,6 @@ from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.batch import Reading, Settings, run_batch
 from backlight.explain.batch.checksums import read_record, write_record
-from backlight.explain.batch.sharding.engines import do_units, engine_named
 from backlight.explain.batch.sharding.merge import finish_batch
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import packed_file, units_done
@@ -368,28 +367,8 @@ def test_a_full_disk_is_one_line_with_the_unit_and_the_job_goes_on_when_there_is
 
 def test_workers_that_are_killed_ten_times_lose_and_double_nothing(tmp_path):
     case = make_case(tmp_path, 200, 10)
-    out, rng = case.plan(tmp_path / "out"), random.Random(3)
-    store, kills, stop = FolderStore(out), [], threading.Event()
-
-    def murder() -> None:
-        while len(kills) < 10 and not stop.is_set():
-            stop.wait(rng.uniform(0, 2))
-            workers = [one for one in processes_below(os.getpid()) if "spawn_main" in command_of(one)]
-            if workers and kill(one := rng.choice(workers)):
-                kills.append(one)
-
-    killer = threading.Thread(target=murder)
-    killer.start()
-    try:
-        engine = engine_named("local:2")
-        while len(kills) < 10:
-            do_units(engine, out)
-            for name in rng.sample(sorted(store.names("units")), 12):  # so that there is work until the tenth kill
-                store.remove(f"units/{name}")
-        do_units(engine, out)
-    finally:
-        stop.set()
-        killer.join()
+    out = case.plan(tmp_path / "out")
+    done_while_killed("local:2", out, Killer(os.getpid(), "spawn_main"))
     assert merged(out) == case.whole
 
 

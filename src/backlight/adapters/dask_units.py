@@ -56,8 +56,11 @@ def _client(distributed, stack: ExitStack, address: str, workers: int):
     """Return a client of a scheduler, or of processes on this machine that end with the stack."""
     if workers:
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        cluster = distributed.LocalCluster(processes=True, silence_logs=50, **options)
-        return distributed.Client(stack.enter_context(cluster))
+        try:
+            cluster = stack.enter_context(distributed.LocalCluster(processes=True, silence_logs=50, **options))
+        except (OSError, RuntimeError, TimeoutError) as problem:
+            raise InputError(f"Dask starts no {workers} processes here: {problem}") from problem
+        return distributed.Client(cluster)
     try:
         client = distributed.Client(f"tcp://{address}", timeout=SECONDS_TO_CONNECT)
         client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)

@@ -3,6 +3,7 @@
 import importlib
 import os
 import pickle
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -13,6 +14,7 @@ from backlight.errors import InputError
 
 Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
 AT_ONCE = 2  # units under way for each core of the cluster: one that runs, one that waits
+SECONDS_TO_CONNECT = 15
 FAILURES = 8  # of a unit before Spark gives it up; of the processes on this machine, where its default is 1
 
 
@@ -71,6 +73,8 @@ def done_units(batches: Iterable) -> Iterator:
 def _session(sql, address: str, workers: int):
     builder = sql.SparkSession.builder.appName("backlight").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if not workers:
+        _check_reachable(address)
     try:
         if workers:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark reads it there, and takes python3 otherwise
@@ -82,6 +86,18 @@ def _session(sql, address: str, workers: int):
         raise InputError(
             f"Spark does not start ({str(problem).strip().splitlines()[0][:200]}): it needs Java 17 or later, and a "
             f"master or Connect server at {address or 'this machine'}"
+        ) from problem
+
+
+def _check_reachable(address: str) -> None:
+    """Raise if nothing listens at an address: Spark itself would try for many minutes."""
+    host, _, port = address.removeprefix("sc://").partition("/")[0].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()
+    except (OSError, ValueError) as problem:
+        raise InputError(
+            f"no Spark master or Connect server replies at {address} ({problem}): start one there, and give its "
+            "HOST:PORT"
         ) from problem
 
 
