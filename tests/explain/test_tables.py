@@ -11,8 +11,8 @@ from tiny_bert import write_cross_encoder
 
 from backlight.errors import InputError, InputTypeError
 from backlight.explain.batch import Columns, Settings
+from backlight.explain.batch.tables import PYTERRIER, PyTerrierReranker, TableExplainer, explain_batch, explained_schema
 from backlight.explain.reranker import Reranker
-from backlight.explain.tables import PYTERRIER, PyTerrierReranker, TableExplainer, explain_batch, explained_schema
 
 SETTINGS = Settings(options={"words": 2})
 
