@@ -234,7 +234,9 @@ def test_finishing_names_the_units_that_are_not_done(case, tmp_path, capsys):
     assert main(["batch", "finish", str(out), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert f"4 of 6 units are not done: give backlight batch work {out} --units 1-2,4-5, then finish again" in said
-    assert not (out / "summary.json").exists()
+    assert not (out / "summary.json").exists() and said.count("\n") == 1
+    assert main(["batch", "finish", str(out), "--quiet"]) == 2
+    assert capsys.readouterr().err == said, "what is merged stays so, and what is missing is no damage"
     assert main(["batch", "work", str(out), "--units", "1-2,4-5", "--quiet"]) == 0
     assert merged(out) == case.whole
 
@@ -280,8 +282,10 @@ def test_a_part_that_was_damaged_after_it_was_merged_is_done_again(case, tmp_pat
     do(out)
     finish_batch(out)
     cut_short(out / "parts" / "part-00003.jsonl")
+    repairs = []
     with pytest.raises(InputError, match="--units 3, then finish again"):
-        finish_batch(out)
+        finish_batch(out, notice=repairs.append)
+    assert [repair.file for repair in repairs] == ["parts/part-00003.jsonl"]
     assert sum(one.created for one in do(out)) == 1
     assert merged(out) == case.whole
 

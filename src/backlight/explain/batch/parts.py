@@ -96,9 +96,13 @@ class Parts:
         self.done.add(number)
         self.damaged.pop(number, None)
 
-    def forget(self, number: int) -> None:
-        """Remove the record of a part that was damaged: its chunk is to be done again."""
-        remove(self._folder / DONE / f"{part_name(number)}.json")
+    def forget(self, number: int) -> bool:
+        """Remove the record of a part that was damaged: its chunk is to be done again. Return whether it had one."""
+        record = self._folder / DONE / f"{part_name(number)}.json"
+        if not os.path.lexists(record):
+            return False
+        remove(record)
+        return True
 
     def part(self, number: int) -> Iterator[dict]:
         """Give the rows of a part."""

@@ -14,7 +14,7 @@ from backlight.explain.batch.job import ID, JOB, PLAN, UNIT_LIST, UNITS, check_f
 from backlight.explain.batch.lock import only_process
 from backlight.explain.batch.parts import Parts
 from backlight.explain.batch.running import Batch, Stand, in_one_line
-from backlight.explain.batch.sharding.packed_parts import DAMAGED_UNIT, units_done, unpack_parts
+from backlight.explain.batch.sharding.packed_parts import DAMAGED_UNIT, unpack_parts
 from backlight.explain.batch.sharding.plan import Plan, read_plan, source_of
 from backlight.explain.batch.sharding.stores import FolderStore, Store, is_url, store_of
 from backlight.explain.batch.sharding.units import in_words
@@ -66,8 +66,7 @@ def finish_batch(
         records = Records(folder, plan.job)
         parts = Parts(folder, plan.settings, records)
         for number, damage in parts.damaged.items():
-            parts.forget(number)
-            if number not in units_done(store):
+            if parts.forget(number):
                 repaired(Repair(damage.file, str(damage), DAMAGED_UNIT))
 
         def unpacked(count: int) -> None:
