@@ -104,9 +104,8 @@ def work(argv: Sequence[str]) -> int:
 def _work_here(given: Namespace) -> int:
     """Do units in this process, one after another."""
     made = read_plan(given.out)
-    numbers = units_named(given.units, made.units)
-    before = units_done(store_of(given.out))
-    todo = [unit for number, unit in enumerate(read_units(given.out, made)) if number in set(numbers) - before]
+    wanted = set(units_named(given.units, made.units)) - units_done(store_of(given.out))
+    todo = [unit for unit in read_units(given.out, made) if unit.number in wanted]
     if not todo:
         return 0
     worker = worker_for(UnitTask(str(given.out), given.model, given.input))
