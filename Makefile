@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker reranker-sources \
+.PHONY: demo demo-train machine test test-clusters test-lowest-numpy asan tsan soak bench bench-check bench-reranker reranker-sources \
 	reranker-pairs reranker faithfulness lint docs lessons pictures seeds clean
 
 $(BIN)/python:
@@ -44,6 +44,17 @@ machine:
 
 test: machine $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
+
+# Ray and Spark (1 GB; Spark needs Java 17 or later: apt-get install default-jre-headless) in an environment of their own.
+CLUSTERS := .venv-clusters
+$(CLUSTERS)/.installed: pyproject.toml $(NATIVE)
+	$(PYTHON) -m venv $(CLUSTERS)
+	$(CLUSTERS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(CLUSTERS)/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,spark]'
+	@touch $@
+
+test-clusters: $(CLUSTERS)/.installed
+	HF_HUB_OFFLINE=1 $(CLUSTERS)/bin/python -m pytest -rs tests/engines_cluster
 
 # Crashes, hangs, leaks, lost rows and lost state under hostile arguments, threads, forks, interrupts and kills:
 # make soak SECONDS=3600 SEED=7; docs/guarantees.md says what each program holds.
@@ -126,4 +137,4 @@ seeds: $(VENV)/.test
 	$(BIN)/python tools/seeds.py $(SEEDS)
 
 clean:
-	rm -rf $(VENV) build dist out src/*.egg-info
+	rm -rf $(VENV) $(CLUSTERS) build dist out src/*.egg-info

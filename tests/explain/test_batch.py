@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
-from batch_inputs import PAIRS, WORDS, as_beir, bytes_of, collection_in, many, parts_of, write_lines
+from batch_inputs import PAIRS, WAYS, WORDS, as_beir, bytes_of, many, parts_of, records, write_lines
 from tiny_bert import cross_encoder, write_bert, write_cross_encoder
 
 from backlight.cli.main import main
@@ -28,98 +26,11 @@ from backlight.models.ranker import load_ranker
 from backlight.web.batch import batch_page, pieces
 
 
-def records(pairs=PAIRS) -> list[dict]:
-    return [{"query": query, "document": document, "label": label} for query, document, label in pairs]
-
-
 def bad_of(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "bad_rows.jsonl").read_text().split("\n")[:-1]]
 
 
 # --- ways in -----------------------------------------------------------------------------------------------------
-
-
-def as_jsonl(folder):
-    return write_lines(folder / "a.jsonl", records()), {}
-
-
-def as_gzip(folder):
-    return write_lines(folder / "a.jsonl.gz", records()), {}
-
-
-def as_jsonl_with_mark_and_windows_line_ends(folder):
-    (folder / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + "\r\n\r\n".join(map(json.dumps, records())).encode())
-    return folder / "a.jsonl", {}
-
-
-def as_lists(folder):
-    first = {"query": PAIRS[0][0], "documents": [{"text": text, "label": label} for _, text, label in PAIRS[:2]]}
-    return write_lines(folder / "a.jsonl", [first, *records(PAIRS[2:])]), {}
-
-
-def as_lists_with_labels_beside_them(folder):
-    first = {
-        "query": PAIRS[0][0],
-        "documents": [text for _, text, _ in PAIRS[:2]],
-        "labels": [one[2] for one in PAIRS[:2]],
-    }
-    rest = [{"query": query, "documents": [{"text": text}], "label": label} for query, text, label in PAIRS[2:]]
-    return write_lines(folder / "a.jsonl", [first, *rest]), {}
-
-
-def as_parquet_lists(folder):
-    first = {
-        "query": PAIRS[0][0],
-        "documents": [text for _, text, _ in PAIRS[:2]],
-        "labels": [one[2] for one in PAIRS[:2]],
-    }
-    rest = [{"query": query, "documents": [text], "labels": [label]} for query, text, label in PAIRS[2:]]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([first, *rest]), folder / "a.parquet")
-    return folder / "a.parquet", {}
-
-
-def as_csv(folder):
-    lines = ["label;passage;query", *(f'{label};"{doc.replace(chr(34), chr(34) * 2)}";{q}' for q, doc, label in PAIRS)]
-    return write_lines(folder / "a.csv", lines), {"columns": Columns(document="passage")}
-
-
-def as_parquet(folder):
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records()), folder / "a.parquet")
-    return folder / "a.parquet", {}
-
-
-def as_folder_of_parquet(folder):
-    (folder / "parquet").mkdir()
-    for number in range(2):
-        table = pyarrow.Table.from_pylist(records(PAIRS[2 * number : 2 * number + 2]))
-        pyarrow.parquet.write_table(table, folder / "parquet" / f"{number}.parquet")
-    return folder / "parquet", {}
-
-
-def as_records(folder):
-    return records(), {}
-
-
-def as_trec(folder):
-    collection_in(folder)
-    run = [f"q{n if n != 1 else 0} Q0 d{n} {n + 1} {9 - n} tag" for n in range(4)]
-    judged = [f"q{n if n != 1 else 0} 0 d{n} {label}" for n, (_, _, label) in enumerate(PAIRS)]
-    files = {name: folder / f"{name}.jsonl" for name in ("corpus", "queries")}
-    files["qrels"] = write_lines(folder / "qrels.txt", judged)
-    return write_lines(folder / "run.txt", run), files
-
-
-WAYS = [
-    as_jsonl,
-    as_gzip,
-    as_jsonl_with_mark_and_windows_line_ends,
-    as_lists,
-    as_lists_with_labels_beside_them,
-    as_csv,
-    as_parquet,
-    as_parquet_lists,
-]
-WAYS += [as_folder_of_parquet, as_records, as_beir, as_trec]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -85,4 +85,5 @@ def progress_text(stand: Stand) -> str:
         return f"{rows}, summing up"
     before = f" ({stand.before:,} before)" if stand.before else ""
     bad = f", {stand.bad:,} bad" if stand.bad else ""
-    return f"{rows}{before}{bad}"
+    left = "" if stand.total is None else f", {stand.total - stand.rows:,} left"
+    return f"{rows}{before}{bad}{left}"

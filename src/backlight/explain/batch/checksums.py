@@ -51,16 +51,25 @@ def hash_of(record: object) -> str:
     return hashlib.blake2b(content, digest_size=SIZE).hexdigest()
 
 
+def record_bytes(record: Mapping) -> bytes:
+    """Return a record as JSON, with a hash of itself."""
+    return json.dumps({**record, OWN: hash_of(record)}, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
 def write_record(file: Path, record: Mapping) -> None:
-    """Write a record as JSON, with a hash of itself."""
-    content = json.dumps({**record, OWN: hash_of(record)}, ensure_ascii=False, indent=1)
-    write_file(file, content.encode() + b"\n")
+    """Write a record as `record_bytes` has it."""
+    write_file(file, record_bytes(record))
 
 
 def read_record(file: Path, name: str) -> dict:
     """Return a record, without its hash. Raises Damaged: it is missing, or is not as it was written."""
+    return record_in(_read(file, name), name)
+
+
+def record_in(content: bytes, name: str) -> dict:
+    """Return what `record_bytes` made bytes of, without its hash. Raises Damaged: it is not as it was written."""
     try:
-        record = json.loads(_read(file, name))
+        record = json.loads(content)
     except (ValueError, RecursionError) as problem:
         raise Damaged("is not JSON", name) from problem
     if not isinstance(record, dict) or record.pop(OWN, None) != hash_of(record):
@@ -76,6 +85,11 @@ def checksum_of(file: Path, name: str) -> dict:
             return {"bytes": content.tell(), "blake2b": found}
     except OSError as problem:
         raise _unreadable(problem, name) from problem
+
+
+def checksum(content: bytes) -> dict:
+    """Return the size and the hash of bytes, as `checksum_of` those of a file."""
+    return {"bytes": len(content), "blake2b": hashlib.blake2b(content, digest_size=SIZE).hexdigest()}
 
 
 class Records:
@@ -99,8 +113,12 @@ class Records:
         """
         found = {file: checksum_of(self.folder / file, file) for file in files}
         record = {"job": self.job, "name": name, **facts, "files": found}
-        write_record(self.folder / DONE / f"{name}.json", record)
+        self.keep(record)
         return record
+
+    def keep(self, record: Mapping) -> None:
+        """Write a record of files that are in their places."""
+        write_record(self.folder / DONE / f"{record['name']}.json", record)
 
     def verified(self, name: str) -> dict:
         """Return a record, after checking all that it says.

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Damaged, Records, Repair
-from backlight.explain.batch.files import Fingerprint, lines_of, replacing, suffix_of
-from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row, chunks, record_of
+from backlight.explain.batch.files import Fingerprint, lines_of, placed_lines, replacing, suffix_of
+from backlight.explain.batch.rows import START, BadRow, Place, Row, Unusable, bad_row, chunks, record_of, rows_from
 from backlight.models.texts import no_text_because
 
 SCHEMA = """
@@ -32,7 +32,9 @@ class TextStore:
     """Texts and judgements by id. `file`: the database."""
 
     def __init__(self, file: Path):
-        self._database = sqlite3.connect(file)
+        self._database = sqlite3.connect(
+            f"{file.resolve().as_uri()}?immutable=1", uri=True
+        )  # no locks: it may be on NFS
 
     def close(self) -> None:
         """Close the database."""
@@ -209,7 +211,11 @@ class Collection:
             grades = ((one.query, one.document, one.grade) for one in judged if _has_grade(one))
             make_store(folder / FILE, named, grades, self.corpus, self.queries)
             records.write(RECORD, [FILE])
-        self._store[:] = [TextStore(folder / FILE)]
+        self.open_texts(folder / FILE)
+
+    def open_texts(self, file: Path) -> None:
+        """Take the texts from a database that `prepare` made."""
+        self._store[:] = [TextStore(file)]
 
     def close(self) -> None:
         """Close the texts' database."""
@@ -217,21 +223,24 @@ class Collection:
             store.close()
         self._store.clear()
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """Give the pairs, and the lines that are none."""
+    def rows(self, start: Place = START) -> Iterator[Row | BadRow]:
+        """Give the pairs, and the lines that are none, from the one at `start`."""
+        yield from rows_from(self.records(start), start)
+
+    def records(self, start: Place = START) -> Iterator[tuple[Place, Iterable[Row | BadRow]]]:
+        """Give each pair's place and its row, from the pair at `start`."""
         (store,) = self._store
-        for one in named_in(self.pairs):
-            if isinstance(one, BadRow):
-                yield one
-                continue
-            try:
-                query = self._text(store, "query", one.query, self.queries)
-                document = self._text(store, "document", one.document, self.corpus)
-            except Unusable as problem:
-                yield bad_row(one.line, problem, f"{one.query} {one.document}")
-                continue
-            grade = store.grade(one.query, one.document) if one.grade is None else one.grade
-            yield Row(one.line, f"{one.query}/{one.document}", query, document, grade, one.query, one.document)
+        for place, one in placed_names(self.pairs, start):
+            yield place, [one if isinstance(one, BadRow) else self._row(store, one)]
+
+    def _row(self, store: TextStore, one: "Named") -> Row | BadRow:
+        try:
+            query = self._text(store, "query", one.query, self.queries)
+            document = self._text(store, "document", one.document, self.corpus)
+        except Unusable as problem:
+            return bad_row(one.line, problem, f"{one.query} {one.document}")
+        grade = store.grade(one.query, one.document) if one.grade is None else one.grade
+        return Row(one.line, f"{one.query}/{one.document}", query, document, grade, one.query, one.document)
 
     def ideal(self, query_id: str) -> list[float] | None:
         """Return all grades of a query's documents, best first."""
@@ -260,13 +269,19 @@ def _either(folder: Path, name: str) -> Path:
 
 def named_in(file: Path) -> Iterator[Named | BadRow]:
     """Give the pairs that a run or judgements name, and the lines that name none; a header is left out."""
-    for number, line in lines_of(file):
+    for _, one in placed_names(file):
+        yield one
+
+
+def placed_names(file: Path, start: Place = START) -> Iterator[tuple[Place, Named | BadRow]]:
+    """Give what `named_in` gives, each with where its line begins, from the line at `start`."""
+    for place, line in placed_lines(file, start):
         text = line.decode("utf-8", "surrogateescape")
         try:
-            yield _named(number, text)
+            yield place, _named(place.line, text)
         except Unusable as problem:
-            if number > 1 or "query" not in text.lower():
-                yield bad_row(number, problem, text)
+            if place.line > 1 or "query" not in text.lower():
+                yield place, bad_row(place.line, problem, text)
 
 
 def _named(number: int, text: str) -> Named:

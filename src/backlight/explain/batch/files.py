@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from backlight.errors import InputError
+from backlight.explain.batch.rows import START, Place
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 28  # bytes
+MARK = b"\xef\xbb\xbf"  # that some programs write before UTF-8
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,21 @@ def _bounded(content: BinaryIO, file: Path) -> Iterator[bytes]:
 
 def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
     """Give the lines of a file with their numbers from 1, without their ends, empty ones left out."""
+    for place, line in placed_lines(file):
+        yield place.line, line
+
+
+def placed_lines(file: Path, start: Place = START) -> Iterator[tuple[Place, bytes]]:
+    """Give the lines of a file as `lines_of`, each with where it begins, from the one that begins at `start`."""
     with opened(file) as content:
         try:
-            for number, line in enumerate(_bounded(content, file), 1):
-                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            at = content.seek(start.at)
+            for number, line in enumerate(_bounded(content, file), start.line):
+                place = Place(start.file, at, number)
+                at += len(line)
+                line = line.removeprefix(MARK) if number == 1 else line
                 if line.strip():
-                    yield number, line.rstrip(b"\r\n")
+                    yield place, line.rstrip(b"\r\n")
         except (OSError, EOFError, zlib.error) as problem:
             raise InputError(f"cannot read {file} to its end: {problem}") from problem
 
@@ -108,7 +119,7 @@ def replacing(file: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _bring_to_disk(file.parent)
+    bring_to_disk(file.parent)
 
 
 def write_file(file: Path, content: bytes) -> None:
@@ -133,7 +144,7 @@ def remove_folder(file: Path) -> None:
         raise InputError(f"{file} must be a file, and is a folder that is not empty: move it away") from problem
 
 
-def _bring_to_disk(folder: Path) -> None:
+def bring_to_disk(folder: Path) -> None:
     """Make sure that the names in a folder outlive a loss of power, where the system can."""
     if os.name == "nt":
         return  # Windows opens no folders

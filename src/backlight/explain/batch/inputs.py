@@ -3,9 +3,10 @@
 NOTE [A source]
 What a batch reads from has `kind`, `files` (what is fingerprinted), `total(fingerprints)` (how far `line` counts, for
 the time left), `prepare(records, notice)` (called once before the first row, with the records of the folder to keep
-things in, and with what to call if a file there was damaged), `close()` (called once at the end), `rows()` (rows and
-bad rows, always in the same order) and `ideal(query_id)` (all labels that a query's documents have, those outside the
-input too, best first; None where only the input's own labels are known).
+things in, and with what to call if a file there was damaged), `close()` (called once at the end), `records(start)`
+(each record's place and its rows and bad rows, always in the same order, from the record at `start`), `rows(start)`
+(the rows alone, from the one at `start`) and `ideal(query_id)` (all labels that a query's documents have, those outside
+the input too, best first; None where only the input's own labels are known).
 """
 
 import csv
@@ -24,8 +25,29 @@ from backlight.adapters.parquet import columns_in, count_rows, read_records
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Records, Repair
 from backlight.explain.batch.collection import Collection
-from backlight.explain.batch.files import BLOCK, Fingerprint, lines_of, opened, remove_folder, replacing, suffix_of
-from backlight.explain.batch.rows import USUAL, BadRow, Columns, Row, Unusable, bad_row, record_of, rows_of
+from backlight.explain.batch.files import (
+    BLOCK,
+    MARK,
+    Fingerprint,
+    opened,
+    placed_lines,
+    remove_folder,
+    replacing,
+    suffix_of,
+)
+from backlight.explain.batch.rows import (
+    START,
+    USUAL,
+    BadRow,
+    Columns,
+    Place,
+    Row,
+    Unusable,
+    bad_row,
+    record_of,
+    rows_from,
+    rows_of,
+)
 
 DELIMITERS = ("\t", ",", ";", "|")
 HEAD = 1 << 16  # bytes of a table that are looked at to tell whether it has quotes
@@ -57,6 +79,14 @@ class PairFile:
     def close(self) -> None:
         """Do nothing: a file is open only while its rows are read."""
 
+    def rows(self, start: Place = START) -> Iterator[Row | BadRow]:
+        """Give the pairs, and the lines that are none, from the one at `start`."""
+        yield from rows_from(self.records(start), start)
+
+    def records(self, start: Place = START) -> Iterator[tuple[Place, Iterable[Row | BadRow]]]:
+        """Give each record's place and its rows, from the record at `start`."""
+        raise NotImplementedError
+
     def ideal(self, query_id: str) -> list[float] | None:
         """Return None: only the labels in the input are known."""
         return None
@@ -67,15 +97,15 @@ class JsonLines(PairFile):
 
     kind = "jsonl"
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """Give the pairs, and the lines that are none."""
-        for number, line in lines_of(self.file):
+    def records(self, start: Place = START) -> Iterator[tuple[Place, Iterable[Row | BadRow]]]:
+        """Give each line's place and its rows, from the line at `start`."""
+        for place, line in placed_lines(self.file, start):
             try:
                 record = record_of(line)
             except Unusable as problem:
-                yield bad_row(number, problem, line[:1000].decode("utf-8", "backslashreplace"))
+                yield place, [bad_row(place.line, problem, line[:1000].decode("utf-8", "backslashreplace"))]
                 continue
-            yield from rows_of(record, number, self.columns)
+            yield place, rows_of(record, place.line, self.columns)
 
 
 @dataclass(frozen=True)
@@ -115,23 +145,31 @@ class Table(PairFile):
             quotes = delimiter != "\t" or bool(QUOTED_FIELD.search(head))
         return cls(file, columns, delimiter, quotes)
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """Give the pairs, and the lines that are none."""
+    def records(self, start: Place = START) -> Iterator[tuple[Place, Iterable[Row | BadRow]]]:
+        """Give the place of each row of the table and its pairs, from the row at `start`."""
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-        quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         with opened(self.file) as content:
-            text = TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
-            reader = csv.reader(text, delimiter=self.delimiter, quoting=quoting)
+            lines = PlacedLines(content, START)
+            reader = self._reader(lines)
             names = next(reader)
+            if start != START:
+                lines.close()
+                lines = PlacedLines(content, start)
+                reader = self._reader(lines)
             while True:
+                place = lines.place
                 try:
                     values = next(reader)
                 except StopIteration:
                     return
                 except csv.Error as problem:
-                    yield bad_row(reader.line_num, Unusable("not a table row", f"must be a row: {problem}"), "")
+                    yield place, [bad_row(lines.read, Unusable("not a table row", f"must be a row: {problem}"), "")]
                     continue
-                yield from self._pairs(names, values, reader.line_num)
+                yield place, self._pairs(names, values, lines.read)
+
+    def _reader(self, lines: "PlacedLines") -> Iterator[list[str]]:
+        quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
+        return csv.reader(lines, delimiter=self.delimiter, quoting=quoting)
 
     def _pairs(self, names: list[str], values: list[str], line: int) -> Iterator[Row | BadRow]:
         if len(values) == len(names):
@@ -139,6 +177,36 @@ class Table(PairFile):
         elif values:
             reason = f"must have {len(names)} fields as the header has, got {len(values)}"
             yield bad_row(line, Unusable("not a table row", reason), self.delimiter.join(values))
+
+
+class PlacedLines:
+    """The lines of an open table as text, from `start`; csv's reader takes no more of them than a row needs.
+
+    Attributes:
+        read: how many lines of the file were read.
+    """
+
+    def __init__(self, content: BinaryIO, start: Place):
+        content.seek(start.at)
+        if not start.at and content.read(len(MARK)) != MARK:
+            content.seek(0)
+        self._at, self.read = content.tell(), start.line - 1
+        self._text = TextIOWrapper(content, "utf-8", errors="surrogateescape", newline="")
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._text:
+            self._at += len(line.encode("utf-8", "surrogateescape"))
+            self.read += 1
+            yield line
+
+    @property
+    def place(self) -> Place:
+        """Where the next line begins."""
+        return Place(0, self._at, self.read + 1)
+
+    def close(self) -> None:
+        """Leave the file open."""
+        self._text.detach()
 
 
 @dataclass(frozen=True)
@@ -167,14 +235,15 @@ class ParquetFiles(PairFile):
                     raise InputError(f"{file} must have the column {wanted}, has {', '.join(names)}")
             check_named(self.columns, names, file)
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """Give the pairs, and the rows that are none; a line is a row here."""
+    def records(self, start: Place = START) -> Iterator[tuple[Place, Iterable[Row | BadRow]]]:
+        """Give the place of each row and its pairs, from the row at `start`; a line is a row here."""
         names = [getattr(self.columns, field.name) for field in fields(self.columns)]
-        line = 0
-        for file in self.files:
-            for record in read_records(file, names):
+        line = start.line
+        for number, file in enumerate(self.files[start.file :], start.file):
+            first = start.at if number == start.file else 0
+            for at, record in enumerate(read_records(file, names, first=first), first):
+                yield Place(number, at, line), rows_of(record, line, self.columns)
                 line += 1
-                yield from rows_of(record, line, self.columns)
 
 
 def check_named(columns: Columns, names: Sequence[str], file: Path) -> None:

@@ -11,6 +11,8 @@ NOTE [A batch's folder]
     report.html             the page (`backlight batch` writes it)
     standard_input.jsonl    what came from standard input
     texts.sqlite            the texts of a collection; done/texts.json is its record
+A job for many workers also has plan.json, units.jsonl and units/ (see NOTE [A planned job] in
+explain/batch/sharding/plan.py).
 Files are written under a temporary name and renamed. A chunk is done when its record is there and its files are as
 the record says; a job that goes on computes all others, each from its first row. What sums up the parts is written anew
 by every run. Nothing in the output depends on when it was written, so it is the same, byte for byte, however often the
@@ -45,10 +47,11 @@ from backlight.models.pairs import PairBatch
 from backlight.models.scorer import Scorer
 
 JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jsonl", "report.html", "bad_rows.jsonl"
-PARTS, BAD = "parts", "bad"
+PARTS, BAD, UNITS = "parts", "bad", "units"
+PLAN, UNIT_LIST = "plan.json", "units.jsonl"  # of a job for many workers
 ID = "id"  # the field of job.json that the records of its parts repeat
 WORDS = ("words.parquet", "words.jsonl")
-OWN_FILES = (JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS, *WORDS, TEXTS)
+OWN_FILES = (JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS, *WORDS, TEXTS, PLAN, UNIT_LIST)
 PROBES = (
     ("what do green plants need", "Plants need light, water and air."),
     ("when did the train leave", "It had left at noon."),
@@ -74,7 +77,7 @@ def clear(folder: Path) -> None:
     """Remove what a batch wrote into a folder, and nothing else; what came from standard input stays."""
     for name in OWN_FILES:
         remove(folder / name)
-    for name in (PARTS, BAD, DONE):
+    for name in (PARTS, BAD, DONE, UNITS):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -128,7 +131,7 @@ def begin(folder: Path, job: dict, notice: Callable[[Repair], None]) -> dict:
     (folder / DONE).mkdir(exist_ok=True)  # whatever happens to job.json, it says that the folder is a batch's
     if os.path.lexists(file) or (folder / PARTS).exists():
         try:
-            before = _read_job(file)
+            before = read_job(file)
         except Damaged as problem:
             _check_recorded(folder, identity, str(problem))
             notice(Repair(JOB, str(problem), "written anew, as this command says"))
@@ -141,7 +144,7 @@ def begin(folder: Path, job: dict, notice: Callable[[Repair], None]) -> dict:
     return job
 
 
-def _read_job(file: Path) -> dict:
+def read_job(file: Path) -> dict:
     """Return job.json; a version of backlight that kept no hashes wrote the same without an identity."""
     try:
         return read_record(file, JOB)

@@ -5,14 +5,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from backlight.adapters.parquet import read_records, write_parquet
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import DONE, Damaged, Records, Repair
 from backlight.explain.batch.collection import AT_ONCE
 from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
-from backlight.explain.batch.files import remove, replacing
+from backlight.explain.batch.files import remove, replacing, write_file
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
 from backlight.explain.batch.rows import BadRow, chunks
 from backlight.explain.batch.settings import Settings
@@ -45,10 +47,10 @@ class Parts:
             self.damaged[number] = Damaged("is missing", self._part(number))
 
     def _part(self, number: int) -> str:
-        return f"{PARTS}/{_name(number)}.{self._settings.format}"
+        return part_file(number, self._settings.format)
 
     def _bad_part(self, number: int) -> str:
-        return f"{BAD}/{_name(number)}.jsonl"
+        return bad_file(number)
 
     def _numbers(self, folder: str, suffix: str) -> set[int]:
         """Return the numbers of the files in a folder that have a part's name."""
@@ -58,7 +60,7 @@ class Parts:
     def _verify(self, number: int) -> None:
         """Raise Damaged unless a part, its bad rows and its record are as they were written."""
         try:
-            record = self._records.verified(_name(number))
+            record = self._records.verified(part_name(number))
         except Damaged as problem:
             if str(problem) == "is missing" and problem.file.startswith(DONE):
                 raise Damaged("was not finished, or its record was lost", self._part(number)) from problem
@@ -76,8 +78,31 @@ class Parts:
         else:
             remove(self._folder / self._bad_part(number))
         write_records(self._folder / files[0], [records], self._settings.columns())
-        self._records.write(_name(number), files, rows=len(records), bad=len(bad))
+        self._records.write(part_name(number), files, rows=len(records), bad=len(bad))
         self.done.add(number)
+
+    def take(self, number: int, record: Mapping, files: Mapping[str, bytes]) -> None:
+        """Write a part that another process computed.
+
+        Args:
+            record: of the part.
+            files: what it holds, by their names in the folder.
+        """
+        if self._bad_part(number) not in files:
+            remove(self._folder / self._bad_part(number))
+        for file in sorted(files):  # "bad" comes before "parts"
+            write_file(self._folder / file, files[file])
+        self._records.keep(record)
+        self.done.add(number)
+        self.damaged.pop(number, None)
+
+    def forget(self, number: int) -> bool:
+        """Remove the record of a part that was damaged: its chunk is to be done again. Return whether it had one."""
+        record = self._folder / DONE / f"{part_name(number)}.json"
+        if not os.path.lexists(record):
+            return False
+        remove(record)
+        return True
 
     def part(self, number: int) -> Iterator[dict]:
         """Give the rows of a part."""
@@ -96,7 +121,7 @@ class Parts:
 
     def tidy(self, count: int) -> Iterator[Repair]:
         """Remove parts beyond the last, and name what else lies among the parts. `count`: how many parts there are."""
-        own = {self._part, self._bad_part, lambda number: f"{DONE}/{_name(number)}.json"}
+        own = {self._part, self._bad_part, lambda number: f"{DONE}/{part_name(number)}.json"}
         expected = {file(number) for number in range(count) for file in own} | {f"{DONE}/{TEXTS_RECORD}.json"}
         for folder in (PARTS, BAD, DONE):
             for file in sorted((self._folder / folder).glob("[!.]*")):
@@ -114,8 +139,23 @@ class Parts:
 NAME = re.compile(r"part-\d{5,}")
 
 
-def _name(number: int) -> str:
+def part_name(number: int) -> str:
+    """Return what the record and the files of a part are called.
+
+    >>> part_name(3)
+    'part-00003'
+    """
     return f"part-{number:05d}"
+
+
+def part_file(number: int, format: str) -> str:
+    """Return the name of the file with the rows of a part."""
+    return f"{PARTS}/{part_name(number)}.{format}"
+
+
+def bad_file(number: int) -> str:
+    """Return the name of the file with the bad rows of a part, if it has any."""
+    return f"{BAD}/{part_name(number)}.jsonl"
 
 
 BAD_COLUMNS = {"line": "int", "kind": "text", "reason": "text", "raw": "text"}
@@ -128,12 +168,22 @@ def write_records(file: Path, groups: Iterable[Sequence[Mapping]], kinds: Mappin
         groups: the records, in lists that are written one after another.
         kinds: the columns (see `write_parquet`); in JSON lines, fields without a value are left out.
     """
-    with replacing(file) as temporary:
-        if file.suffix == ".parquet":
-            write_parquet(temporary, groups, kinds)
-        else:
-            with open(temporary, "wb") as out:
-                out.writelines(line_of(_short(record, kinds)) for group in groups for record in group)
+    with replacing(file) as temporary, open(temporary, "wb") as out:
+        _write(out, file.suffix, groups, kinds)
+
+
+def records_as_bytes(suffix: str, records: Sequence[Mapping], kinds: Mapping[str, object]) -> bytes:
+    """Return what `write_records` writes to a file whose name ends in `suffix`."""
+    out = BytesIO()
+    _write(out, suffix, [records], kinds)
+    return out.getvalue()
+
+
+def _write(out: BinaryIO, suffix: str, groups: Iterable[Sequence[Mapping]], kinds: Mapping[str, object]) -> None:
+    if suffix == ".parquet":
+        write_parquet(out, groups, kinds)
+    else:
+        out.writelines(line_of(_short(record, kinds)) for group in groups for record in group)
 
 
 def records_of(file: Path) -> Iterator[dict]:

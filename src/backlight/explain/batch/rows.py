@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from backlight.models.texts import NUL, no_text_because
 
@@ -27,6 +28,25 @@ class Row:
     label: float | None = None  # how well they belong together; above 0: they do
     query_id: str | None = None
     document_id: str | None = None
+
+
+class Place(NamedTuple):
+    """Where a row stands in an input, so that reading can begin there.
+
+    Args:
+        file: which of the input's files, from 0.
+        at: bytes of the unpacked file, or rows of a Parquet file, before the row's record.
+        line: the number of the record's first line, from 1.
+        skip: how many rows of the same record come before.
+    """
+
+    file: int = 0
+    at: int = 0
+    line: int = 1
+    skip: int = 0
+
+
+START = Place()
 
 
 @dataclass(frozen=True)
@@ -214,6 +234,14 @@ def kind_of(value: object) -> str:
     """Return what a value is, in the words of JSON."""
     kinds = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
     return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def rows_from(records: Iterable[tuple[Place, Iterable[Row | BadRow]]], start: Place) -> Iterator[Row | BadRow]:
+    """Give the rows of records, which begin with the record of `start`."""
+    skip = start.skip
+    for _, rows in records:
+        yield from islice(rows, skip, None)
+        skip = 0
 
 
 def chunks(items: Iterable, size: int) -> Iterator[list]:

@@ -16,6 +16,8 @@ from backlight.explain.batch.lock import only_process
 from backlight.explain.batch.parts import Parts
 from backlight.explain.batch.rows import BadRow, Row, chunks
 from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.sharding.packed_parts import unpack_parts
+from backlight.explain.batch.sharding.stores import FolderStore
 from backlight.explain.batch.summary import summarise
 from backlight.explain.batch.work import Worker
 from backlight.explain.reranker import Reranker
@@ -32,6 +34,7 @@ class Stand:
         before: how many of them an earlier run had done.
         share: of the input that is done, from 0 to 1.
         bad: how many rows this run could not use.
+        total: how many rows the input has, where that is known.
     """
 
     doing: str
@@ -39,6 +42,7 @@ class Stand:
     before: int
     share: float
     bad: int
+    total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def run_batch(
     """
     out = Path(out)
     check_folder(out)
-    with only_process(out), _in_one_line(out):
+    with only_process(out), in_one_line(out):
         if replace:
             clear(out)
         drop_cut_short(out)
@@ -116,7 +120,7 @@ def run_batch(
 
 
 @contextmanager
-def _in_one_line(out: Path) -> Iterator[None]:
+def in_one_line(out: Path | str) -> Iterator[None]:
     """Turn what the system says of files into an InputError."""
     try:
         yield
@@ -149,7 +153,7 @@ class _Run:
 
     def go(self) -> Batch:
         """Do what is left. If nothing can be done at all, no trace of the job is left."""
-        self.stats = [_stat_of(file) for file in self.source.files]
+        self.stats = [stat_of(file) for file in self.source.files]
         fingerprints = [fingerprint(file) for file in self.source.files]
         self.lines = max(1, self.source.total(fingerprints))
         settings = self.worker.settings
@@ -157,6 +161,7 @@ class _Run:
         self.source = keep_spooled(self.source, self.out)
         records = Records(self.out, job[ID])
         parts = Parts(self.out, settings, records)
+        unpack_parts(FolderStore(self.out), parts, job[ID], self._repaired)  # what workers did, if it was planned
         try:
             self.source.prepare(records, self._repaired)
             self._go_through(parts)
@@ -221,8 +226,7 @@ class _Run:
     def _check_unchanged(self) -> None:
         """Raise if a file of the input was written to since its fingerprint was taken."""
         for file, before in zip(self.source.files, self.stats):
-            if _stat_of(file) != before:
-                raise InputError(f"{file} was changed while it was read: give the command again when it is complete")
+            check_unchanged(file, before)
 
     def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
         began, ends, done = self.stand, min(1.0, chunk[-1].line / self.lines), 0
@@ -244,7 +248,13 @@ class _Run:
         raise InputError(f"{self.name}, line {line}: {reason} (without --strict it is left out)")
 
 
-def _stat_of(file: Path) -> tuple[int, int]:
+def check_unchanged(file: Path, before: tuple[int, int]) -> None:
+    """Raise if a file was written to since `stat_of` gave `before`."""
+    if stat_of(file) != before:
+        raise InputError(f"{file} was changed while it was read: give the command again when it is complete")
+
+
+def stat_of(file: Path) -> tuple[int, int]:
     """Return what is different after a file was written to.
 
     Raises:

@@ -1,0 +1,81 @@
+"""Units on Dask: the one file that imports distributed."""
+
+import importlib
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import TypeVar
+
+from backlight.errors import InputError
+
+Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
+SECONDS_TO_CONNECT = 15
+QUIET_WORKERS = {  # idle, they use a quarter of the time that they use with Dask's own settings
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "10s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
+AT_ONCE = 2  # units under way for each thread of a worker: one that runs, one that waits
+
+
+def run_on_dask(
+    address: str, workers: int, task: Callable[[Unit], Outcome], units: Iterable[Unit]
+) -> Iterator[tuple[Unit, Outcome | Exception]]:
+    """Give each unit with what became of it (see NOTE [An engine] in explain/batch/sharding/engines.py).
+
+    The scheduler runs a unit again whose worker died; what a unit returned is released as soon as it is here.
+
+    Args:
+        address: of a scheduler, "host:port".
+        workers: how many processes to start on this machine in place of it.
+
+    Raises:
+        InputError: distributed is not installed, or the scheduler does not reply.
+    """
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError as problem:
+        raise InputError('--on dask:// needs Dask: pip install "backlight[dask]"') from problem
+    with ExitStack() as stack:
+        client = stack.enter_context(_client(distributed, stack, address, workers))
+        waiting, under_way = iter(units), {}
+        completed = distributed.as_completed()
+
+        def begin(count: int) -> None:
+            for unit in islice(waiting, count):
+                future = client.submit(task, unit, key=f"backlight-{uuid.uuid4().hex}", pure=False)
+                under_way[future.key] = unit
+                completed.add(future)
+
+        begin(AT_ONCE * max(1, sum(client.nthreads().values())))
+        stack.callback(lambda: client.cancel(list(completed.futures)))
+        for future in completed:
+            unit = under_way.pop(future.key)
+            yield unit, future.exception() or future.result()
+            future.release()
+            begin(1)
+
+
+def _client(distributed, stack: ExitStack, address: str, workers: int):
+    """Return a client of a scheduler, or of processes on this machine that end with the stack."""
+    if workers:
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        stack.enter_context(importlib.import_module("dask").config.set(QUIET_WORKERS))
+        try:
+            cluster = stack.enter_context(distributed.LocalCluster(processes=True, silence_logs=50, **options))
+        except (OSError, RuntimeError, TimeoutError) as problem:
+            raise InputError(f"Dask starts no {workers} processes here: {problem}") from problem
+        return distributed.Client(cluster)
+    try:
+        client = distributed.Client(f"tcp://{address}", timeout=SECONDS_TO_CONNECT)
+        client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise InputError(
+            f"no Dask scheduler with a worker replies at {address}: start `dask scheduler` there and `dask worker` on "
+            "the machines that do the work, or see that the port is open"
+        ) from problem
+    return client

@@ -1,0 +1,1 @@
+"""What the commands of batches share, and those for many workers."""
