@@ -1,7 +1,6 @@
 """PyTorch's engine, as the lens sees engines (NOTE [An engine] in lens/engines.py)."""
 
 import itertools
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -12,7 +11,7 @@ import numpy as np
 
 from backlight.adapters.torch_formulas import formulas_of
 from backlight.adapters.torch_watching import LINE, Block, Hub
-from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
+from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
 
@@ -42,6 +41,8 @@ class TorchEngine:
         self.hubs = threading.local()
         self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
+        self.strided, self.bfloat16 = torch.strided, torch.bfloat16
+        self.distributes = torch.distributed.is_available()
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
     def is_tensor(self, value) -> bool:
@@ -59,14 +60,12 @@ class TorchEngine:
             return self._plain_array(tensor)
 
     def _plain_array(self, tensor) -> np.ndarray:
-        tensor = tensor.detach()
-        if tensor.layout is not self.module.strided:
-            tensor = tensor.to_dense()
-        if tensor.dtype is self.module.bfloat16:
-            tensor = tensor.float()
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return _array_of_resizable(tensor)
+        if tensor.layout is not self.strided:
+            tensor = tensor.detach().to_dense()
+        if tensor.dtype is self.bfloat16:
+            tensor = tensor.detach().float()
+        if self.distributes and self.module.distributed.is_initialized():
+            return _array_of_resizable(tensor.detach())
         return tensor.numpy(force=True)
 
     def node_of(self, tensor) -> tuple | None:
@@ -81,6 +80,26 @@ class TorchEngine:
         except AttributeError:  # of a transform that has returned: PyTorch finds no node there
             return None
         return edge.node, edge.output_nr
+
+    def made_by(self, tensor) -> tuple | None:
+        """Return (node, output number) of a tensor that an op made and that has a graph; None of all others."""
+        node = tensor.grad_fn if tensor.requires_grad else None
+        return None if node is None else (node, tensor.output_nr)
+
+    def requires_grad(self, tensor) -> bool:
+        """Return whether a tensor is a leaf that gets a gradient, or has a graph."""
+        return tensor.requires_grad
+
+    def inputs_of(self, node) -> list[tuple]:
+        """Return where a node's edges lead, a leaf in place of its AccumulateGrad."""
+        leaf_class = self.leaf_class
+        return [
+            (edge[0].variable, OF_LEAF) if edge[0].__class__ is leaf_class else edge for edge in node.next_functions
+        ]
+
+    def shape_and_dtype(self, tensor) -> tuple:
+        """Return a tensor's shape and dtype."""
+        return tensor.shape, tensor.dtype
 
     def is_leaf_node(self, node) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
@@ -132,6 +151,10 @@ class TorchEngine:
         for raw, name, unpacked in saved_names(node.__class__):
             _keep(node, raw, name, unpacked, found)
         return found
+
+    def kept_by(self, node) -> list[tuple]:
+        """Return those of `saved_by` that can be read, with their names."""
+        return [(name, tensor) for name, tensor, _ in self.saved_by(node) if tensor is not None]
 
     def saves(self, node) -> bool:
         """Return whether a node of this class may save tensors."""

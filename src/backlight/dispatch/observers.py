@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from backlight.engine.provenance import line_number
 
+OF_LEAF = -1  # in place of an output's number: an edge leads to a leaf
 COMPILED = "compiled "  # with what the name of a call of compiled code begins
 
 

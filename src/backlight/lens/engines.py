@@ -44,6 +44,21 @@ class Engine(Protocol):
     def node_of(self, tensor: AnyTensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
 
+    def made_by(self, tensor: AnyTensor) -> tuple[Any, int] | None:
+        """Return (node, output number) of a tensor that an op made and that has a graph; None of all others."""
+
+    def requires_grad(self, tensor: AnyTensor) -> bool:
+        """Return whether a tensor is a leaf that gets a gradient, or has a graph."""
+
+    def inputs_of(self, node: AnyNode) -> list[tuple[Any, int]]:
+        """Return for each edge of a node (the node that it leads to, the number of that one's output).
+
+        (None, 0) for none; (the leaf itself, OF_LEAF) for one that leads to a leaf.
+        """
+
+    def shape_and_dtype(self, tensor: AnyTensor) -> tuple[tuple[int, ...], object]:
+        """Return a tensor's shape, and its dtype or NumPy's of the same name."""
+
     def is_leaf_node(self, node: AnyNode) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
 
@@ -67,6 +82,9 @@ class Engine(Protocol):
 
     def saved_by(self, node: AnyNode) -> list[SavedValue]:
         """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
+
+    def kept_by(self, node: AnyNode) -> list[tuple[str, Any]]:
+        """Return those of `saved_by` that can be read, with their names."""
 
     def formulas_of(self, node: AnyNode) -> dict[str, str]:
         """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""

@@ -94,19 +94,20 @@ class Recording(Watcher):
         tensors = [out] if self.engine.is_tensor(out) else self._tensors(out)
         without_graph = True
         for tensor in tensors:
-            if tensor.requires_grad:
+            edge = self.engine.made_by(tensor)
+            if edge is not None:
                 without_graph = False
-                edge = None if tensor.is_leaf else self.engine.node_of(tensor)
-                if edge is not None:
-                    self._note_output(edge, tensor, call, returned)
-                    if self.cutting.cut_off:
-                        self.cutting.fed(call, self.builder.id_of(edge[0]))
+                self._note_output(edge, tensor, call, returned)
+                if self.cutting.cut_off:
+                    self.cutting.fed(call, self.builder.id_of(edge[0]))
+            elif self.engine.requires_grad(tensor):
+                without_graph = False
         if without_graph:
             self.cutting.called(call, tensors)
             self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
 
     def _note_hooks(self, tensor: AnyTensor) -> None:
-        edge = None if tensor.is_leaf else self.engine.node_of(tensor)
+        edge = self.engine.made_by(tensor)
         known = None if edge is None else self.builder.id_of(edge[0])
         if known is not None:
             self.record.nodes[known].hooks = self.engine.hooks_of(tensor)
@@ -219,7 +220,7 @@ class Recording(Watcher):
             reference, known = self.latest
             if reference is None or reference() is not out:
                 known = None
-            if known is None and self.engine.is_tensor(out) and out.requires_grad:
+            if known is None and self.engine.is_tensor(out) and self.engine.requires_grad(out):
                 known = self.builder.known_tensor(out)
             spots = self.builder.spots.get(known)
             if spots:
@@ -249,7 +250,7 @@ class Recording(Watcher):
     def _root(self, node: AnyNode) -> int | None:
         known = self.builder.id_of(node)
         if known is None and type(node).__name__ == "AccumulateGrad":
-            known = self.builder.leaf(node.variable).id
+            known = self.builder.leaf(node.variable)
         if known is not None:
             self.record.nodes[known].root = True
         return known
@@ -265,7 +266,7 @@ class Recording(Watcher):
     def _note_second_order(self, ran: Node, run: Run, grads: Gradients) -> None:
         """Add what a node's own derivative was made of; it belongs to the module of that node."""
         for grad in grads:
-            edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+            edge = None if grad is None else self.engine.made_by(grad)
             if edge is None or self.builder.full:
                 continue
             added = self.builder.add_graph([edge[0]])
@@ -291,7 +292,7 @@ class Recording(Watcher):
 
     def _note_sum(self, begun: RunRecording, run: Run, grad: AnyTensor | None) -> None:
         """Add what a gradient that is itself recorded was summed with; it belongs to no module."""
-        edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+        edge = None if grad is None else self.engine.made_by(grad)
         if edge is not None and not self.builder.full:
             for made, _ in self.builder.add_graph([edge[0]]):
                 self.builder.spots[made.id] = self._spots_of(run)
@@ -301,7 +302,8 @@ class Recording(Watcher):
     def accumulated(self, run: Run, tensor: AnyTensor, arrived: AnyTensor, before: AnyTensor | None) -> None:
         """Note what was added to a `.grad`."""
         begun, builder = self.runs.get(run.number), self.builder
-        known = builder.known_tensor(tensor) if tensor.is_leaf else builder.id_of(self.engine.node_of(tensor)[0])
+        edge = self.engine.made_by(tensor)
+        known = builder.known_tensor(tensor) if edge is None else builder.id_of(edge[0])
         if begun is not None and known is not None:
             begun.accumulated(known, before, tensor.grad)
             if run.create_graph:
