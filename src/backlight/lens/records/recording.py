@@ -35,6 +35,8 @@ class Running:
         of_library: its code is the engine's own.
         frame: the identity of the frame in which the engine calls it.
         outside: the user's lines outside of that frame, once they were needed.
+        caller: the user's instruction that called it, if only library modules run inside it, and the lines outside of
+            that: ops inside it are made by the same instruction.
     """
 
     module: Any
@@ -45,6 +47,7 @@ class Running:
     of_library: bool
     frame: int
     outside: list[Spot] | None = None
+    caller: tuple[CodeType, int, list[Spot]] | None = None
 
 
 class Recording(Watcher):
@@ -152,7 +155,7 @@ class Recording(Watcher):
         """Describe which line and which module made nodes."""
         if not added:
             return
-        lines = (code, lasti), self._outer_lines(code)
+        lines = (code, lasti), self._outer_lines(code, lasti)
         order = max(order, self._order()) if self.runs else order
         for made, _ in added:
             self.builder.spots[made.id] = lines
@@ -163,15 +166,25 @@ class Recording(Watcher):
                 made.module_type = running.kind
                 self.naming.ran_in[made.id] = running.root, running.path
 
-    def _outer_lines(self, code: CodeType) -> list[Spot]:
+    def _outer_lines(self, code: CodeType, lasti: int) -> list[Spot]:
         """Return the user's lines outside of the frame that runs `code`; those outside of a module are read once."""
-        frame, modules, calls_modules = sys._getframe(1), self.modules, self.engine.calls_modules
-        inside = len(modules)
+        modules, calls_modules = self.modules, self.engine.calls_modules
+        libraries = 0  # so many of the innermost modules are a library's
+        for running in reversed(modules):
+            if not running.of_library:
+                break
+            libraries += 1
+            if running.caller is not None and running.caller[0] is code and running.caller[1] == lasti:
+                return running.caller[2]
+        frame, inside = sys._getframe(1), len(modules)
         while frame is not None and frame.f_code is not code:
             if frame.f_code is calls_modules and inside and id(frame) == modules[inside - 1].frame:
                 inside -= 1
             frame = frame.f_back
-        return [] if frame is None else self._lines_from(frame.f_back, inside)
+        lines = [] if frame is None else self._lines_from(frame.f_back, inside)
+        if frame is not None and len(modules) - libraries <= inside < len(modules):
+            modules[inside].caller = code, lasti, lines
+        return lines
 
     def _lines_from(self, frame: FrameType | None, inside: int) -> list[Spot]:
         """Return the user's lines from a frame outwards, around which so many modules run."""
@@ -282,7 +295,7 @@ class Recording(Watcher):
         self.settled = len(self.record.nodes)
 
     def _spots_of(self, run: Run) -> tuple[Spot, list[Spot]]:
-        return (run.code, run.lasti), self._outer_lines(run.code)
+        return (run.code, run.lasti), self._outer_lines(run.code, run.lasti)
 
     def _order(self) -> int:
         """Return which forward this is: 1, or more inside a backward that is itself recorded."""
