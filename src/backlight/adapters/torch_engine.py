@@ -183,6 +183,12 @@ class TorchEngine:
             hub = self.hubs.hub = Hub(self)
         return Block(hub, watcher)
 
+    def wants_changed(self) -> None:
+        """Look again at which calls this thread's watchers want."""
+        hub = getattr(self.hubs, "hub", None)
+        if hub is not None:
+            hub.update_wanted()
+
     @block
     def unobserved(self) -> Iterator[None]:
         """Report to no watcher what this thread does inside the block."""

@@ -126,6 +126,9 @@ class Watcher:
     """
 
     only_nodes = False
+    only_recorded = (
+        False  # whether calls are left out, too, that were made while recording was off (read as `only_nodes`)
+    )
 
     def called(self, call: Call) -> None:
         """An op returned; `call.out` has its node already."""

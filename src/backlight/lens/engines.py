@@ -98,6 +98,9 @@ class Engine(Protocol):
     def observe(self, watcher: Watcher) -> AbstractContextManager:
         """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
 
+    def wants_changed(self) -> None:
+        """Look again at which calls this thread's watchers want."""
+
     def unobserved(self) -> AbstractContextManager:
         """Report to no watcher what this thread does inside the block: what the lens itself does to answer."""
 
@@ -158,6 +161,11 @@ class Guarded(Watcher):
     def only_nodes(self) -> bool:
         """What the watcher says, who may change his mind."""
         return self.watcher.only_nodes
+
+    @property
+    def only_recorded(self) -> bool:
+        """What the watcher says now."""
+        return self.watcher.only_recorded
 
 
 class _Guard:

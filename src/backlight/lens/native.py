@@ -240,6 +240,9 @@ class NativeEngine:
         note_functions()
         return Observe(watcher)
 
+    def wants_changed(self) -> None:
+        """Watchers are read at each call."""
+
     def unobserved(self) -> AbstractContextManager:
         return nullcontext() if local.observation is None else local.observation.silence()
 
