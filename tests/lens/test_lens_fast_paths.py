@@ -96,9 +96,7 @@ def test_kept_tensors_are_those_that_saved_by_can_read(torch, name):
         readable = [(one.name, one.tensor) for one in engine.saved_by(node) if one.tensor is not None]
         kept = engine.kept_by(node)
         assert [(what, described(one)) for what, one in kept] == [(what, described(one)) for what, one in readable]
-        large = [
-            [one for _, one in some if one.dim()] for some in (kept, readable)
-        ]  # a number has no memory of its own
+        large = [[one for _, one in some if one.dim()] for some in (kept, readable)]  # not numbers
         assert [engine.memory_of(one) for one in large[0]] == [engine.memory_of(one) for one in large[1]]
         makers = [[engine.made_by(one) for _, one in some] for some in (kept, readable)]
         assert makers[0] == makers[1]

@@ -41,6 +41,7 @@ class TorchEngine:
         self.hubs = threading.local()
         self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
+        self.functorch = torch._C._functorch
         self.strided, self.bfloat16 = torch.strided, torch.bfloat16
         self.distributes = torch.distributed.is_available()
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
@@ -51,7 +52,7 @@ class TorchEngine:
 
     def array(self, tensor) -> np.ndarray:
         """Return a tensor's values: its own memory if it is plain and in main memory, else a copy."""
-        functorch = self.module._C._functorch
+        functorch = self.functorch
         if functorch.peek_interpreter_stack() is None and not functorch.is_functorch_wrapped_tensor(tensor):
             return self._plain_array(tensor)
         while functorch.is_gradtrackingtensor(tensor):  # what torch.func differentiates wraps the values
@@ -115,11 +116,10 @@ class TorchEngine:
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return the storage's address and its size in bytes."""
-        if tensor.layout is not self.module.strided:
+        if tensor.layout is not self.strided:
             return id(tensor), 0
-        functorch = self.module._C._functorch
-        while functorch.is_functorch_wrapped_tensor(tensor):
-            tensor = functorch.get_unwrapped(tensor)
+        while self.functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = self.functorch.get_unwrapped(tensor)
         try:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # one of is_grads_batched, or of a subclass, has none
@@ -132,7 +132,7 @@ class TorchEngine:
 
     def why_unread(self, tensor) -> str:
         """Explain why a tensor's values cannot be read."""
-        functorch = self.module._C._functorch
+        functorch = self.functorch
         while functorch.is_gradtrackingtensor(tensor):
             tensor = functorch.get_unwrapped(tensor)
         batched = functorch.is_batchedtensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
@@ -154,7 +154,21 @@ class TorchEngine:
 
     def kept_by(self, node) -> list[tuple]:
         """Return those of `saved_by` that can be read, with their names."""
-        return [(name, tensor) for name, tensor, _ in self.saved_by(node) if tensor is not None]
+        found: list[tuple] = []
+        for raw_name, name, unpacked in saved_names(node.__class__):
+            try:
+                raw = getattr(node, raw_name)
+                if raw.__class__ is not tuple:
+                    saved = getattr(node, unpacked) if raw.unpack_hook is None else None
+                    if saved is not None:
+                        found.append((name, saved))
+                    continue
+            except RuntimeError:  # it was freed, or written to since
+                continue
+            several: list[SavedValue] = []
+            _keep(node, raw_name, name, unpacked, several)
+            found += [(one.name, one.tensor) for one in several if one.tensor is not None]
+        return found
 
     def saves(self, node) -> bool:
         """Return whether a node of this class may save tensors."""

@@ -140,9 +140,8 @@ def notify_call(observation: Observation, name: str, args: tuple, kwargs: dict, 
 
 def _is_wanted(observation: Observation) -> bool:
     """Tell whether a watcher wants calls that do not concern the graph now."""
-    return any(
-        not one.only_nodes and not (one.only_recorded and not modes.grad_enabled) for one in observation.watchers
-    )
+    recording = modes.grad_enabled
+    return any(not one.only_nodes and (recording or not one.only_recorded) for one in observation.watchers)
 
 
 def _concerns_graph(name: str, args: tuple, kwargs: dict, out) -> bool:

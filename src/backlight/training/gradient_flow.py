@@ -3,9 +3,9 @@
 NOTE [Measuring a step]
 Where values can be had as arrays (training/tensor_memory.py), zeros are counted in those; all else is measured by
 PyTorch's methods of tensors, so one code serves both engines, on any device. Gradients are read when `optimizer.step()`
-begins (after clipping, and however early they are cleared), weights before it are copied and subtracted from those after it.
-Off the CPU numbers stay there until the step is taken, and come over all at once. A step that is not measured in full
-is first looked through for values that are not finite; norms are computed only if there is one.
+begins (after clipping, and however early they are cleared), weights before it are copied and subtracted from those
+after it. Off the CPU numbers stay there until the step is taken, and come over all at once. A step that is not measured
+in full is first looked through for values that are not finite; norms are computed only if there is one.
 """
 
 import math
