@@ -35,6 +35,7 @@ SUITES = {
     "lens_pictures": "lens_pictures.py",
     "lens_recorder": "lens_recorder.py",
     "lens_overhead": "lens_overhead.py",
+    "lens_doctor": "lens_doctor.py",
     "anomaly": "anomaly.py",
     "func": "func.py",
     "rare_ops": "rare_ops.py",

@@ -31,6 +31,7 @@ struct core {
   PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
   int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
   int only_classes;    /* whether it leaves alone each call whose arguments are all Tensors, numbers, texts or None */
+  PyObject *only_functions; /* a dict: of functions that are no ops it gets only these; NULL: all of them */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */

@@ -299,18 +299,22 @@ static void exchange(PyObject **held, PyObject *given) {
 
 static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.nonfinite_op; }
 
-/* core_dispatch(dispatch or None, unhandled, ops, only_classes): have `dispatch` called in place of public functions; None:
+/* core_dispatch(dispatch or None, unhandled, ops, only_classes, only_functions or None): have `dispatch` called in place of public functions; None:
    nothing. It returns `unhandled` for a call that is to go on. `ops`: whether it gets the calls of ops, too. `only_classes`:
    whether only classes of arguments can handle a call now, so that it need not be asked about a call whose arguments are
-   all Tensors (no subclasses), numbers, texts or None. */
+   all Tensors (no subclasses), numbers, texts or None. `only_functions`: a dict of the functions, of those that are no ops,
+   whose calls it gets; None: of all. */
 PyObject *core_dispatch(PyObject *self, PyObject *args) {
   (void)self;
-  PyObject *dispatch, *unhandled;
+  PyObject *dispatch, *unhandled, *only_functions = Py_None;
   int ops, only_classes = 0;
-  if (!PyArg_ParseTuple(args, "OOp|p", &dispatch, &unhandled, &ops, &only_classes)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOp|pO", &dispatch, &unhandled, &ops, &only_classes, &only_functions)) return NULL;
+  if (only_functions != Py_None && !PyDict_CheckExact(only_functions))
+    return PyErr_Format(PyExc_TypeError, "only_functions must be a dict or None, got %R", only_functions);
   core.dispatches_ops = ops;
   core.only_classes = only_classes;
   Py_XSETREF(core.unhandled, Py_NewRef(unhandled));
+  exchange(&core.only_functions, only_functions);
   exchange(&core.dispatch, dispatch);
   note_interception();
   Py_RETURN_NONE;

@@ -84,6 +84,15 @@ int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names) {
   return 1;
 }
 
+int is_offered(PyObject *function) {
+  if (!core.only_functions) return 1;
+  PyObject *functions = Py_NewRef(core.only_functions); /* comparing may run Python */
+  const int found = PyDict_Contains(functions, function);
+  Py_DECREF(functions);
+  if (found < 0) PyErr_Clear(); /* the dispatcher looks again */
+  return found && core.dispatch;
+}
+
 /* What `dispatch` makes of a call: a new reference, which may be core.unhandled; NULL with the exception that fits. */
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *dispatch = Py_NewRef(core.dispatch), *given = NULL, *options = NULL, *found = NULL;
@@ -100,7 +109,7 @@ PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args,
 static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OutFunction *self = (OutFunction *)object;
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  if (core.intercepts && core.dispatch && !is_plain_call(args, count, names)) {
+  if (core.intercepts && core.dispatch && is_offered(object) && !is_plain_call(args, count, names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, count, names);
     if (out != unhandled) return out;
     Py_DECREF(out);
@@ -200,7 +209,7 @@ typedef struct {
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   CheckedFunction *self = (CheckedFunction *)object;
-  if (core.intercepts && core.dispatch && !is_plain_call(args, PyVectorcall_NARGS(flags), names)) {
+  if (core.intercepts && core.dispatch && is_offered(object) && !is_plain_call(args, PyVectorcall_NARGS(flags), names)) {
     PyObject *unhandled = core.unhandled, *out = call_dispatch(Py_None, object, args, PyVectorcall_NARGS(flags), names);
     if (out != unhandled) return out;
     Py_DECREF(out);

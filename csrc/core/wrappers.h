@@ -24,6 +24,9 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
 /* Whether dispatch would leave a call alone: only classes handle calls now, and no argument's class can. */
 int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
+/* Whether the calls of a function that is no op are offered to core.dispatch, which must be there. */
+int is_offered(PyObject *function);
+
 /* Call core.dispatch, which must be there, in place of a call; NULL, or a new reference that may be core.unhandled. */
 PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 #endif

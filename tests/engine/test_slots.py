@@ -157,6 +157,12 @@ core.core_function(lambda *args: None, op)(a, b)
     "marks that are no storages": f"core.core_mark(lambda: 5){WITH}core.core_mark(None)",
     "reports that fail": f"core.core_returned(5){WITH}core.core_returned(None)",
     "a dispatch that fails": f"core.core_dispatch(5, None, True){WITH}core.core_dispatch(None, None, False)",
+    "functions that cannot be compared": (
+        "class Odd:\n    def __hash__(self): return hash(bl.zeros)\n    def __eq__(self, other): raise ValueError\n"
+        "core.core_dispatch(lambda *call: None, None, False, False, {Odd(): 1})\nbl.zeros(2)"
+        f"{WITH}core.core_dispatch(None, None, False)"
+    ),
+    "functions that are no dict": "core.core_dispatch(None, None, False, False, 5)",
     "a function that stands for itself": (
         "f = core.core_function(lambda *args: None, y.grad_fn.op)\ncore.core_implement(f, f)\nf(a, b, a, b)"
     ),

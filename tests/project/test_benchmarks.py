@@ -280,6 +280,7 @@ QUICK = {
     "lens_pictures": "layout, 24 nodes",
     "lens_recorder": "MLP on PyTorch",
     "lens_overhead": "MLP on PyTorch, structure and order",
+    "lens_doctor": "MLP on PyTorch",
     "anomaly": "MLP, gradients",
     "func": "gradients of 64 examples, width 32",
     "rare_ops": "randn 1e3",

@@ -216,6 +216,10 @@ def module_calls(np, rng, module, kernel, bl):
             lambda given: module.core_dispatch(given, rng.choice([None, anything()]), rng.choice([False, True])),
             *(anything(), x),
         ),
+        lambda: set_and_use(
+            lambda given: module.core_dispatch(given, None, False, False, rng.choice([None, {}, anything()])),
+            *(anything(), x),
+        ),
         lambda: set_and_use(module.core_mark, anything(), x),
         lambda: module.core_dispatch(*[anything() for _ in range(rng.randrange(4))]),
         lambda: module.core_implement(anything(), anything()),

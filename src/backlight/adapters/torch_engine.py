@@ -1,7 +1,6 @@
 """PyTorch's engine, as the lens sees engines (NOTE [An engine] in lens/engines.py)."""
 
 import itertools
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -12,7 +11,7 @@ import numpy as np
 
 from backlight.adapters.torch_formulas import formulas_of
 from backlight.adapters.torch_watching import LINE, Block, Hub
-from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
+from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
 
@@ -42,6 +41,9 @@ class TorchEngine:
         self.hubs = threading.local()
         self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
+        self.functorch = torch._C._functorch
+        self.strided, self.bfloat16 = torch.strided, torch.bfloat16
+        self.distributes = torch.distributed.is_available()
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
     def is_tensor(self, value) -> bool:
@@ -50,7 +52,7 @@ class TorchEngine:
 
     def array(self, tensor) -> np.ndarray:
         """Return a tensor's values: its own memory if it is plain and in main memory, else a copy."""
-        functorch = self.module._C._functorch
+        functorch = self.functorch
         if functorch.peek_interpreter_stack() is None and not functorch.is_functorch_wrapped_tensor(tensor):
             return self._plain_array(tensor)
         while functorch.is_gradtrackingtensor(tensor):  # what torch.func differentiates wraps the values
@@ -59,14 +61,12 @@ class TorchEngine:
             return self._plain_array(tensor)
 
     def _plain_array(self, tensor) -> np.ndarray:
-        tensor = tensor.detach()
-        if tensor.layout is not self.module.strided:
-            tensor = tensor.to_dense()
-        if tensor.dtype is self.module.bfloat16:
-            tensor = tensor.float()
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return _array_of_resizable(tensor)
+        if tensor.layout is not self.strided:
+            tensor = tensor.detach().to_dense()
+        if tensor.dtype is self.bfloat16:
+            tensor = tensor.detach().float()
+        if self.distributes and self.module.distributed.is_initialized():
+            return _array_of_resizable(tensor.detach())
         return tensor.numpy(force=True)
 
     def node_of(self, tensor) -> tuple | None:
@@ -82,6 +82,26 @@ class TorchEngine:
             return None
         return edge.node, edge.output_nr
 
+    def made_by(self, tensor) -> tuple | None:
+        """Return (node, output number) of a tensor that an op made and that has a graph; None of all others."""
+        node = tensor.grad_fn if tensor.requires_grad else None
+        return None if node is None else (node, tensor.output_nr)
+
+    def requires_grad(self, tensor) -> bool:
+        """Return whether a tensor is a leaf that gets a gradient, or has a graph."""
+        return tensor.requires_grad
+
+    def inputs_of(self, node) -> list[tuple]:
+        """Return where a node's edges lead, a leaf in place of its AccumulateGrad."""
+        leaf_class = self.leaf_class
+        return [
+            (edge[0].variable, OF_LEAF) if edge[0].__class__ is leaf_class else edge for edge in node.next_functions
+        ]
+
+    def shape_and_dtype(self, tensor) -> tuple:
+        """Return a tensor's shape and dtype."""
+        return tensor.shape, tensor.dtype
+
     def is_leaf_node(self, node) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
         return node.__class__ is self.leaf_class
@@ -96,11 +116,10 @@ class TorchEngine:
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return the storage's address and its size in bytes."""
-        if tensor.layout is not self.module.strided:
+        if tensor.layout is not self.strided:
             return id(tensor), 0
-        functorch = self.module._C._functorch
-        while functorch.is_functorch_wrapped_tensor(tensor):
-            tensor = functorch.get_unwrapped(tensor)
+        while self.functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = self.functorch.get_unwrapped(tensor)
         try:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # one of is_grads_batched, or of a subclass, has none
@@ -113,7 +132,7 @@ class TorchEngine:
 
     def why_unread(self, tensor) -> str:
         """Explain why a tensor's values cannot be read."""
-        functorch = self.module._C._functorch
+        functorch = self.functorch
         while functorch.is_gradtrackingtensor(tensor):
             tensor = functorch.get_unwrapped(tensor)
         batched = functorch.is_batchedtensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
@@ -131,6 +150,24 @@ class TorchEngine:
         found: list[SavedValue] = []
         for raw, name, unpacked in saved_names(node.__class__):
             _keep(node, raw, name, unpacked, found)
+        return found
+
+    def kept_by(self, node) -> list[tuple]:
+        """Return those of `saved_by` that can be read, with their names."""
+        found: list[tuple] = []
+        for raw_name, name, unpacked in saved_names(node.__class__):
+            try:
+                raw = getattr(node, raw_name)
+                if raw.__class__ is not tuple:
+                    saved = getattr(node, unpacked) if raw.unpack_hook is None else None
+                    if saved is not None:
+                        found.append((name, saved))
+                    continue
+            except RuntimeError:  # it was freed, or written to since
+                continue
+            several: list[SavedValue] = []
+            _keep(node, raw_name, name, unpacked, several)
+            found += [(one.name, one.tensor) for one in several if one.tensor is not None]
         return found
 
     def saves(self, node) -> bool:
@@ -159,6 +196,12 @@ class TorchEngine:
         if hub is None:
             hub = self.hubs.hub = Hub(self)
         return Block(hub, watcher)
+
+    def wants_changed(self) -> None:
+        """Look again at which calls this thread's watchers want."""
+        hub = getattr(self.hubs, "hub", None)
+        if hub is not None:
+            hub.update_wanted()
 
     @block
     def unobserved(self) -> Iterator[None]:

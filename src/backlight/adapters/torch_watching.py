@@ -72,10 +72,13 @@ class Hub:
         self.update_wanted()
 
     def update_wanted(self) -> None:
-        """Set whether a listener wants all calls."""
-        self.mode.hears_all = False
+        """Set whether a listener wants all calls, and whether also those that are made while recording is off."""
+        hears_all = hears_unrecorded = False
         for one in self.hearing_calls:
-            self.mode.hears_all = self.mode.hears_all or not one.only_nodes
+            if not one.only_nodes:
+                hears_all = True
+                hears_unrecorded = hears_unrecorded or not one.only_recorded
+        self.mode.hears_all, self.mode.hears_unrecorded = hears_all, hears_unrecorded
 
     def notify(self, event: str, *args) -> None:
         """Call those who want an event."""
@@ -126,7 +129,7 @@ class Hub:
             return
         while self.modules:
             last, path = self.modules.pop()
-            if last is module and isinstance(module, self.torch.jit.ScriptModule):
+            if last is module and self.listeners["compiled"] and isinstance(module, self.torch.jit.ScriptModule):
                 self.notify("compiled", module.original_name, out)
             if last is module:
                 self.notify("left", module, path, out)
@@ -285,7 +288,7 @@ def _patch_apply(function_class: type, current_hub) -> None:
 def _mode_class(torch: ModuleType) -> type:
     """Return the mode that reports the calls of functions (PyTorch's class can only be named once it is loaded)."""
     tensor_class = torch.Tensor
-    sequence_number = torch._C._autograd._get_sequence_nr
+    sequence_number, records = torch._C._autograd._get_sequence_nr, torch.is_grad_enabled
 
     class Calls(torch.overrides.TorchFunctionMode):
         """Reports calls to a hub."""
@@ -293,21 +296,22 @@ def _mode_class(torch: ModuleType) -> type:
         def __init__(self, hub: Hub):
             super().__init__()
             self.hub = hub
-            self.hears_writes = self.hears_all = False
+            self.hears_writes = self.hears_all = self.hears_unrecorded = False
 
         def __torch_function__(self, function, types, args=(), kwargs=None):
             hub = self.hub
             if hub.silent:
                 return function(*args, **kwargs) if kwargs else function(*args)
             kind = KINDS.get(function) or kind_of(function)
-            if kind.plain or (kind.is_grad and not self.hears_all):
+            if kind.plain or (kind.is_grad and not (self.hears_all and (self.hears_unrecorded or records()))):
                 return function(*args)
             versions = _NO_VERSIONS
             if self.hears_writes and (kind.writes or (kwargs and ("out" in kwargs or kwargs.get("inplace")))):
                 versions = _versions(args, kwargs, tensor_class)
             before = sequence_number()
             out = function(*args, **kwargs) if kwargs else function(*args)
-            made = sequence_number() != before or kind.noted is not None or self.hears_all
+            made = sequence_number() != before or kind.noted is not None
+            made = made or (self.hears_all and (self.hears_unrecorded or records()))
             if not made and (kind.to_number or isinstance(out, tensor_class)):
                 made = _leaves_graph(kind, args, kwargs, out, tensor_class)
             if made or versions:

@@ -183,17 +183,17 @@ def saved_properties(schema: OpSchema, node_name: str) -> dict[str, property]:
                 if one is not None:
                     shown.update(_one_of_several(slot, number, "_saved_" + one))
             continue
-        shown["_saved_" + name] = runtime_support.saved_property(slot)
+        shown["_saved_" + name] = runtime_support.SavedProperty(slot)
         if slot in kinds:
             shown["_raw_saved_" + name] = raw_saved_property(slot, kinds[slot], "_saved_" + name)
     if node_name in SHOW_SIZES and any(param.name == "input" for param in schema.shapes):
-        shown["_saved_self_sym_sizes"] = runtime_support.saved_property("input_shape")
+        shown["_saved_self_sym_sizes"] = runtime_support.SavedProperty("input_shape")
     return shown
 
 
 def _one_of_several(slot: str, number: int, name: str) -> dict[str, property]:
     """Return the properties that show one of several outputs that a node keeps."""
-    saved = runtime_support.saved_property(slot).fget
+    saved = runtime_support.SavedProperty(slot).fget
     return {name: property(lambda node: saved(node)[number]), "_raw" + name: raw_item_property(slot, number, saved)}
 
 

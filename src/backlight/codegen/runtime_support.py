@@ -278,12 +278,10 @@ def check_saved(node, slot: str):
         if places is None or any(node.edges[place] is not None for place in places):
             raise freed(node)
         return NOT_SAVED
-    if slot == "out":
-        storage, data, name = node.out_storage, value, output_name(node)
-    else:
-        storage, data, name = value._storage, value._data, name_of_tensor(value)
+    storage = node.out_storage if slot == "out" else value._storage
     version = getattr(node, slot + "_version")
     if storage is not None and storage.version != version:
+        data, name = (value, output_name(node)) if slot == "out" else (value._data, name_of_tensor(value))
         raise modified(node, data, storage, version, name)
     return value
 
@@ -414,12 +412,15 @@ def free_saved(node) -> None:
         setattr(node, slot, None)
 
 
-def saved_property(slot: str) -> property:
-    """Return the property that shows what nodes keep in `slot`, as PyTorch's `_saved_…` do.
+class SavedProperty(property):
+    """Shows what nodes keep in `slot`, as PyTorch's `_saved_…` do.
 
     Not `__getattr__`: with it every attribute of a node, slots too, would take Python's slow path.
     """
-    return property(lambda node: saved_value(node, slot))
+
+    def __init__(self, slot: str):
+        super().__init__(lambda node: saved_value(node, slot))
+        self.slot = slot
 
 
 def saved_value(node, slot: str):

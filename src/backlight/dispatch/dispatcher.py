@@ -10,7 +10,8 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   3. observers, if the function is one that they get as a single call: `report_calls`
 
 and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
-are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. What an op then
+are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. While only observers
+get calls, it offers those of the functions that they get as a single call. What an op then
 returns is passed to `op_returned`, for observers, and to `nonfinite_op`, for anomaly mode. Functions of backlight that
 are not public are not dispatched, but the ops that they call are.
 """
@@ -186,7 +187,8 @@ def update_dispatch() -> None:
         core.core_check(nonfinite_op if wanted else None, wanted)
         core.core_returned(op_returned if observers.blocks else None)
         only_classes = torch_function.overrides_state.only_classes and not interpreted.blocks and not observers.blocks
-        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes)
+        only_functions = None if of_ops else dispatching.reported
+        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes, only_functions)
 
 
 def check_ops(wanted: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from backlight.dispatch.observers import Call, Watcher
 from backlight.dispatch.torch_function import flat
+from backlight.engine.grad_mode import modes
 from backlight.engine.node import Node
 from backlight.engine.provenance import user_frame
 from backlight.engine.storage import InferenceStorage
@@ -131,10 +132,16 @@ def wants(watcher, event: str) -> bool:
 def notify_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
     """Report a call that returned; `frame` may be the engine's own."""
     if observation.called and not observation.silent:
-        if all(one.only_nodes for one in observation.watchers) and not _concerns_graph(name, args, kwargs, out):
+        if not _is_wanted(observation) and not _concerns_graph(name, args, kwargs, out):
             return
         place = user_frame(frame)
         observation.notify(observation.called, Call(name, args, kwargs, out, place.f_code, place.f_lasti))
+
+
+def _is_wanted(observation: Observation) -> bool:
+    """Tell whether a watcher wants calls that do not concern the graph now."""
+    recording = modes.grad_enabled
+    return any(not one.only_nodes and (recording or not one.only_recorded) for one in observation.watchers)
 
 
 def _concerns_graph(name: str, args: tuple, kwargs: dict, out) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from backlight.engine.provenance import line_number
 
+OF_LEAF = -1  # in place of an output's number: an edge leads to a leaf
 COMPILED = "compiled "  # with what the name of a call of compiled code begins
 
 
@@ -120,11 +121,13 @@ class Watcher:
     """Receives the events of a program (see NOTE [Watching]); a subclass overrides the methods of those that it wants.
 
     `only_nodes` restricts calls to those that may have made nodes, that read a tensor with a graph and return a value
-    without one, or that register hooks: an engine may leave out the others, which are most. The watcher may set it to
-    False in `called`, which holds from the next call on.
+    without one, or that register hooks: an engine may leave out the others, which are most. `only_recorded` leaves out
+    those of the others that return while recording is off. The watcher may change both in `called`, which holds from
+    the next call on; if it changes them elsewhere, it calls the engine's `wants_changed`.
     """
 
     only_nodes = False
+    only_recorded = False
 
     def called(self, call: Call) -> None:
         """An op returned; `call.out` has its node already."""

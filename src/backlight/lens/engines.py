@@ -44,6 +44,21 @@ class Engine(Protocol):
     def node_of(self, tensor: AnyTensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
 
+    def made_by(self, tensor: AnyTensor) -> tuple[Any, int] | None:
+        """Return (node, output number) of a tensor that an op made and that has a graph; None of all others."""
+
+    def requires_grad(self, tensor: AnyTensor) -> bool:
+        """Return whether a tensor is a leaf that gets a gradient, or has a graph."""
+
+    def inputs_of(self, node: AnyNode) -> list[tuple[Any, int]]:
+        """Return for each edge of a node (the node that it leads to, the number of that one's output).
+
+        (None, 0) for none; (the leaf itself, OF_LEAF) for one that leads to a leaf.
+        """
+
+    def shape_and_dtype(self, tensor: AnyTensor) -> tuple[tuple[int, ...], object]:
+        """Return a tensor's shape, and its dtype or NumPy's of the same name."""
+
     def is_leaf_node(self, node: AnyNode) -> bool:
         """Return whether a node adds to a leaf's `.grad`."""
 
@@ -68,6 +83,9 @@ class Engine(Protocol):
     def saved_by(self, node: AnyNode) -> list[SavedValue]:
         """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
 
+    def kept_by(self, node: AnyNode) -> list[tuple[str, Any]]:
+        """Return those of `saved_by` that can be read, with their names."""
+
     def formulas_of(self, node: AnyNode) -> dict[str, str]:
         """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""
 
@@ -79,6 +97,9 @@ class Engine(Protocol):
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
         """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
+
+    def wants_changed(self) -> None:
+        """Look again at which calls this thread's watchers want."""
 
     def unobserved(self) -> AbstractContextManager:
         """Report to no watcher what this thread does inside the block: what the lens itself does to answer."""
@@ -140,6 +161,11 @@ class Guarded(Watcher):
     def only_nodes(self) -> bool:
         """What the watcher says, who may change his mind."""
         return self.watcher.only_nodes
+
+    @property
+    def only_recorded(self) -> bool:
+        """What the watcher says now."""
+        return self.watcher.only_recorded
 
 
 class _Guard:

@@ -11,14 +11,16 @@ import numpy as np
 
 from backlight.autograd.function import applied
 from backlight.codegen.declaration import TABLE
+from backlight.codegen.packed_nodes import ARRAY, OUT
+from backlight.codegen.runtime_support import NOT_SAVED, output_tensor
 from backlight.dispatch.arguments.checked import wrapper_of
 from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
 from backlight.dispatch.observation import Observation, local, notify_call, observers
-from backlight.dispatch.observers import Line, SavedValue, Watcher, line_at
+from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.dispatch.profile_names import public_name
 from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
-from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import TensorState, below_batches, edge_of, writable
+from backlight.engine.storage import InferenceStorage, Storage
+from backlight.engine.tensor_state import TensorState, below_batches, edge_of, wrap, writable
 from backlight.errors import GraphError
 from backlight.kernels.half_precision import is_half, widened
 from backlight.kernels.reduction.summaries import whole_memory
@@ -132,8 +134,25 @@ class NativeEngine:
     def node_of(self, tensor: AnyTensor):
         return None if tensor._edge is None else public_edge(edge_of(tensor))
 
+    def made_by(self, tensor: AnyTensor) -> tuple[AnyNode, int] | None:
+        edge = tensor._edge
+        return None if edge is None or edge.is_leaf_edge else node_and_number(edge)
+
+    def requires_grad(self, tensor: AnyTensor) -> bool:
+        return tensor._edge is not None
+
+    def inputs_of(self, node: AnyNode) -> list[tuple[object, int]]:
+        return [
+            (None, 0) if edge is None else (edge, OF_LEAF) if edge.is_leaf_edge else node_and_number(edge)
+            for edge in node.edges
+        ]
+
     def is_leaf_node(self, node: AnyNode) -> bool:
         return node.__class__ is AccumulateGrad
+
+    def shape_and_dtype(self, tensor: AnyTensor) -> tuple[tuple[int, ...], object]:
+        data = tensor._data
+        return data.shape, data.dtype
 
     def key_of(self, node: AnyNode) -> int:
         """Return the node's sequence number, which no other node has."""
@@ -171,6 +190,29 @@ class NativeEngine:
             _keep(node, attribute, name, found)
         return found
 
+    def kept_by(self, node: AnyNode) -> list[tuple[str, AnyTensor]]:
+        """Read the slots of a declared op's node; what is packed, or a list of tensors, as `saved_by` does."""
+        if hasattr(node, "ctx"):
+            return [(kept.name, kept.tensor) for kept in self.saved_by(node) if kept.tensor is not None]
+        found: list[tuple[str, AnyTensor]] = []
+        for attribute, name, slot, kind in shown_slots(node.__class__):
+            value = None if slot is None else getattr(node, slot)
+            if slot is not None and (value is None or value is NOT_SAVED):
+                continue
+            if isinstance(value, TensorState):
+                if kind is None or _is_unchanged(value._storage, getattr(node, slot + "_version")):
+                    found.append((name, value))
+            elif kind is ARRAY and isinstance(value, ARRAYS):
+                found.append((name, wrap(value)))
+            elif kind is OUT and isinstance(value, ARRAYS):
+                if _is_unchanged(node.out_storage, node.out_version):
+                    found.append((name, output_tensor(node)))
+            elif slot is None or kind is not None or isinstance(value, (tuple, list)):
+                several: list[SavedValue] = []
+                _keep(node, attribute, name, several)
+                found += [(kept.name, kept.tensor) for kept in several if kept.tensor is not None]
+        return found
+
     def formulas_of(self, node: AnyNode) -> dict[str, str]:
         op = getattr(type(node), "op", None)
         if op is None:
@@ -198,8 +240,30 @@ class NativeEngine:
         note_functions()
         return Observe(watcher)
 
+    def wants_changed(self) -> None:
+        """Watchers are read at each call."""
+
     def unobserved(self) -> AbstractContextManager:
         return nullcontext() if local.observation is None else local.observation.silence()
+
+
+ARRAYS = (np.ndarray, np.generic)
+
+
+def _is_unchanged(storage: Storage | InferenceStorage | None, version: int) -> bool:
+    """Return whether what a node saved at a version can still be read."""
+    return storage is None or (storage.__class__ is not InferenceStorage and storage.version == version)
+
+
+@cache
+def shown_slots(node_class: type) -> tuple[tuple[str, str, str | None, str | None], ...]:
+    """Return under which names nodes of a class show what they keep, the slot of each, and its kind if that is saved.
+
+    An attribute that is more than a slot has None as its slot.
+    """
+    kinds = dict(getattr(node_class, "saved_slots", ()))
+    slots = {one: getattr(getattr(node_class, one), "slot", None) for one, _ in saved_names(node_class)}
+    return tuple((one, name, slots[one], kinds.get(slots[one])) for one, name in saved_names(node_class))
 
 
 BATCHED, NO_VALUES = "batched by vmap", "without values"

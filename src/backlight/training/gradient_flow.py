@@ -1,33 +1,34 @@
 """How gradients flow: each layer's gradient and update, their share of its weights, and what of it is idle.
 
 NOTE [Measuring a step]
-All is measured by PyTorch's methods of tensors, so one code serves both engines, on any device. Gradients are read when
-`optimizer.step()` begins (after clipping, and however early they are cleared), weights before it are copied and
-subtracted from those after it. Off the CPU numbers stay there until the step is taken, and come over all at once.
-
-NOTE [Dead units]
-A unit is dead if it was 0 for all samples of a window of steps. Of an activation that can be exactly 0 (ReLU and its
-like, as a module) the units of its outputs are counted, under the activation's name. Activations called as functions
-cannot be seen by a module's hooks; but a unit that is 0 everywhere hands on no gradient, so that its bias gets a
-gradient of exactly 0: for layers with a weight and a bias these are counted, under the layer's name.
+Where values can be had as arrays (training/tensor_memory.py), zeros are counted in those; all else is measured by
+PyTorch's methods of tensors, so one code serves both engines, on any device. Gradients are read when `optimizer.step()`
+begins (after clipping, and however early they are cleared), weights before it are copied and subtracted from those
+after it. Off the CPU numbers stay there until the step is taken, and come over all at once. A step that is not measured
+in full is first looked through for values that are not finite; norms are computed only if there is one.
 """
 
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from backlight.kernels.state_blocks import silent_floats
-from backlight.training.engine_types import AnyModule, AnyOptimizer, AnyTensor
+import numpy as np
 
-TINY = 1e-28  # squares below this lose digits in float32
+from backlight.kernels.state_blocks import silent_floats
+from backlight.training.dead_units import DeadUnits, counted, numbers_of
+from backlight.training.engine_types import AnyModule, AnyOptimizer, AnyTensor
+from backlight.training.tensor_memory import TINY, array_of, is_finite, own_array, square_of_array
 
 
 def square_of(tensor: AnyTensor):
     """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
+    array = own_array(tensor)
+    if array is not None:
+        return square_of_array(array)
     flat = tensor.detach().reshape(-1)
     if flat.is_complex():
         flat = flat.abs()
@@ -50,20 +51,6 @@ def in_transform(tensor: AnyTensor) -> bool:
         return getattr(tensor._data, "of_a_batch", False)
     functorch = getattr(getattr(sys.modules.get("torch"), "_C", None), "_functorch", None)
     return functorch is not None and functorch.is_functorch_wrapped_tensor(tensor)
-
-
-def numbers_of(values: Iterable) -> list[float]:
-    """Return floats: those that are tensors by one copy from each device and dtype."""
-    values = list(values)
-    groups: dict[tuple, list[int]] = {}
-    for place, value in enumerate(values):
-        if not isinstance(value, float):
-            groups.setdefault((str(value.device), value.dtype), []).append(place)
-    for places in groups.values():
-        library = sys.modules[type(values[places[0]]).__module__.partition(".")[0]]
-        for place, number in zip(places, library.stack([values[place] for place in places]).tolist()):
-            values[place] = float(number)
-    return values
 
 
 class SilentHook:
@@ -97,35 +84,6 @@ class _Nothing:
 
 RECTIFIERS = {"ReLU", "ReLU6", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink", "Threshold"}
 CHANNELS_SECOND = ("Conv", "BatchNorm", "InstanceNorm", "GroupNorm", "LazyConv", "MaxPool", "AvgPool", "Adaptive")
-
-
-class DeadUnits:
-    """For each layer, when each of its units was last active.
-
-    Args:
-        window: the steps after which a unit that was not active is dead.
-    """
-
-    def __init__(self, window: int):
-        self.window, self.step = window, 0
-        self._last: dict[str, object] = {}
-
-    def next_step(self) -> None:
-        """Begin a step."""
-        self.step += 1
-
-    def note(self, name: str, active: AnyTensor) -> None:
-        """Note which units of a layer are active: a tensor of bools."""
-        last = self._last.get(name)
-        if last is None or last.shape != active.shape:
-            last = self._last[name] = active.float().zero_()
-        last.masked_fill_(active, float(self.step))
-
-    def shares(self) -> dict[str, float]:
-        """Return the share of units of each layer that are dead."""
-        since = max(0, self.step - self.window)
-        dead = numbers_of((last <= since).sum() for last in self._last.values())
-        return {name: count / last.numel() for (name, last), count in zip(self._last.items(), dead)}
 
 
 class NonFinite(NamedTuple):
@@ -168,7 +126,7 @@ class Forwards:
         kind = type(module).__name__
         if self.full:
             self._note_units(name, kind, module, tensor.detach())
-        if self.seeking and self.non_finite is None:
+        if self.seeking and self.non_finite is None and not is_finite(tensor):
             square = self._square_of(tensor)
             if not isinstance(square, float):
                 self._outputs.append((name, square))
@@ -184,7 +142,8 @@ class Forwards:
             return
         dim = 1 if self._channels_second else values.dim() - 1
         others = tuple(other for other in range(values.dim()) if other != dim)
-        self._units.note(name, values.abs().amax(others) != 0)
+        array = array_of(values)
+        self._units.note(name, values.abs().amax(others) != 0 if array is None else (array != 0).any(others))
 
     def _why(self, module: AnyModule, args: tuple) -> str:
         finite = [math.isfinite(self._square_of(one)) for one in module.parameters(recurse=False)]
@@ -232,7 +191,7 @@ class LayerFlow:
         update_norms: √Σ(w after − w before)².
         update_ratios: that over √Σw².
         zeros: the share of the layer's gradients that are exactly 0; of large parameters by a sample.
-        dead: the share of its units that were dead in the full window (NOTE [Dead units] in training/gradient_flow.py).
+        dead: the share of its units that were dead in the full window (NOTE [Dead units] in training/dead_units.py).
     """
 
     norms: dict[str, float | None]
@@ -301,6 +260,7 @@ class FlowMeter:
         self._layer_of_bias = {id(own[-1]): name for name, own in with_bias}
         self._owned = {id(optimizer): _trained(optimizer, layers) for optimizer in optimizers}
         self._copies: dict[int, object] = {}
+        self._parameters = len({id(parameter) for parameter in chain(*layers.values())})
         self._clear()
         self.handles = [one.register_step_pre_hook(SilentHook(self._before)) for one in optimizers]
         self.handles += [one.register_step_post_hook(SilentHook(self._after)) for one in optimizers]
@@ -322,7 +282,7 @@ class FlowMeter:
         if not _closure_in(args, kwargs):
             self._read(owned)
         if self.full and self.updates:
-            self._copies = {id(parameter): parameter.detach().clone() for parameter in owned}
+            self._copies = {id(parameter): _copied(parameter) for parameter in owned}
 
     def _after(self, optimizer: AnyOptimizer, args: tuple, kwargs: dict) -> None:
         owned = self._owned[id(optimizer)]
@@ -331,12 +291,15 @@ class FlowMeter:
         for parameter in owned:
             before = self._copies.pop(id(parameter), None)
             if before is not None:
-                self._changes[id(parameter)] = square_of(before.sub_(parameter.detach()))
+                self._changes[id(parameter)] = _square_of_change(before, parameter)
         self._made.add(id(optimizer))
         self.stepped = True
 
-    def _read(self, parameters: Iterable) -> None:
+    def _read(self, parameters: list) -> None:
         if not (self.full or self.seeking):
+            return
+        if not self.full and self._are_all(parameters) and all(map(_has_finite_grad, parameters)):
+            self._gradients = dict.fromkeys(map(id, parameters))  # nothing of this step will be needed
             return
         for parameter in parameters:
             grad = parameter.grad
@@ -346,12 +309,22 @@ class FlowMeter:
             grad = _dense(grad)
             self._gradients[id(parameter)] = square_of(grad)
             if self.full:
-                flat = grad.reshape(-1)
-                sample = flat[:: (flat.numel() // SAMPLE) | 1]
-                self._nonzeros[id(parameter)] = sample.bool().sum(), sample.numel()
-                layer = self._layer_of_bias.get(id(parameter))
-                if layer is not None:
-                    self._active[layer] = grad.bool()
+                self._note_zeros(parameter, grad)
+
+    def _are_all(self, parameters: list) -> bool:
+        """Return whether these are all parameters."""
+        return len(parameters) == self._parameters
+
+    def _note_zeros(self, parameter: AnyTensor, grad: AnyTensor) -> None:
+        """Count how many of a gradient's numbers are not 0, and note which of a bias's."""
+        array, layer = array_of(grad), self._layer_of_bias.get(id(parameter))
+        flat = grad.reshape(-1) if array is None else array.reshape(-1)
+        size = math.prod(flat.shape)
+        sample = flat[:: (size // SAMPLE) | 1]
+        sampled = math.prod(sample.shape)
+        self._nonzeros[id(parameter)] = (sample.bool().sum() if array is None else counted(sample != 0)), sampled
+        if layer is not None:
+            self._active[layer] = grad.bool() if array is None else array != 0
 
     # --- when a step is over ---------------------------------------------------------------------------------------
 
@@ -392,6 +365,26 @@ class FlowMeter:
             size = sum(one.numel() for one in own)
             shares[name] = sum(parts[id(one)] * one.numel() for one in own) / size if size else None
         return shares
+
+
+def _has_finite_grad(parameter: AnyTensor) -> bool:
+    """Return whether a parameter has no gradient, or surely a finite one."""
+    grad = parameter.grad
+    return grad is None or is_finite(grad)
+
+
+def _copied(parameter: AnyTensor) -> np.ndarray | AnyTensor:
+    """Return a copy of a parameter: of ours an array."""
+    array = own_array(parameter)
+    return parameter.detach().clone() if array is None else array.copy()
+
+
+def _square_of_change(before: np.ndarray | AnyTensor, parameter: AnyTensor) -> AnyTensor | float:
+    """Return Σx² of what was changed in a parameter since it was copied; the copy is overwritten."""
+    if not isinstance(before, np.ndarray):
+        return square_of(before.sub_(parameter.detach()))
+    with silent_floats():
+        return square_of_array(np.subtract(before, parameter._data, out=before))
 
 
 def _trained(optimizer: AnyOptimizer, layers: dict[str, list]) -> list:

@@ -70,7 +70,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )
-NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "values"}
+NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "only_recorded", "values"}
 EVENTS = tuple(
     name for name in {**vars(Watcher), **vars(Detector)} if not name.startswith("_") and name not in NO_EVENTS
 )
@@ -151,8 +151,10 @@ class EngineWatch(Watcher):
         """Pass a call to the listeners that want it; to most nothing of what an optimiser computes in its step."""
         if self.busy:
             return
+        if self.stepping and not self._recording():
+            return
         self._call_listeners(self.listeners["every_call"], (call,))
-        if call.name in READS_ONLY or (self.stepping and not self._recording()):
+        if call.name in READS_ONLY:
             return
         self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
         if call.kwargs:
@@ -227,6 +229,18 @@ class EngineWatch(Watcher):
         with torch.enable_grad():
             node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
         return sequence_of(node)
+
+    def begin_step(self) -> None:
+        """An optimiser's step, or its zero_grad(), begins: what it computes unrecorded is of no interest."""
+        self.stepping += 1
+        self.only_recorded = True
+        self.engine.wants_changed()
+
+    def end_step(self) -> None:
+        """It has ended."""
+        self.stepping -= 1
+        self.only_recorded = self.stepping > 0
+        self.engine.wants_changed()
 
     def remember(self, optimizer: Any) -> None:
         """Remember an optimiser, without keeping it alive."""

@@ -118,11 +118,11 @@ class Patches:
     def _clearing(self, original: Callable) -> Callable:
         @wraps(original)
         def zero_grad(optimizer: Optimizer, *args, **kwargs):
-            self.watch.stepping += 1
+            self.watch.begin_step()
             try:
                 out = original(optimizer, *args, **kwargs)
             finally:
-                self.watch.stepping -= 1
+                self.watch.end_step()
             self._report("cleared", optimizer, sys._getframe(1))
             return out
 
@@ -141,10 +141,10 @@ class Patches:
     def _begin_step(self, optimizer: Any) -> None:
         self.watch.remember(optimizer)
         self._report("stepping", optimizer, sys._getframe(1))
-        self.watch.stepping += 1
+        self.watch.begin_step()
 
     def _end_step(self, optimizer: Any) -> None:
-        self.watch.stepping -= 1
+        self.watch.end_step()
         self._report("stepped", optimizer, sys._getframe(1))
 
     def _report(self, event: str, optimizer: Any, frame: FrameType) -> None:

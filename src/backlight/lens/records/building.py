@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import NamedTuple
 
+from backlight.dispatch.observers import OF_LEAF
 from backlight.lens.engines import Engine
 from backlight.lens.pictures.labels import label_of
 from backlight.lens.records.fingerprints import fingerprint_of
 from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
 from backlight.lens.records.record import Record
-from backlight.lens.records.summaries import dtype_name, shape_of, summary_of
+from backlight.lens.records.summaries import dtype_name, shape_of, summary_of, unread
 from backlight.training.engine_types import AnyNode, AnyTensor
 
 Spot = tuple[CodeType, int]  # an instruction
@@ -69,33 +70,36 @@ class Builder:
 
     def known_tensor(self, tensor: AnyTensor) -> int | None:
         """Return the number of the node that a tensor is the first output of, None if it is not in the record."""
-        if tensor.is_leaf:
+        edge = self.engine.made_by(tensor)
+        if edge is None:
             known = self.leaves.get(id(tensor))
             return None if known is None else known[1]
-        node, number = self.engine.node_of(tensor)
-        return self.id_of(node) if number == 0 else None
+        node, number = edge
+        return self.ids.get(self.engine.key_of(node)) if number == 0 else None
 
     def add_graph(self, roots: list) -> list[tuple[Node, object]]:
         """Add all nodes that the roots reach and that are not in the record yet; return them, first made first."""
         if len(roots) == 1 and roots[0] is not None and not self.full:
-            given = roots[0].next_functions
+            if self._has(roots[0]):
+                return []
+            given = self.engine.inputs_of(roots[0])
             known = self._known(given)
-            if NOT_RECORDED not in known and not self._has(roots[0]):
+            if NOT_RECORDED not in known:
                 return [(self._add(roots[0], given, known), roots[0])]
         return [(self._add(node, given), node) for node, given in self._missing(roots)]
 
     def _has(self, node: AnyNode) -> bool:
         return node.__class__ is self.leaf_class or self.engine.key_of(node) in self.ids
 
-    def _missing(self, roots: list) -> list[tuple[object, tuple]]:
+    def _missing(self, roots: list) -> list[tuple[object, list]]:
         """Return the nodes that the roots reach and that are to be added, with their inputs, first made first."""
-        found: dict[object, tuple] = {}
+        found: dict[object, list] = {}
         stack = [root for root in roots if root is not None]
         while stack:
             node = stack.pop()
             if node not in found and not self._has(node):
-                found[node] = given = node.next_functions
-                stack += [inner for inner, _ in given if inner is not None]
+                found[node] = given = self.engine.inputs_of(node)
+                stack += [inner for inner, number in given if inner is not None and number != OF_LEAF]
         first_made = sorted(found, key=lambda node: node._sequence_nr())
         ordered = _inputs_first(first_made, found) if len(found) > 1 else first_made
         room = max(self.options.limit - len(self.record.nodes), 0)
@@ -104,15 +108,15 @@ class Builder:
             ordered = ordered[len(ordered) - room :]
         return [(node, found[node]) for node in ordered]
 
-    def _known(self, given: tuple) -> list[int | None]:
+    def _known(self, given: list) -> list[int | None]:
         """Return the numbers of a node's inputs: None for none and for a leaf, NOT_RECORDED for one without."""
-        leaf_class, key_of, ids = self.leaf_class, self.engine.key_of, self.ids
+        key_of, ids = self.engine.key_of, self.ids
         return [
-            None if inner is None or inner.__class__ is leaf_class else ids.get(key_of(inner), NOT_RECORDED)
-            for inner, _ in given
+            None if inner is None or number == OF_LEAF else ids.get(key_of(inner), NOT_RECORDED)
+            for inner, number in given
         ]
 
-    def _add(self, node: AnyNode, given: tuple, known: list[int | None] | None = None) -> Node:
+    def _add(self, node: AnyNode, given: list, known: list[int | None] | None = None) -> Node:
         """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
         kind = _kinds.get(node.__class__) or _kind_of(node, self.engine)
         formulas = kind.formulas
@@ -124,13 +128,13 @@ class Builder:
                 edges.append(None)
                 continue
             if to is None:
-                to = self.leaf(inner.variable).id
+                to, number = self.leaf(inner), 0
             edges.append(Edge(self._cut_end() if to == NOT_RECORDED else to, number, name, formula))
         nodes = self.record.nodes
-        made = Node(len(nodes), OP if given else GIVEN, kind.type, kind.label, None, False, edges)
+        number = self.ids[self.engine.key_of(node)] = len(nodes)
+        made = Node(number, OP if given else GIVEN, kind.type, kind.label, None, False, edges)
         nodes.append(made)
         made.options = options_of(node)
-        self.ids[self.engine.key_of(node)] = made.id
         self._add_saved(made, node)
         return made
 
@@ -145,11 +149,11 @@ class Builder:
             self.ids[NOT_RECORDED] = made.id
         return self.ids[NOT_RECORDED]
 
-    def leaf(self, tensor: AnyTensor) -> Node:
-        """Return the node of a leaf, which is added when it is first met."""
+    def leaf(self, tensor: AnyTensor) -> int:
+        """Return the number of a leaf's node, which is added when it is first met."""
         known = self.leaves.get(id(tensor))
         if known is not None:
-            return self.record.nodes[known[1]]
+            return known[1]
         made = self._new(LEAF, "AccumulateGrad", "leaf")
         self.leaves[id(tensor)] = (tensor, made.id)
         made.version = self.engine.version_of(tensor)
@@ -157,14 +161,14 @@ class Builder:
         number = self._memory_of(tensor, made.version)[0]
         self.pinned.add(number)
         self.made_in.setdefault(number, made.id)
-        return made
+        return made.id
 
     def set_output(self, made: Node, number: int, tensor: AnyTensor) -> None:
         """Note an output of a node, as it is now."""
         tensor = self.engine.in_graph(tensor)
         outputs, summary = made.outputs, self.summary(tensor)
         while len(outputs) <= number:
-            outputs.append(summary if len(outputs) == number else shape_of(tensor))
+            outputs.append(summary if len(outputs) == number else self.unread(tensor))
         outputs[number] = summary
         made.version = version = self.engine.version_of(tensor)
         self.made_in[self._memory_of(tensor, version)[0]] = made.id
@@ -176,18 +180,23 @@ class Builder:
                 known = getattr(node, "_input_metadata", ())
                 made.outputs = [shape_of(one) for one in known]
 
+    def unread(self, tensor: AnyTensor) -> Summary:
+        """Return a tensor's shape and dtype."""
+        return unread(*self.engine.shape_and_dtype(tensor))
+
     def summary(self, tensor: AnyTensor) -> Summary:
         """Return a tensor's summary, as detailed as requested."""
+        shape, dtype = self.engine.shape_and_dtype(tensor)
         if self.shapes_only:
-            return shape_of(tensor)
+            return unread(shape, dtype)
         try:
             array = self.engine.array(tensor)
         except (RuntimeError, TypeError, NotImplementedError):  # it has no values: batched by vmap, on "meta", fake
             why = self.engine.why_unread(tensor)
             self.record.unread[why] = self.record.unread.get(why, 0) + 1
-            return shape_of(tensor)
-        made = summary_of(array, dtype_name(tensor.dtype), self.small)
-        made.shape = tuple(tensor.shape)
+            return unread(shape, dtype)
+        made = summary_of(array, dtype_name(dtype), self.small)
+        made.shape = tuple(shape)
         if self.fingerprints:
             made.fingerprint = fingerprint_of(array)
         return made
@@ -204,12 +213,11 @@ class Builder:
         return number, size
 
     def _add_saved(self, made: Node, node: AnyNode) -> None:
-        for name, tensor, _ in self.engine.saved_by(node):
-            if tensor is None:
-                continue
-            version = self.engine.version_of(tensor)
+        engine = self.engine
+        for name, tensor in engine.kept_by(node):
+            version = engine.version_of(tensor)
             number, size = self._memory_of(tensor, version)
-            of, output = self._maker_of(tensor) if tensor.requires_grad else (None, 0)
+            of, output = self._maker_of(tensor) if engine.requires_grad(tensor) else (None, 0)
             summary = self._summary_of_saved(tensor, version, of, output)
             made.saved.append(SavedTensor(name, summary, size, number, of, version, version))
             if version > self.written[number]:
@@ -218,16 +226,17 @@ class Builder:
 
     def _maker_of(self, tensor: AnyTensor) -> tuple[int | None, int]:
         """Return the node that made a tensor that requires grad, and as which output."""
-        if tensor.is_leaf:
+        edge = self.engine.made_by(tensor)
+        if edge is None:
             return self.leaves.get(id(tensor), (None, None))[1], 0
-        node, output = self.engine.node_of(tensor)
+        node, output = edge
         return self.ids.get(self.engine.key_of(node)), output
 
     def _summary_of_saved(self, tensor: AnyTensor, version: int, of: int | None, output: int) -> Summary:
         """Return the known summary of the values if they were not written to since, else a new one."""
         if of is not None and self.record.nodes[of].version == version:
             outputs = self.record.nodes[of].outputs
-            if output < len(outputs) and outputs[output].shape == tuple(tensor.shape):
+            if output < len(outputs) and outputs[output].shape == self.engine.shape_and_dtype(tensor)[0]:
                 return outputs[output]
         return self.summary(tensor)
 
@@ -262,7 +271,7 @@ class Builder:
         self.leaves, self.closed = {}, True
 
 
-def _inputs_first(ordered: list, given: dict[object, tuple]) -> list:
+def _inputs_first(ordered: list, given: dict[object, list]) -> list:
     """Return nodes so that each comes after its inputs: PyTorch makes those of a view that was written to late."""
     waiting, placed = dict.fromkeys(ordered), []
     for node in ordered:

@@ -35,6 +35,8 @@ class Running:
         of_library: its code is the engine's own.
         frame: the identity of the frame in which the engine calls it.
         outside: the user's lines outside of that frame, once they were needed.
+        caller: the user's instruction that called it, if only library modules run inside it, and the lines outside of
+            that: ops inside it are made by the same instruction.
     """
 
     module: Any
@@ -45,6 +47,7 @@ class Running:
     of_library: bool
     frame: int
     outside: list[Spot] | None = None
+    caller: tuple[CodeType, int, list[Spot]] | None = None
 
 
 class Recording(Watcher):
@@ -94,19 +97,20 @@ class Recording(Watcher):
         tensors = [out] if self.engine.is_tensor(out) else self._tensors(out)
         without_graph = True
         for tensor in tensors:
-            if tensor.requires_grad:
+            edge = self.engine.made_by(tensor)
+            if edge is not None:
                 without_graph = False
-                edge = None if tensor.is_leaf else self.engine.node_of(tensor)
-                if edge is not None:
-                    self._note_output(edge, tensor, call, returned)
-                    if self.cutting.cut_off:
-                        self.cutting.fed(call, self.builder.id_of(edge[0]))
+                self._note_output(edge, tensor, call, returned)
+                if self.cutting.cut_off:
+                    self.cutting.fed(call, self.builder.id_of(edge[0]))
+            elif self.engine.requires_grad(tensor):
+                without_graph = False
         if without_graph:
             self.cutting.called(call, tensors)
             self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
 
     def _note_hooks(self, tensor: AnyTensor) -> None:
-        edge = None if tensor.is_leaf else self.engine.node_of(tensor)
+        edge = self.engine.made_by(tensor)
         known = None if edge is None else self.builder.id_of(edge[0])
         if known is not None:
             self.record.nodes[known].hooks = self.engine.hooks_of(tensor)
@@ -151,7 +155,7 @@ class Recording(Watcher):
         """Describe which line and which module made nodes."""
         if not added:
             return
-        lines = (code, lasti), self._outer_lines(code)
+        lines = (code, lasti), self._outer_lines(code, lasti)
         order = max(order, self._order()) if self.runs else order
         for made, _ in added:
             self.builder.spots[made.id] = lines
@@ -162,15 +166,25 @@ class Recording(Watcher):
                 made.module_type = running.kind
                 self.naming.ran_in[made.id] = running.root, running.path
 
-    def _outer_lines(self, code: CodeType) -> list[Spot]:
+    def _outer_lines(self, code: CodeType, lasti: int) -> list[Spot]:
         """Return the user's lines outside of the frame that runs `code`; those outside of a module are read once."""
-        frame, modules, calls_modules = sys._getframe(1), self.modules, self.engine.calls_modules
-        inside = len(modules)
+        modules, calls_modules = self.modules, self.engine.calls_modules
+        libraries = 0  # so many of the innermost modules are a library's
+        for running in reversed(modules):
+            if not running.of_library:
+                break
+            libraries += 1
+            if running.caller is not None and running.caller[0] is code and running.caller[1] == lasti:
+                return running.caller[2]
+        frame, inside = sys._getframe(1), len(modules)
         while frame is not None and frame.f_code is not code:
             if frame.f_code is calls_modules and inside and id(frame) == modules[inside - 1].frame:
                 inside -= 1
             frame = frame.f_back
-        return [] if frame is None else self._lines_from(frame.f_back, inside)
+        lines = [] if frame is None else self._lines_from(frame.f_back, inside)
+        if frame is not None and len(modules) - libraries <= inside < len(modules):
+            modules[inside].caller = code, lasti, lines
+        return lines
 
     def _lines_from(self, frame: FrameType | None, inside: int) -> list[Spot]:
         """Return the user's lines from a frame outwards, around which so many modules run."""
@@ -219,7 +233,7 @@ class Recording(Watcher):
             reference, known = self.latest
             if reference is None or reference() is not out:
                 known = None
-            if known is None and self.engine.is_tensor(out) and out.requires_grad:
+            if known is None and self.engine.is_tensor(out) and self.engine.requires_grad(out):
                 known = self.builder.known_tensor(out)
             spots = self.builder.spots.get(known)
             if spots:
@@ -249,7 +263,7 @@ class Recording(Watcher):
     def _root(self, node: AnyNode) -> int | None:
         known = self.builder.id_of(node)
         if known is None and type(node).__name__ == "AccumulateGrad":
-            known = self.builder.leaf(node.variable).id
+            known = self.builder.leaf(node.variable)
         if known is not None:
             self.record.nodes[known].root = True
         return known
@@ -265,7 +279,7 @@ class Recording(Watcher):
     def _note_second_order(self, ran: Node, run: Run, grads: Gradients) -> None:
         """Add what a node's own derivative was made of; it belongs to the module of that node."""
         for grad in grads:
-            edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+            edge = None if grad is None else self.engine.made_by(grad)
             if edge is None or self.builder.full:
                 continue
             added = self.builder.add_graph([edge[0]])
@@ -281,7 +295,7 @@ class Recording(Watcher):
         self.settled = len(self.record.nodes)
 
     def _spots_of(self, run: Run) -> tuple[Spot, list[Spot]]:
-        return (run.code, run.lasti), self._outer_lines(run.code)
+        return (run.code, run.lasti), self._outer_lines(run.code, run.lasti)
 
     def _order(self) -> int:
         """Return which forward this is: 1, or more inside a backward that is itself recorded."""
@@ -291,7 +305,7 @@ class Recording(Watcher):
 
     def _note_sum(self, begun: RunRecording, run: Run, grad: AnyTensor | None) -> None:
         """Add what a gradient that is itself recorded was summed with; it belongs to no module."""
-        edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+        edge = None if grad is None else self.engine.made_by(grad)
         if edge is not None and not self.builder.full:
             for made, _ in self.builder.add_graph([edge[0]]):
                 self.builder.spots[made.id] = self._spots_of(run)
@@ -301,7 +315,8 @@ class Recording(Watcher):
     def accumulated(self, run: Run, tensor: AnyTensor, arrived: AnyTensor, before: AnyTensor | None) -> None:
         """Note what was added to a `.grad`."""
         begun, builder = self.runs.get(run.number), self.builder
-        known = builder.known_tensor(tensor) if tensor.is_leaf else builder.id_of(self.engine.node_of(tensor)[0])
+        edge = self.engine.made_by(tensor)
+        known = builder.known_tensor(tensor) if edge is None else builder.id_of(edge[0])
         if begun is not None and known is not None:
             begun.accumulated(known, before, tensor.grad)
             if run.create_graph:

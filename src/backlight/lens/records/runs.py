@@ -10,7 +10,6 @@ import time
 from backlight.dispatch.observers import Run
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import LEAF, Backward, Edge, HookChange, Node, Step, Summary
-from backlight.lens.records.summaries import shape_of
 from backlight.training.engine_types import AnyTensor, Gradients
 
 clock = time.perf_counter
@@ -53,7 +52,7 @@ class RunRecording:
         seconds, self.spent = self.spent + clock() - self.since, 0.0
         changes = self.changes.pop(node, None) or []
         if self.builder.shapes_only:
-            incoming = [None if grad is None else shape_of(grad) for grad in grad_outputs]
+            incoming = [None if grad is None else self.builder.unread(grad) for grad in grad_outputs]
         else:
             incoming = [self._arrived(node, number, grad, changes) for number, grad in enumerate(grad_outputs)]
         made = self.nodes[node]
@@ -83,7 +82,7 @@ class RunRecording:
     def _outgoing(self, edge: Edge, grad: AnyTensor | None, outgoing: list, place: int) -> Summary:
         if (edge.to, edge.output) in self.lone:
             self.waiting.setdefault((edge.to, edge.output), []).append((outgoing, place))
-            return shape_of(grad)
+            return self.builder.unread(grad)
         return self.builder.summary(grad)
 
     def _learn_shapes(self, made: Node, incoming: list) -> None:

@@ -18,12 +18,13 @@ def dtype_name(dtype: object) -> str:
 
 def shape_of(tensor: AnyTensor) -> Summary:
     """Return a tensor's shape and dtype, its values unread. Those of one shape and dtype are one object."""
-    return _unread(tuple(tensor.shape), tensor.dtype)
+    return unread(tuple(tensor.shape), tensor.dtype)
 
 
 @lru_cache(maxsize=10_000)
-def _unread(shape: tuple[int, ...], dtype: object) -> Summary:
-    return Summary(shape, dtype_name(dtype))
+def unread(shape: tuple[int, ...], dtype: object) -> Summary:
+    """Return the summary of a tensor whose values are not read."""
+    return Summary(tuple(shape), dtype_name(dtype))
 
 
 def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
@@ -33,12 +34,12 @@ def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
         dtype: what to call its type, which need not be NumPy's (bfloat16 comes as float32).
         small: up to so many elements are kept as they are.
     """
-    values = plain_values(array) if array.size <= small else None
     kind = array.dtype.kind
     if array.size == 0 or kind not in "biuf":
         # summarise an empty array, or one of complex numbers, of which only NaN, infinities and zeros are counted
         nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
         zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
+        values = plain_values(array) if array.size <= small else None
         return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
     flat, times = _distinct(array)
     if kind != "f":
@@ -47,6 +48,10 @@ def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
         flat = flat.astype(np.float32)
     least, most, total, square, nans, infs, zeros = numbers_in_short(flat)
     finite = flat.size - nans - infs
+    if array.size > small:
+        values = None
+    else:
+        values = array.tolist() if kind != "f" or not nans + infs else plain_values(array)
     if finite == 0:
         return Summary(array.shape, dtype, None, None, None, None, times * nans, times * infs, 0, values)
     mean, norm = total / finite, math.sqrt(square * times)
@@ -68,7 +73,7 @@ def _of_huge_numbers(flat: np.ndarray, finite: int, times: int) -> tuple[float, 
 def _distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Return an array's elements in any order, and how often each stands in it: expanded dims repeat them."""
     if array.flags.c_contiguous:
-        return array.reshape(-1), 1
+        return array, 1
     if array.flags.f_contiguous:
         return array.reshape(-1, order="F"), 1
     size = array.size

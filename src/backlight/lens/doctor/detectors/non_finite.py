@@ -16,7 +16,7 @@ import numpy as np
 
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import COMPILED, Call, Run
-from backlight.kernels.state_blocks import silent_floats
+from backlight.kernels.reduction.summaries import NAN, nonfinite_kinds
 from backlight.lens.doctor.cures.safe_inputs import cause_of_removed, removal, safe_line
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
@@ -261,13 +261,9 @@ class NonFinite(Detector):
 
 
 def kind_of(values: np.ndarray) -> str | None:
-    """Return "NaN" or "inf" if there is one among the values, else None; one sum tells of most that all are finite."""
-    with silent_floats():
-        if np.isfinite(values.sum()):
-            return None
-        if np.isnan(values).any():
-            return "NaN"
-        return "inf" if np.isinf(values).any() else None
+    """Return "NaN" or "inf" if there is one among the values, else None."""
+    kinds = nonfinite_kinds(values)
+    return "NaN" if kinds & NAN else "inf" if kinds else None
 
 
 def _count(values: np.ndarray, kind: str) -> str:
