@@ -20,9 +20,10 @@ import numpy as np
 from backlight import sizes
 from backlight.codegen import runtime_support
 from backlight.codegen.backward_source import backward_source
+from backlight.codegen.complex_ops import complex_node_class, refused_complex
 from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
-from backlight.codegen.forward_source import function_source
+from backlight.codegen.forward_source import COMPLEX, function_source
 from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
@@ -38,6 +39,9 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
     """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
+    complex = variant.startswith(COMPLEX)
+    if complex and node_class is not None:
+        node_class = complex_node_class(op)
     namespace.update(
         forward=op.forward,
         xp=np,
@@ -67,11 +71,12 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
         PLAIN=PLAIN,
         MULTI=MULTI,
         wrap=wrap,
+        complex_function=complex_function,
         returns=op.returns,
         taken=op.accepted_dtypes,
         DEFAULTS=tuple(param.default for param in op.params),
     )
-    source = function_source(schema)
+    source = function_source(schema, complex=complex)
     namespace.update(schema.inlined_globals)
     return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
 
@@ -79,12 +84,34 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
 Op.generate = generate
 
 
+def complex_function(op: Op, variant: str) -> FunctionType:
+    """Return what an op's function calls for complex arrays, made at the first call: NOTE [Complex ops].
+
+    Raises:
+        RuntimeError: the op takes no complex arrays.
+    """
+    if op.complex is None:
+        raise refused_complex(op)
+    found = op.complex_functions.get(variant)
+    if found is None:
+        namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": variant}
+        found = op.complex_functions[variant] = generate(op, COMPLEX + variant, namespace)
+    return found
+
+
 def generate_noting(op: Op, forward):
     """Return a function like an op's public one that is never intercepted, and calls `forward` in place of the op's."""
+    return _generate_noting(op, forward, "noting")
+
+
+def _generate_noting(op: Op, forward, variant: str):
     namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": "function"}
-    generate(op, "noting", namespace)
+    generate(op, variant, namespace)
     namespace["forward"] = forward
-    return compile_source(function_source(OpSchema(op), called=True), f"{op.name} noting", namespace)["generated"]
+    if op.complex is not None and variant != COMPLEX + "noting":
+        namespace["complex_function"] = lambda op, _: _generate_noting(op, forward, COMPLEX + "noting")
+    source = function_source(OpSchema(op), called=True, complex=variant.startswith(COMPLEX))
+    return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
 
 
 def node_class_of(schema: OpSchema) -> type:

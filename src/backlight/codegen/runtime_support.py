@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dtypes import from_numpy_dtype, get_default_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Output, freed, modified, name_of_tensor, output_name
@@ -32,9 +33,9 @@ NOT_SAVED = _NotSaved()
 
 
 def is_number(value) -> bool:
-    """Tell whether a value is a Python or NumPy real number."""
-    return isinstance(value, (int, float, np.generic)) or (
-        isinstance(value, numbers.Real) and not isinstance(value, TensorState)
+    """Tell whether a value is a Python or NumPy number."""
+    return isinstance(value, (int, float, complex, np.generic)) or (
+        isinstance(value, numbers.Number) and not isinstance(value, TensorState)
     )
 
 
@@ -83,7 +84,7 @@ def _check_bool(op, tensors) -> None:
 def _scalar_tensor(value, tensors, floating: bool = False):
     """Return a number as a 0-d tensor of the dtype that it has as an operand with these tensors."""
     first = tensors[0]._data
-    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
+    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, (np.generic, complex)):
         kind = first.dtype
     else:
         value = value.item() if isinstance(value, np.generic) else value
@@ -181,7 +182,7 @@ def restoration(data, tensors):
     """
     shape, kind = data.shape, data.dtype
     present = [tensor for tensor in tensors if tensor is not None]
-    if kind.kind == "f" and all(
+    if kind.kind in "fc" and all(
         [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]  # noqa: C419 - a list is faster here
     ):
         return None
@@ -193,6 +194,8 @@ def restore(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
+    if grad.dtype.kind == "c" != kind.kind:
+        grad = grad.real  # of a real input, which had a part in complex numbers
     if grad.shape != shape:
         grad = sum_to_shape(grad, shape)
     return grad if grad.dtype == kind else grad.astype(kind)
@@ -218,6 +221,8 @@ def restore_tensor(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
+    if grad._data.dtype.kind == "c" != kind.kind:
+        grad = TENSOR_OPS.real(grad)
     if tuple(grad.shape) != tuple(shape):
         grad = _summed_tensor(grad, tuple(shape))
     return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))

@@ -182,7 +182,7 @@ def copy_slices(
     return node
 
 
-@op(node="AsStridedBackward0")
+@op(node="AsStridedBackward0", complex="linear")
 def as_strided_view(xp, input, *, positions: np.ndarray, data: np.ndarray):
     """A view of a base that was written to: `data` is the view's memory."""
     return data
@@ -193,7 +193,7 @@ def as_strided_view_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedBackward0", tangent="linear")
+@op(node="AsStridedBackward0", tangent="linear", complex="linear")
 def take_positions(xp, input, *, positions: np.ndarray):
     """The elements at flat positions, in the shape of `positions`."""
     return xp.take(input, positions)
@@ -204,7 +204,7 @@ def take_positions_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0", tangent="linear")
+@op(node="AsStridedScatterBackward0", tangent="linear", complex="linear")
 def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
     """Zeros of `shape` with the elements of `input` added at flat positions."""
     flat = xp.zeros(shape, input.dtype)
@@ -217,7 +217,7 @@ def add_positions_input(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0", tangent="linear")
+@op(node="AsStridedScatterBackward0", tangent="linear", complex="linear")
 def put_positions(xp, input, values, *, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `values`."""
     out = xp.array(input, order="C")
@@ -235,7 +235,7 @@ def put_positions_values(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
-@op
+@op(complex="linear")
 def new_zeros(xp, input, size: tuple):
     """Zeros of another shape, of the dtype of `input`; for derivatives."""
     return xp.zeros(size, input.dtype)

@@ -20,7 +20,7 @@ LN2 = math.log(2)
 FLOAT64 = np.dtype(np.float64)
 
 
-@op(node="PowBackward0", tangent="symmetric")
+@op(node="PowBackward0", tangent="symmetric", complex="holomorphic")
 def pow_number(xp, input: Array, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
@@ -60,7 +60,7 @@ def pow_number_input(grad: Array, input: Array, exponent: float, ops):
 
 def _power(xp, base: Array, exponent: Array):
     """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
-    if category(base.dtype) == 2:
+    if category(base.dtype) >= 2:
         return xp.power(base, exponent)
     if base.dtype.kind == "b":
         raise UnsupportedError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
@@ -68,7 +68,7 @@ def _power(xp, base: Array, exponent: Array):
     return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
 
 
-@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
+@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric", complex="holomorphic")
 def pow_tensor(xp, input: Array, exponent: Array):
     """The input to the power of a tensor."""
     return _power(xp, input, exponent)
@@ -82,7 +82,7 @@ pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0
 )
 
 
-@op(node="PowBackward2", promote="same", tangent="symmetric")
+@op(node="PowBackward2", promote="same", tangent="symmetric", complex="holomorphic")
 def pow_of_number(xp, exponent: Array, base: Array):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)
@@ -125,7 +125,7 @@ def square(input: TensorState):
     return pow_number(promoted_with(input, 2), 2)
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def reciprocal(xp, input: Array):
     """One divided by the input."""
     return xp.reciprocal(input)
@@ -134,7 +134,7 @@ def reciprocal(xp, input: Array):
 reciprocal.derivative("input", formula="−grad / input²")(lambda grad, out: -grad * (out * out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sqrt(xp, input: Array):
     """Square root."""
     return xp.sqrt(input)
@@ -143,7 +143,7 @@ def sqrt(xp, input: Array):
 sqrt.derivative("input", formula="grad / (2 · √input)")(lambda grad, out: grad / (out + out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def rsqrt(xp, input: Array):
     """One divided by the square root."""
     return 1 / xp.sqrt(input)
@@ -162,7 +162,7 @@ hypot.derivative("input", formula="grad · input / out")(lambda grad, input, out
 hypot.derivative("other", formula="grad · other / out")(lambda grad, other, out: grad * (other / out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def ldexp(xp, input: Array, other: Array):
     """input · 2^other."""
     return input * xp.exp2(other)

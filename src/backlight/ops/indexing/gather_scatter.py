@@ -95,7 +95,7 @@ def corner(source: Array, shape: Sequence[int]):
     return source[tuple(slice(size) for size in shape)]
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     index = owned(index)
@@ -112,7 +112,7 @@ gather.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
@@ -130,7 +130,7 @@ scatter_add.derivative("src", formula="grad at the places")(
 )
 
 
-@op(node="GatherBackward0", tangent="linear")
+@op(node="GatherBackward0", tangent="linear", complex="linear")
 def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
@@ -146,7 +146,7 @@ gathered_as.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(node="ScatterBackward0", tangent="linear")
+@op(node="ScatterBackward0", tangent="linear", complex="linear")
 def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     index = owned(index)
@@ -163,7 +163,7 @@ scatter_tensor.derivative("src", formula="grad at the places")(
 )
 
 
-@op(node="ScatterBackward1", tangent="symmetric")
+@op(node="ScatterBackward1", tangent="symmetric", complex="linear")
 def scatter_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
@@ -211,7 +211,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return scatter_number(input, dim, index, written)
 
 
-@op
+@op(complex="holomorphic")
 def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True):
     """`input` with elements of `src` reduced into the places that an index along `dim` names.
 

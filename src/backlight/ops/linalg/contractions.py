@@ -177,7 +177,7 @@ def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
     return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
 
 
-@op(name="linalg_cross", promote="same", tangent="multilinear", dtype_error=_one_kind)
+@op(name="linalg_cross", promote="same", tangent="multilinear", dtype_error=_one_kind, complex="holomorphic")
 def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)

@@ -14,7 +14,7 @@ from backlight.ops.linalg.singular_values import decomposed
 __all__ = ["det", "logdet", "slogdet"]
 
 
-@op
+@op(complex="holomorphic")
 def linalg_det(xp, A: Array):
     """Return the determinants of square matrices.
 
@@ -36,7 +36,7 @@ def linalg_det_input(grad: Array, A: Array, ops):
     return grad[..., None, None] * ops.cofactors(A)
 
 
-@op(node="LinalgDetBackwardBackward0")
+@op(node="LinalgDetBackwardBackward0", complex="holomorphic")
 def cofactors(xp, input: Array):
     """The matrix of cofactors: what the determinant changes by for a change of each element.
 
@@ -75,7 +75,7 @@ cofactors.derivative("input", formula="the change of the cofactors along grad: t
 )
 
 
-@op(node="LinalgDetBackwardBackwardBackward0")
+@op(node="LinalgDetBackwardBackwardBackward0", complex="holomorphic")
 def cofactor_derivative(xp, input: Array, direction: Array):
     """By how much the cofactors of `input` change along `direction`.
 

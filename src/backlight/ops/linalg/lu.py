@@ -92,7 +92,13 @@ def gradient_of_factors(grad_l: Array | None, grad_u: Array | None, order: Array
     return order @ product
 
 
-@op(name="linalg_lu_factor_ex", outputs=3, differentiable=(0,), returns=return_types.linalg_lu_factor_ex)
+@op(
+    name="linalg_lu_factor_ex",
+    outputs=3,
+    differentiable=(0,),
+    returns=return_types.linalg_lu_factor_ex,
+    complex="holomorphic",
+)
 def packed_factor(xp, A: Array, *, pivot: bool = True, raising: str = ""):
     """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal.
 
@@ -149,7 +155,7 @@ def lu(A: TensorState, pivot: bool = True, get_infos: bool = False):
     return return_types._lu_with_info(packed, pivots, info) if get_infos else (packed, pivots)
 
 
-@op(name="linalg_lu", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu)
+@op(name="linalg_lu", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu, complex="holomorphic")
 def three_factors(xp, A: Array, *, pivot: bool = True):
     """The factors P, L and U."""
     check_factored("linalg.lu", A, pivot)
@@ -177,7 +183,7 @@ def linalg_lu(A: TensorState, *, pivot: bool = True):
     return three_factors(A, pivot=pivot)
 
 
-@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack)
+@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack, complex="holomorphic")
 def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True):
     """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 

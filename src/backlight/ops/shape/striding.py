@@ -19,7 +19,7 @@ from backlight.sizes import Shape, storage_errors
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def unfold(xp, input: Array, dimension: int, size: int, step: int):
     """All windows of `size` slices along a dim, each `step` further, the window's slices as a new last dim."""
     dim = normalise_dim(dimension, input.ndim)
@@ -45,7 +45,7 @@ unfold.derivative("input", formula="grad, summed over the windows that hold an e
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def unfold_backward(xp, grad_in: Array, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)
@@ -62,7 +62,7 @@ unfold_backward.derivative("grad_in", formula="the windows of grad")(
 )
 
 
-@op(node="UnfoldBackward0_copy", tangent="linear")
+@op(node="UnfoldBackward0_copy", tangent="linear", complex="linear")
 def unfold_copy(xp, input: Array, dimension: int, size: int, step: int):
     """The same as `unfold`, copied."""
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
@@ -73,7 +73,7 @@ unfold_copy.derivative("input", formula="grad, summed over the windows that hold
 )
 
 
-@op(name="as_strided", view=True)
+@op(name="as_strided", view=True, complex="linear")
 def strided_view(xp, input: Array, positions: np.ndarray, data: np.ndarray):
     """A view of memory that the tensor shares: `data`, whose elements lie at `positions` of it, counted row by row."""
     return data
@@ -154,7 +154,7 @@ def storage_offset_of(tensor: TensorState) -> int:
     return (own - start) // data.itemsize
 
 
-@op(name="as_strided_scatter", tangent="linear")
+@op(name="as_strided_scatter", tangent="linear", complex="linear")
 def strided_scatter(xp, input: Array, src: Array, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")

@@ -26,7 +26,7 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import ArgumentError, GraphError, ShapeError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
@@ -69,7 +69,7 @@ class GraphMethods:
         if bool(value) == (self._edge is not None):
             return
         if value:
-            if not is_float(self._data.dtype):
+            if not has_gradient(self._data.dtype):
                 raise GraphError(
                     "only Tensors of floating point and complex dtype can require gradients; this one is "
                     f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"
@@ -85,7 +85,7 @@ class GraphMethods:
         """Set `requires_grad` and return the tensor itself."""
         if interpreted.blocks or transforms.open:
             refuse_inside("requires_grad_", "(or perhaps using torch.autograd.functional.* APIs) ")
-        if requires_grad and self._edge is None and not is_float(self._data.dtype):
+        if requires_grad and self._edge is None and not has_gradient(self._data.dtype):
             raise GraphError(
                 "only Tensors of floating point dtype can require gradients; this one is "
                 f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"

@@ -82,7 +82,7 @@ class ValueMethods:
     def __contains__(self, element: object) -> bool:
         if isinstance(element, ValueMethods):
             element = element._data
-        elif not isinstance(element, (bool, int, float, np.generic)):
+        elif not isinstance(element, (bool, int, float, complex, np.generic)):
             raise GraphError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
@@ -110,7 +110,7 @@ class ValueMethods:
 
     def __index__(self) -> int:
         data = self._data
-        if data.size != 1 or category(data.dtype) == 2:
+        if data.size != 1 or category(data.dtype) >= 2:
             raise ArgumentError("only integer tensors of a single element can be converted to an index")
         return int(data.item())
 

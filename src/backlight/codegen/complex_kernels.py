@@ -1,0 +1,3 @@
+"""PyTorch's errors for complex tensors, by op."""
+
+REFUSALS: dict[str, str] = {}
