@@ -6,6 +6,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
+from backlight.ops.elementwise.complex_numbers import conj
 from backlight.sizes import sizes_given
 from backlight.system.user_warnings import warn_outside
 
