@@ -51,6 +51,13 @@ def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> C
     return refuse
 
 
+def require_real(kernel: str, values: np.ndarray | TensorState) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for an array or a tensor of complex numbers."""
+    kind = getattr(values, "_data", values).dtype
+    if kind.kind == "c":
+        raise no_kernel(kernel, kind, "pass real and imaginary parts")
+
+
 def no_integers(kernel: str) -> Callable:
     """Return a value for an op's `dtype_error`, for integers and bools."""
     return _refusal(kernel, lambda kind: category(kind) < 2, "convert the input with .float()")

@@ -12,12 +12,11 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.number_operands import like, no_integers, promoted_with
 from backlight.ops.scalars import element_like
-from backlight.ops.type_promotion import category
+from backlight.ops.type_promotion import COMPLEX128, FLOAT64, category, holds_complex
 
 __all__ = ["float_power", "hypot", "ldexp", "logaddexp", "logaddexp2", "pow", "reciprocal", "rsqrt", "sqrt", "square"]
 
 LN2 = math.log(2)
-FLOAT64 = np.dtype(np.float64)
 
 
 @op(node="PowBackward0", tangent="symmetric", complex="holomorphic")
@@ -74,11 +73,20 @@ def pow_tensor(xp, input: Array, exponent: Array):
     return _power(xp, input, exponent)
 
 
+def has_power_of_zero(exponent: Array, ops):
+    """Tell where 0 to the power of `exponent` has the derivative 0: for real exponents ≥ 0."""
+    if holds_complex(exponent):
+        return (ops.imag(exponent) == 0) & (ops.real(exponent) >= 0)
+    return exponent >= 0
+
+
 pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")(
     lambda grad, input, exponent, ops: ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
 )
 pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")(
-    lambda grad, input, exponent, out, ops: ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+    lambda grad, input, exponent, out, ops: ops.kept(
+        grad * (out * ops.log(input)), (input != 0) | ~has_power_of_zero(exponent, ops)
+    )
 )
 
 
@@ -89,7 +97,9 @@ def pow_of_number(xp, exponent: Array, base: Array):
 
 
 pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")(
-    lambda grad, base, exponent, out, ops: ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+    lambda grad, base, exponent, out, ops: ops.kept(
+        grad * (out * ops.log(base)), (base != 0) | ~has_power_of_zero(exponent, ops)
+    )
 )
 
 
@@ -112,12 +122,17 @@ def pow(input: TensorState, exponent: TensorState | float):
 
 
 def float_power(input: TensorState | float, exponent: TensorState | float):
-    """Raise to a power in float64."""
-    if isinstance(input, TensorState):
-        input = cast(input, FLOAT64)
-    if isinstance(exponent, TensorState):
-        exponent = cast(exponent, FLOAT64)
-    return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
+    """Raise to a power in float64, or in complex128 where one of the two is complex."""
+    return pow(*[_wide(value) for value in (input, exponent)])
+
+
+def _wide(value: TensorState | float):
+    """Return a tensor or a number in double precision."""
+    if isinstance(value, TensorState):
+        return cast(value, COMPLEX128 if holds_complex(value) else FLOAT64)
+    if not is_number(value):
+        return value
+    return complex(value) if isinstance(value, (complex, np.complexfloating)) else float(value)
 
 
 def square(input: TensorState):

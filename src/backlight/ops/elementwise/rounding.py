@@ -120,7 +120,12 @@ def angle(xp, input: Array):
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
 
-angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
+@angle.derivative("input", formula="0; of complex numbers i · grad · input / |input|², 0 for 0")
+def angle_input(grad, input, ops):
+    if not holds_complex(input):
+        return ops.new_zeros(grad, grad.shape)
+    size = ops.abs(input)
+    return input * ops.divide_or_zero(ops.divide_or_zero(grad, size), size) * 1j
 
 
 def _copy_of_integers(kernel: str, array: Array):

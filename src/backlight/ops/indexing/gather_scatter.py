@@ -17,7 +17,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.indexing.index_selection import INDEX_KINDS, check_range, check_same_dtype, owned
-from backlight.ops.number_operands import require_no_bools
+from backlight.ops.number_operands import require_no_bools, require_real
 from backlight.ops.scalars import element
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import reshape
@@ -117,6 +117,8 @@ def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
+    if reduce in ("amax", "amin"):
+        require_real(f"scatter_gather_tensor_cpu_reduce_{reduce}", input)
     out = xp.array(input, order="C")
     if index.size:
         values = corner(src, index.shape).reshape(-1)
@@ -152,6 +154,8 @@ def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     index = owned(index)
     dim = _checked("scatter", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
+    if reduce in ("amax", "amin"):
+        require_real(f"scatter_gather_tensor_cpu_reduce_{reduce}", input)
     return _written(xp, input, dim, index, corner(src, index.shape) if index.size else src)
 
 
@@ -223,6 +227,8 @@ def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce:
         raise ShapeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _checked("scatter_reduce", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
+    if reduce in ("amax", "amin"):
+        require_real(f"scatter_gather_tensor_cpu_reduce_{reduce}", input)
     if reduce == "mean":
         require_no_bools("scatter_gather_tensor_cpu_reduce_mean", input)
     out = xp.array(input, order="C")
@@ -325,6 +331,7 @@ def index_reduce(
     if reduce not in REDUCTIONS[1:]:
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     require_no_bools("index_func_", source)
+    require_real("index_func_", source)
     shape = source._data.shape
     if not shape:
         return scatter_reduce(input, dim, reshape(index, ()), source, reduce, include_self=include_self)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight import return_types
+from backlight.codegen.complex_ops import conjugate
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.where_clamp import where
@@ -41,7 +42,7 @@ def cofactors(xp, input: Array):
     """The matrix of cofactors: what the determinant changes by for a change of each element.
 
     It exists for singular matrices too. With input = U · diag(s) · Vᵀ it is det(U) · det(V) · U · diag(c) · Vᵀ, where
-    c_i is the product of all s but s_i.
+    c_i is the product of all s but s_i; of complex numbers with U and V conjugated.
     """
     try:
         inverse = xp.linalg.inv(input)
@@ -59,6 +60,7 @@ def _cofactors_by_values(xp, matrices: Array):
     """Return the cofactors by singular values."""
     left, sizes, right = decomposed(xp, matrices, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
+    left, right = conjugate(left), conjugate(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
 
 
@@ -85,11 +87,11 @@ def cofactor_derivative(xp, input: Array, direction: Array):
     left, sizes, right = decomposed(xp, input, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     without = pairs_without(xp, sizes)
-    turned = left.mT @ direction @ right.mT
+    turned = conjugate(left).mT @ direction @ conjugate(right).mT
     change = -without * turned.mT
     places = xp.arange(sizes.shape[-1])
     change[..., places, places] = (without @ xp.diagonal(turned, 0, -2, -1)[..., None])[..., 0]
-    return sign[..., None, None] * (left @ change @ right)
+    return sign[..., None, None] * (conjugate(left) @ change @ conjugate(right))
 
 
 def pairs_without(xp, values: Array):

@@ -32,7 +32,7 @@ def check_factored(name: str, array: Array, pivot: bool) -> None:
         )
     if not pivot:
         raise ShapeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; leave pivot=True")
-    if array.dtype.char not in "fd":
+    if array.dtype.char not in "fdFD":
         raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 

@@ -17,6 +17,7 @@ from math import prod
 
 import numpy as np
 
+from backlight.codegen.complex_ops import conjugate
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
@@ -264,13 +265,13 @@ dot.derivative("input", formula="grad · tensor")(lambda grad, tensor: grad * te
 dot.derivative("tensor", formula="grad · input")(lambda grad, input: grad * input)
 
 
-@op(tangent="multilinear")
+@op(tangent="multilinear", complex="own")
 def vdot(xp, input: Array, other: Array):
-    """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
-    return careful_product(xp, input, other, check_vectors)
+    """Multiply two vectors element by element, the first conjugated, and add up."""
+    return careful_product(xp, conjugate(input), other, check_vectors)
 
 
-vdot.derivative("input", formula="grad · other")(lambda grad, other: grad * other)
+vdot.derivative("input", formula="conj(grad) · other")(lambda grad, other: conjugate(grad) * other)
 vdot.derivative("other", formula="grad · input")(lambda grad, input: grad * input)
 
 

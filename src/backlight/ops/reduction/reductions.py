@@ -284,13 +284,13 @@ def count_nonzero(xp, input: Array, dim: tuple | None = None):
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
 
-@op(name="logsumexp", promote="float")
+@op(name="logsumexp", promote="float", complex="holomorphic")
 def logsumexp_dims(xp, input: Array, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)
     values = widened(input)
-    largest = xp.maximum.reduce(values, dims, None, None, True, -np.inf)
-    largest = xp.where(xp.isinf(largest), values.dtype.type(0), largest)
+    largest = xp.maximum.reduce(values.real, dims, None, None, True, -np.inf)
+    largest = xp.where(xp.isinf(largest), largest.dtype.type(0), largest)
     out = xp.log(xp.add.reduce(xp.exp(values - largest), dims, None, None, True)) + largest
     return rounded(out if keepdim else xp.squeeze(out, dims), input.dtype)
 
