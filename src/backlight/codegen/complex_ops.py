@@ -44,6 +44,11 @@ def conjugate(grad: Gradients):
     return np.conjugate(grad) if grad.dtype.kind == "c" else grad
 
 
+def adjoint(matrices: np.ndarray | TensorState):
+    """Return the conjugate transpose of matrices, arrays or a tensor; of real ones the transpose."""
+    return conjugate(matrices).mT
+
+
 @functools.cache
 def complex_node_class(op: Op) -> type:
     """Return the class of an op's nodes whose result is complex: the op's own, or one between two conjugations."""

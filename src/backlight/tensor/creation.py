@@ -301,7 +301,7 @@ def _number(value: object, kind: np.dtype):
         return complex(value)
     if category(kind) == 2:
         if not hasattr(type(value), "__float__"):
-            raise ArgumentError(f"must be real number, not {type(value).__name__}")
+            raise ArgumentError("must be real number, not {type(value).__name__}")
         return float(value)
     if isinstance(value, np.bool_) and kind == BOOL:
         return bool(value)
@@ -330,7 +330,7 @@ def _element(tensor: TensorState, kind: np.dtype):
 def _stored(flat: list, kind: np.dtype) -> np.ndarray:
     """Return Python numbers as an array of `kind`, if it can hold them."""
     if category(kind) != 3 and any(value.__class__ is complex for value in flat):
-        raise ArgumentError(f"must be real number, not complex; pass dtype=torch.complex64 to keep both parts")
+        raise ArgumentError("must be real number, not complex; pass dtype=torch.complex64 to keep both parts")
     if category(kind) == 1:
         return _stored_integers(flat, kind)
     with silent_floats():

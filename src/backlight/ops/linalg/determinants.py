@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight import return_types
-from backlight.codegen.complex_ops import conjugate
+from backlight.codegen.complex_ops import adjoint, conjugate
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
+from backlight.ops.elementwise.transcendental import log
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.linalg.matrix_checks import check_float, check_square
 from backlight.ops.linalg.singular_values import decomposed
+from backlight.ops.type_promotion import holds_complex
 
 __all__ = ["det", "logdet", "slogdet"]
 
@@ -132,7 +134,7 @@ def det(input: TensorState):
     return linalg_det(input)
 
 
-@op(name="linalg_slogdet", outputs=2, returns=return_types.linalg_slogdet)
+@op(name="linalg_slogdet", outputs=2, complex="own", returns=return_types.linalg_slogdet)
 def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)
@@ -140,9 +142,13 @@ def sign_and_logarithm(xp, A: Array):
     return tuple(xp.linalg.slogdet(A))
 
 
-@sign_and_logarithm.derivative("A", formula="grad of the logarithm · A⁻ᵀ")
-def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
-    return None if grad[1] is None else grad[1][..., None, None] * ops.linalg_inv_ex(A)[0].mT
+@sign_and_logarithm.derivative("A", formula="(grad of the logarithm − i · Im(conj(grad of the sign) · sign)) · A⁻ᴴ")
+def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, out: Sequence[Array], ops):
+    factor = grad[1]
+    if grad[0] is not None and holds_complex(A):
+        turn = ops.imag(conjugate(grad[0]) * out[0]) * -1j
+        factor = turn if factor is None else factor + turn
+    return None if factor is None else factor[..., None, None] * adjoint(ops.linalg_inv_ex(A)[0])
 
 
 def linalg_slogdet(A: TensorState):
@@ -163,4 +169,6 @@ def logdet(input: TensorState):
     check_square("logdet", input._data)
     check_float("logdet", input._data)
     sign, logarithm = sign_and_logarithm(input)
+    if holds_complex(input):
+        return log(sign) + logarithm
     return where(sign == -1, np.nan, logarithm)

@@ -11,8 +11,10 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
+from backlight.ops.elementwise.complex_numbers import conj_physical
 from backlight.ops.linalg.matrix_checks import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.linalg.matrix_products import big_name
+from backlight.ops.type_promotion import holds_complex
 from backlight.sizes import Shape
 from backlight.system.user_warnings import warn_once
 
@@ -64,7 +66,7 @@ def filled_up(part: Array, shape: Sequence[int], dim: int, ops):
     return ops.cat([part, zeros(sizes, part)], dim)
 
 
-@op
+@op(complex="linear")
 def permutation_matrix(xp, pivots: Array, size: int, kind: np.dtype):
     """P, of a dtype, from the rows that were exchanged."""
     return factors.permutation_matrix(pivots, size, kind)
@@ -225,7 +227,7 @@ def lu_unpack_input(grad: Sequence[Array | None], unpack_data: bool, LU_data_sha
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
-@op
+@op(complex="holomorphic")
 def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᵀ in the place of A with `adjoint`.
 
@@ -280,6 +282,17 @@ def _check_pivots(LU: Array, pivots: Array) -> None:
         f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?\n"
         f"  LU.size(-2) is {LU.shape[-2]}, and they go from {pivots.min()} to {pivots.max()}"
     )
+
+
+@public_function
+def solve_by_factors(LU: TensorState, pivots: TensorState, B: TensorState, *, left: bool = True, adjoint: bool = False):
+    """Solve A · X = B given A's factors; X · A = B with left=False, Aᴴ in the place of A with `adjoint`.
+
+    Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
+    """
+    if adjoint and holds_complex(B):  # Aᴴ · X = B is Aᵀ · conj(X) = conj(B)
+        return conj_physical(linalg_lu_solve(LU, pivots, conj_physical(B), left=left, adjoint=True))
+    return linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
 
 
 @public_function
