@@ -19,8 +19,8 @@ NOTE [Declaring an op]
 * For forward mode an op may name the form of its Jacobian (`tangent=`), or declare a tangent rule with the derivative
   (`@tanh.tangent("input")`): NOTE [Tangent rules] in codegen/pushforward.py. Without either, tangents are computed from
   the derivative.
-* For complex arrays an op says in `complex` how its derivatives are meant: NOTE [Complex ops] in codegen/complex_ops.py.
-  Without it the op refuses them.
+* `complex=` says how the derivatives serve complex arrays: NOTE [Complex ops] in codegen/complex_ops.py. An op without
+  it refuses them.
 * What the decorator returns is the public function. Its code is generated at the first call (see codegen/generate.py).
 """
 

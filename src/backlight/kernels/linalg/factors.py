@@ -15,7 +15,9 @@ PANEL = 32  # columns that LU takes at a time: the rest of the matrix is then on
 
 
 def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (L, info): L · Lᵀ = a (of complex numbers L · Lᴴ), of which the lower triangle is read; info as int32, one number a matrix.
+    """Return (L, info): L · Lᵀ = a, of which the lower triangle is read; info as int32, one number a matrix.
+
+    Of complex numbers it is L · Lᴴ = a.
 
     Where a leading minor is not positive, L is what had been computed so far.
     """

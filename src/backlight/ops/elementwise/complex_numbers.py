@@ -2,18 +2,18 @@
 
 NOTE [Conjugates]
 PyTorch's `conj()` of a complex tensor is a view that is conjugated when it is read. Here it is computed at once, in
-memory of its own: `is_conj()` tells it apart as in PyTorch, writing into it raises, and a later write to the tensor that
-it was made of does not show in it.
+memory of its own: `is_conj()` tells it apart as in PyTorch, writing into it raises, and a later write to the tensor
+that it was made of does not show in it.
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import complex_dtype, from_numpy_dtype, half_refused
 from backlight.engine.storage import ConjugateStorage
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.ops.elementwise.copying import clone, copy_into
 from backlight.ops.inplace import count_unchanged, inplace
 from backlight.ops.type_promotion import holds_complex
@@ -192,8 +192,7 @@ with_zeros.derivative("input", formula="Re grad")(lambda grad, ops: ops.real(gra
 @op(name="view_as_real", view=True, tangent="linear", complex="own")
 def real_view(xp, input: Array):
     """The parts of complex numbers along a new last dim of size 2, a view."""
-    parts = input.real
-    return strided(parts, (*input.shape, 2), (*input.strides, parts.itemsize))
+    return parts_of(input)
 
 
 real_view.derivative("input", formula="grad[…, 0] + i · grad[…, 1]")(lambda grad, ops: ops.of_pairs(grad))

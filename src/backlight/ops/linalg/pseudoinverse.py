@@ -119,7 +119,7 @@ def pinverse(input: TensorState, rcond: float = 1e-15):
 def count_of_values(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """How many singular values are not 0."""
     check_matrix("torch.linalg.matrix_rank", input, "input")
-    if input.dtype.char not in "fd":
+    if input.dtype.char not in "fdFD":
         raise ShapeError("This function doesn't handle types other than float and double; convert it (.float())")
     if hermitian:
         check_symmetric(input, "L")

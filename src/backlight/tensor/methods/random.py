@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import complex_dtype, from_numpy_dtype
@@ -12,6 +11,7 @@ from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.engine.views import check_may_write, has_history
 from backlight.errors import GraphError, ShapeError, UnsupportedError
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.kernels.random import distributions
 from backlight.ops.inplace import write
@@ -28,11 +28,6 @@ def require_float(kernel: str, kind: np.dtype) -> None:
         raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
 
 
-def _parts(array: np.ndarray) -> np.ndarray:
-    """Return the parts of complex numbers along a new last dim, as a view."""
-    return strided(array.real, (*array.shape, 2), (*array.strides, array.itemsize // 2))
-
-
 def _joined(parts: np.ndarray) -> np.ndarray:
     """Return complex numbers of their parts, the last dim; in the order in which the parts lie."""
     return parts[..., 0] + parts[..., 1] * complex_dtype(parts.dtype).type(1j)
@@ -41,7 +36,7 @@ def _joined(parts: np.ndarray) -> np.ndarray:
 def uniform_numbers(array: np.ndarray, low: float, high: float, generator: Generator | None) -> np.ndarray:
     """Return uniform numbers in the shape of an array, which is not written to."""
     if array.dtype.kind == "c":
-        return _joined(uniform_numbers(_parts(array), low, high, generator))
+        return _joined(uniform_numbers(parts_of(array), low, high, generator))
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
         raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
@@ -54,7 +49,7 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator: Genera
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
     if array.dtype.kind == "c":
-        return _joined(normal_numbers(_parts(array), mean, std / math.sqrt(2), generator))
+        return _joined(normal_numbers(parts_of(array), mean, std / math.sqrt(2), generator))
     require_float("normal_kernel_cpu", array.dtype)
     twister, blocks = twister_of(generator), array.flags.c_contiguous
     return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
