@@ -54,6 +54,7 @@ from backlight.ops.linalg.matrix_products import *
 from backlight.ops.linalg.pseudoinverse import *
 from backlight.ops.linalg.qr import *
 from backlight.ops.linalg.singular_values import *
+from backlight.ops.linalg.windowed_spectra import *
 from backlight.ops.loss.distances import *
 from backlight.ops.nn.adaptive_pooling import *
 from backlight.ops.nn.channel_norms import *

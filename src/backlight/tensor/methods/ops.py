@@ -41,6 +41,7 @@ from backlight.ops.linalg import (
     pseudoinverse,
     qr,
     singular_values,
+    windowed_spectra,
 )
 from backlight.ops.nn import softmax
 from backlight.ops.reduction import extremes, histograms, norms, quantiles, reductions, scans, sorting, statistics
@@ -85,6 +86,7 @@ OPS: tuple[tuple[ModuleType, str, str], ...] = (
         "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift",
     ),
     (where_clamp, "maximum minimum fmax fmin", "clamp clip clamp_min clamp_max"),
+    (windowed_spectra, "stft istft", ""),
     (complex_numbers, "conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg", ""),
     (copying, "clone contiguous to type_as", ""),
     (softmax, "softmax log_softmax", ""),
