@@ -22,15 +22,15 @@ Under create_graph the conjugations are ops themselves; a decomposition is diffe
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
-from backlight.codegen.complex_kernels import REFUSALS
+from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.declaration import HOLOMORPHIC, Op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.node import Edges, Gradients
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import UnsupportedError
 
 
 def conjugate(grad: Gradients):
@@ -68,9 +68,10 @@ def complex_node_class(op: Op) -> type:
     return type(plain.__name__, (plain,), body)
 
 
-def refused_complex(op: Op) -> UnsupportedError:
-    """Return the error of an op that takes no complex arrays: PyTorch's, if it has one."""
-    theirs = REFUSALS.get(op.name)
-    if theirs is None:
-        return UnsupportedError(f"{op.name} does not take complex tensors in backlight: pass real and imaginary parts")
-    return UnsupportedError(theirs)
+def refusing(op: Op) -> Callable:
+    """Return what an op that takes no complex arrays calls with them: it raises PyTorch's error."""
+
+    def refuse(*args, **kwargs):
+        raise refusal(op.name, (*args, *kwargs.values()))
+
+    return refuse

@@ -12,7 +12,7 @@ create_graph, and only where a gradient would have no history.
 
 import linecache
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from backlight import sizes
 from backlight.codegen import runtime_support
 from backlight.codegen.backward_source import backward_source
-from backlight.codegen.complex_ops import complex_node_class, refused_complex
+from backlight.codegen.complex_ops import complex_node_class, refusing
 from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import COMPLEX, function_source
@@ -84,15 +84,11 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
 Op.generate = generate
 
 
-def complex_function(op: Op, variant: str) -> FunctionType:
-    """Return what an op's function calls for complex arrays, made at the first call: NOTE [Complex ops].
-
-    Raises:
-        RuntimeError: the op takes no complex arrays.
-    """
-    if op.complex is None:
-        raise refused_complex(op)
+def complex_function(op: Op, variant: str) -> Callable:
+    """Return what an op's function calls for complex arrays, made at the first call: NOTE [Complex ops]."""
     found = op.complex_functions.get(variant)
+    if found is None and op.complex is None:
+        found = op.complex_functions[variant] = refusing(op)
     if found is None:
         namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": variant}
         found = op.complex_functions[variant] = generate(op, COMPLEX + variant, namespace)

@@ -1,3 +1,0 @@
-"""PyTorch's errors for complex tensors, by op."""
-
-REFUSALS: dict[str, str] = {}
