@@ -132,7 +132,9 @@ def _wide(value: object) -> Tensor:
     """Return an array as a tensor, a number in the widest dtype of its kind."""
     if isinstance(value, np.ndarray):
         return from_numpy(value)
-    return tensor(value, dtype=complex128 if isinstance(value, complex) else float64 if isinstance(value, float) else None)
+    return tensor(
+        value, dtype=complex128 if isinstance(value, complex) else float64 if isinstance(value, float) else None
+    )
 
 
 def _tolerances(one: dtype, other: dtype, settings: dict) -> tuple[float, float]:
