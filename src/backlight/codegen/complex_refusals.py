@@ -4,10 +4,13 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError
 
+
+def _by_op(text: str) -> dict[str, str]:
+    return dict(pair.split("=") for pair in text.split())
+
+
 # op=kernel: "kernel" not implemented for 'ComplexFloat'
-KERNELS = dict(
-    pair.split("=")
-    for pair in """
+KERNELS = _by_op("""
 _safe_softmax=softmax_kernel_impl _softmax_backward_data=softmax_backward_lastdim_kernel_impl
 _upsample_nearest_exact1d=compute_indices_weights_nearest adaptive_avg_pool2d=adaptive_avg_pool2d
 adaptive_avg_pool3d=adaptive_avg_pool3d_cpu adaptive_max_pool2d=adaptive_max_pool2d
@@ -15,9 +18,9 @@ adaptive_max_pool3d=adaptive_max_pool3d_cpu amax=max_values_cpu amin=min_values_
 atan2=atan2_cpu avg_pool2d=avg_pool2d avg_pool3d=avg_pool3d_out_frame binary_cross_entropy=binary_cross_entropy
 bincount=bincount_cpu bitwise_and=bitwise_and_cpu bitwise_left_shift=lshift_cpu bitwise_not=bitwise_not_cpu
 bitwise_or=bitwise_or_cpu bitwise_right_shift=rshift_cpu bitwise_xor=bitwise_xor_cpu celu=elu_cpu
-clamp_max_tensor=minimum_cpu clamp_min_tensor=maximum_cpu copysign=copysign_cpu
+clamp_max_tensor=minimum_cpu clamp_min_tensor=maximum_cpu copysign=copysign_cpu copysign_number=copysign_cpu
 cross_entropy_2d=log_softmax_kernel_impl digamma=digamma div_rounded=div_floor_cpu elu=elu_cpu erf=erf_vml_cpu
-erfc=erfc_vml_cpu erfinv=erfinv_vml_cpu floor_divide=div_floor_cpu fmod=fmod_cpu frac=frac_cpu
+erfc=erfc_vml_cpu erfinv=erfinv_vml_cpu floor_divide=div_floor_cpu fmod=fmod_cpu fmod_number=fmod_cpu frac=frac_cpu
 fractional_max_pool2d=fractional_max_pool2d_out_frame fractional_max_pool3d=fractional_max_pool3d_out_frame
 gcd=gcd_cpu ge=ge_cpu gelu=GeluKernelImpl glu=glu_cpu grid_sampler_2d=grid_sampler_2d_cpu_kernel_impl
 grid_sampler_3d=grid_sampler3d_cpu group_norm=GroupNormKernelImpl gt=gt_cpu hardshrink=hardshrink_cpu
@@ -28,18 +31,19 @@ logaddexp2=logaddexp2_cpu logit=logit_cpu logsigmoid=log_sigmoid_cpu lt=lt_cpu m
 max_pool2d_with_indices=max_pool2d max_pool3d_with_indices=max_pool3d max_unpool2d=max_unpool2d
 max_unpool3d=max_unpool3d median_dim=median_out min_all=min_all mish=mish_cpu mode=mode_cpu mse_loss=mse_cpu
 mvlgamma=arange_cpu nanmedian_dim=median_out native_batch_norm=batch_norm nextafter=nextafter_cpu
-nll_loss=nll_loss_out_frame polygamma=polygamma prelu=prelu_cpu remainder=remainder_cpu round=round_vml_cpu
-round_decimals=round_cpu searchsorted=searchsorted_out_cpu smooth_l1_loss=smooth_l1_cpu
-softmax=softmax_lastdim_kernel_impl softplus=softplus_cpu softshrink=softshrink_check special_airy_ai=airy_ai_cpu
-special_bessel_j0=bessel_j0_cpu special_bessel_j1=bessel_j1_cpu special_bessel_y0=bessel_y0_cpu
-special_bessel_y1=bessel_y1_cpu special_chebyshev_polynomial_t=chebyshev_polynomial_t_cpu
-special_chebyshev_polynomial_u=chebyshev_polynomial_u_cpu special_chebyshev_polynomial_v=chebyshev_polynomial_v_cpu
-special_chebyshev_polynomial_w=chebyshev_polynomial_w_cpu special_entr=entr_cpu special_erfcx=erfcx_cpu
-special_hermite_polynomial_h=hermite_polynomial_h_cpu special_hermite_polynomial_he=hermite_polynomial_he_cpu
-special_i0e=i0e_cpu special_i1=i1_cpu special_i1e=i1e_cpu special_laguerre_polynomial_l=laguerre_polynomial_l_cpu
-special_legendre_polynomial_p=legendre_polynomial_p_cpu special_log_ndtr=log_ndtr_cpu
-special_modified_bessel_k0=modified_bessel_k0_cpu special_modified_bessel_k1=modified_bessel_k1_cpu
-special_ndtr=erf_vml_cpu special_ndtri=ndtri_cpu special_scaled_modified_bessel_k0=scaled_modified_bessel_k0_cpu
+nll_loss=nll_loss_out_frame polygamma=polygamma prelu=prelu_cpu remainder=remainder_cpu
+remainder_number=remainder_cpu round=round_vml_cpu round_decimals=round_cpu searchsorted=searchsorted_out_cpu
+smooth_l1_loss=smooth_l1_cpu softmax=softmax_lastdim_kernel_impl softplus=softplus_cpu softshrink=softshrink_check
+special_airy_ai=airy_ai_cpu special_bessel_j0=bessel_j0_cpu special_bessel_j1=bessel_j1_cpu
+special_bessel_y0=bessel_y0_cpu special_bessel_y1=bessel_y1_cpu
+special_chebyshev_polynomial_t=chebyshev_polynomial_t_cpu special_chebyshev_polynomial_u=chebyshev_polynomial_u_cpu
+special_chebyshev_polynomial_v=chebyshev_polynomial_v_cpu special_chebyshev_polynomial_w=chebyshev_polynomial_w_cpu
+special_entr=entr_cpu special_erfcx=erfcx_cpu special_hermite_polynomial_h=hermite_polynomial_h_cpu
+special_hermite_polynomial_he=hermite_polynomial_he_cpu special_i0e=i0e_cpu special_i1=i1_cpu special_i1e=i1e_cpu
+special_laguerre_polynomial_l=laguerre_polynomial_l_cpu special_legendre_polynomial_p=legendre_polynomial_p_cpu
+special_log_ndtr=log_ndtr_cpu special_modified_bessel_k0=modified_bessel_k0_cpu
+special_modified_bessel_k1=modified_bessel_k1_cpu special_ndtr=erf_vml_cpu special_ndtri=ndtri_cpu
+special_scaled_modified_bessel_k0=scaled_modified_bessel_k0_cpu
 special_scaled_modified_bessel_k1=scaled_modified_bessel_k1_cpu
 special_shifted_chebyshev_polynomial_t=shifted_chebyshev_polynomial_t_cpu
 special_shifted_chebyshev_polynomial_u=shifted_chebyshev_polynomial_u_cpu
@@ -50,8 +54,7 @@ threshold=threshold_cpu unique=unique unique_consecutive=unique upsample_bicubic
 upsample_bilinear2d=upsample_bilinear2d_channels_last upsample_linear1d=compute_indices_weights_linear
 upsample_nearest1d=compute_indices_weights_nearest upsample_trilinear3d=compute_indices_weights_linear
 xlogy=xlogy_cpu
-""".split()
-)
+""")
 MESSAGES = {
     "argmax": "argmax(): does not support complex input",
     "argmin": "argmin(): does not support complex input",

@@ -17,7 +17,7 @@ ndarray = np.ndarray
 def promoted_with(input: TensorState, *numbers):
     """Return a tensor in the dtype that it is promoted to by Python numbers (None promotes to nothing)."""
     data = input._data
-    if data.dtype.kind == "f":
+    if data.dtype.kind == "f" and complex not in map(type, numbers):
         return input
     return cast(input, common_dtype([data], [number for number in numbers if number is not None]))
 

@@ -96,6 +96,8 @@ def conj(input: TensorState):
     if not holds_complex(input):
         return input
     made = conjugated(input)
+    if is_conj(input):
+        return made
     made._storage = ConjugateStorage()
     return made
 

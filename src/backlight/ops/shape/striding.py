@@ -11,6 +11,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
@@ -115,6 +116,10 @@ def _places_in(input: TensorState, data: Array):
     memory = memory_of(input)
     if memory is input._data:
         return positions_in(input, wrap(data))
+    if (
+        memory.dtype.kind != input._data.dtype.kind
+    ):  # a view of parts, or of pairs: taken as elements of the input's dtype
+        memory = parts_of(memory) if memory.dtype.kind == "c" else memory.ravel(order="K").view(input._data.dtype)
     memory_tensor, size = wrap(memory), input._data.size
     places = np.full(memory.size, size)
     places[positions_in(memory_tensor, input)] = np.arange(size).reshape(input._data.shape)

@@ -26,6 +26,7 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.ops.elementwise.complex_numbers import is_conj
 from backlight.ops.type_promotion import has_gradient
 
 NON_LEAF_GRAD = (
@@ -284,11 +285,16 @@ class GraphMethods:
         """Return the memory as a NumPy array, not copied; NumPy cannot resize it.
 
         Raises:
-            RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph.
+            RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph. Or it was
+                made by `conj()`.
         """
         if self._edge is not None and not force and modes.grad_enabled:
             raise GraphError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead." + origin(self)
+            )
+        if is_conj(self) and not force:
+            raise GraphError(
+                "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
             )
         storage_of(self)
         return writable(self).view()

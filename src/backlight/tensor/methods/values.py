@@ -99,10 +99,10 @@ class ValueMethods:
 
     def __float__(self) -> float:
         _warn_of_lost_history(self)
-        return float(_only_value(self))
+        return float(_real_value(self, "double"))
 
     def __int__(self) -> int:
-        return int(_only_value(self))
+        return int(_real_value(self, "int64_t"))
 
     def __complex__(self) -> complex:
         _warn_of_lost_history(self)
@@ -229,6 +229,16 @@ def _only_value(tensor: TensorState):
             f"only one element tensors can be converted to Python scalars; it has {tensor._data.size}: use tolist()"
         )
     return tensor.item()
+
+
+def _real_value(tensor: TensorState, name: str):
+    """Return the only element as a real number, or raise PyTorch's error for one with an imaginary part."""
+    value = _only_value(tensor)
+    if not isinstance(value, complex):
+        return value
+    if value.imag != 0:
+        raise GraphError(f"value cannot be converted to type {name} without overflow; take .real or .abs() of it")
+    return value.real
 
 
 def _warn_of_lost_history(tensor: TensorState) -> None:
