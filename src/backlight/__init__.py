@@ -33,6 +33,7 @@ from backlight.ops.elementwise.powers import *
 from backlight.ops.elementwise.rounding import *
 from backlight.ops.elementwise.transcendental import *
 from backlight.ops.elementwise.where_clamp import *
+from backlight.ops.fourier.short_time import *
 from backlight.ops.indexing.embedding import *
 from backlight.ops.indexing.gather_scatter import *
 from backlight.ops.indexing.getitem import *
@@ -54,7 +55,6 @@ from backlight.ops.linalg.matrix_products import *
 from backlight.ops.linalg.pseudoinverse import *
 from backlight.ops.linalg.qr import *
 from backlight.ops.linalg.singular_values import *
-from backlight.ops.linalg.windowed_spectra import *
 from backlight.ops.loss.distances import *
 from backlight.ops.nn.adaptive_pooling import *
 from backlight.ops.nn.channel_norms import *

@@ -7,7 +7,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError
 from backlight.ops.dims import normalise_dims, one_or_several
-from backlight.ops.linalg.fft import half_to_real, real_to_half, spectrum
+from backlight.ops.fourier.transforms import half_to_real, real_to_half, spectrum
 from backlight.ops.out_variants import with_out
 from backlight.ops.shape.flipping import roll
 from backlight.tensor.ranges import arange

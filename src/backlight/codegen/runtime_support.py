@@ -194,8 +194,7 @@ def restore(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
-    if grad.dtype.kind == "c" != kind.kind:
-        grad = grad.real  # of a real input, which had a part in complex numbers
+    grad = grad.real if grad.dtype.kind == "c" != kind.kind else grad  # of a real input of a complex result
     if grad.shape != shape:
         grad = sum_to_shape(grad, shape)
     return grad if grad.dtype == kind else grad.astype(kind)
@@ -221,8 +220,7 @@ def restore_tensor(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
-    if grad._data.dtype.kind == "c" != kind.kind:
-        grad = TENSOR_OPS.real(grad)
+    grad = TENSOR_OPS.real(grad) if grad._data.dtype.kind == "c" != kind.kind else grad
     if tuple(grad.shape) != tuple(shape):
         grad = _summed_tensor(grad, tuple(shape))
     return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))

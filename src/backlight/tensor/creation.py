@@ -301,7 +301,7 @@ def _number(value: object, kind: np.dtype):
         return complex(value)
     if category(kind) == 2:
         if not hasattr(type(value), "__float__"):
-            raise ArgumentError("must be real number, not {type(value).__name__}")
+            raise ArgumentError(f"must be real number, not {type(value).__name__}")
         return float(value)
     if isinstance(value, np.bool_) and kind == BOOL:
         return bool(value)

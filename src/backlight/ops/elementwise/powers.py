@@ -187,10 +187,14 @@ ldexp.derivative("input", formula="grad · 2^other")(lambda grad, other, ops: gr
 ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda grad, out: grad * out * LN2)
 
 
-@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"))
+@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"), complex="holomorphic")
 def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
-    return xp.logaddexp(input, other)
+    if input.dtype.kind != "c":
+        return xp.logaddexp(input, other)
+    larger = input.real >= other.real
+    most = xp.where(larger, input, other)
+    return (most + xp.log1p(xp.exp(xp.where(larger, other, input) - most)))[()]
 
 
 logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")(

@@ -25,6 +25,7 @@ from backlight.ops.elementwise import (
     transcendental,
     where_clamp,
 )
+from backlight.ops.fourier import short_time
 from backlight.ops.indexing import gather_scatter, getitem, index_selection, masking, slicing
 from backlight.ops.inplace import inplace, inplace_view
 from backlight.ops.linalg import (
@@ -41,7 +42,6 @@ from backlight.ops.linalg import (
     pseudoinverse,
     qr,
     singular_values,
-    windowed_spectra,
 )
 from backlight.ops.nn import softmax
 from backlight.ops.reduction import extremes, histograms, norms, quantiles, reductions, scans, sorting, statistics
@@ -86,7 +86,7 @@ OPS: tuple[tuple[ModuleType, str, str], ...] = (
         "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift",
     ),
     (where_clamp, "maximum minimum fmax fmin", "clamp clip clamp_min clamp_max"),
-    (windowed_spectra, "stft istft", ""),
+    (short_time, "stft istft", ""),
     (complex_numbers, "conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg", ""),
     (copying, "clone contiguous to type_as", ""),
     (softmax, "softmax log_softmax", ""),

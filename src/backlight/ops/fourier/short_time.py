@@ -4,8 +4,8 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
 from backlight.ops.elementwise.complex_numbers import resolve_conj, view_as_real
+from backlight.ops.fourier.transforms import Dims, complex_transform, half_spectrum, scale_of, signal_of_half
 from backlight.ops.indexing.slicing import sliced
-from backlight.ops.linalg.fft import Dims, complex_transform, half_spectrum, scale_of, signal_of_half
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.padding import constant_pad_nd, pad
 from backlight.ops.shape.reshaping import squeeze, unsqueeze
