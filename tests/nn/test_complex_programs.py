@@ -18,8 +18,8 @@ import backlight.optim
 def spectral_loss(t):
     """A signal fitted by the magnitudes of its short-time spectra, at two resolutions."""
     time = t.arange(0, 256, dtype=t.float64) / 64
-    target = t.sin(2 * math.pi * 5 * time) + 0.5 * t.sin(2 * math.pi * 11 * time)
-    signal = (0.1 * t.cos(2 * math.pi * 6 * time)).requires_grad_()
+    target = t.sin(5.1 * time * time) + 0.5 * t.sin(71.3 * time)
+    signal = (0.1 * t.cos(6.3 * time + time * time)).requires_grad_()  # a chirp: no bin of its spectra is 0
     optimizer = t.optim.Adam([signal], lr=0.05)
     lines = []
     for _ in range(5):
