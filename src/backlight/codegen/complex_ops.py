@@ -13,20 +13,17 @@ declares it with `complex=`:
     "holomorphic"   the rule is called between two conjugations, by a class of nodes that complex results get
     "own"           the op is not holomorphic (abs, real, angle): its rule is written for complex numbers
     None            the op refuses complex arrays with PyTorch's error
-The function of an op that is "linear" or "own" does not look at dtypes for it; one that is "holomorphic" or refuses
-leaves complex arrays to a second generated function, or to the refusal. So nothing is computed of complex numbers by an
-op that does not declare how, and real numbers pay one comparison.
+An op that refuses compares the dtypes of its arrays; one that is "holomorphic" that of a result, when it records. So
+nothing is computed of complex numbers by an op that does not declare how.
 
 A real input of an op whose result is complex gets the real part of its gradient (`restore` in runtime_support.py).
 Under create_graph the conjugations are ops themselves; a decomposition is differentiated by ops that conjugate.
 """
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
-from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.declaration import HOLOMORPHIC, Op
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.node import Edges, Gradients
@@ -66,12 +63,3 @@ def complex_node_class(op: Op) -> type:
 
     body = {"__slots__": (), "__module__": plain.__module__, "backward": backward, "backward_graph": backward_graph}
     return type(plain.__name__, (plain,), body)
-
-
-def refusing(op: Op) -> Callable:
-    """Return what an op that takes no complex arrays calls with them: it raises PyTorch's error."""
-
-    def refuse(*args, **kwargs):
-        raise refusal(op.name, (*args, *kwargs.values()))
-
-    return refuse

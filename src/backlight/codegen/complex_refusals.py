@@ -1,7 +1,8 @@
 """PyTorch's errors for complex tensors, by op."""
 
+from collections.abc import Sequence
+
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError
 
 
@@ -89,15 +90,15 @@ MESSAGES = {
 }
 
 
-def refusal(name: str, values: tuple):
-    """Return the error of an op that takes no complex tensors: PyTorch's, if it has one.
+def refusal(name: str, values: Sequence):
+    """Return the error of an op that takes no complex arrays: PyTorch's, if it has one.
 
     Args:
-        values: the arguments of the call.
+        values: the arrays, or lists of arrays, of the call.
     """
-    tensors = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
-    kinds = [one._data.dtype for one in tensors if isinstance(one, TensorState)]
-    kind = next((from_numpy_dtype(kind).old_name for kind in kinds if kind.kind == "c"), "ComplexFloat")
+    arrays = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
+    kinds = [array.dtype for array in arrays if array is not None and array.dtype.kind == "c"]
+    kind = from_numpy_dtype(kinds[0]).old_name if kinds else "ComplexFloat"
     if name in KERNELS:
         return UnsupportedError(f"\"{KERNELS[name]}\" not implemented for '{kind}'")
     if name in MESSAGES:

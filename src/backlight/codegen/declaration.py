@@ -134,7 +134,6 @@ class Op:
         self.tangent_with = tangent_with or {}
         self.zero_derivative = zero_derivative
         self.complex = complex
-        self.complex_functions = {}  # variant -> the function that is called for complex arrays
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
         self.decomposed = None

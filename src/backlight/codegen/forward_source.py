@@ -6,8 +6,13 @@ from backlight.codegen.declaration import ARRAY, ARRAYS, HOLOMORPHIC, OPTION, OP
 from backlight.codegen.op_schema import OpSchema
 from backlight.kernels.native import core
 
+# NumPy's numbers of complex64, complex128 and clongdouble: a third cheaper to compare than the kind
+IS_COMPLEX = {
+    ARRAY: "13 < {0}.dtype.num < 17",
+    OPTIONAL: "{0} is not None and 13 < {0}.dtype.num < 17",
+    ARRAYS: "'c' in [array.dtype.kind for array in {0}]",
+}
 CALLER = 1 if core is not None else 2  # frames between the generated function and the public one's caller
-COMPLEX = "complex "  # the variant for complex arrays, which the other calls: "complex function"
 
 
 def signature(op: Op) -> str:
@@ -21,22 +26,20 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(schema: OpSchema, called: bool = False, complex: bool = False) -> str:
+def function_source(schema: OpSchema, called: bool = False) -> str:
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
         called: call the forward, even one that could be inlined.
-        complex: for complex arrays, which the function else leaves to one made so: NOTE [Complex ops].
     """
     op = schema.op
-    gated = not complex and (op.complex is None or op.complex == HOLOMORPHIC)
     lines = [f"def generated({signature(op)}):"]
-    body = _operand_lines(schema, gated) + _forward_lines(schema, called) + _output_lines(schema, CALLER + complex)
+    body = _operand_lines(schema) + _forward_lines(schema, called) + _output_lines(schema)
     lines += ["    " + line for line in body]
     return "\n".join(lines) + "\n"
 
 
-def _operand_lines(schema: OpSchema, gated: bool) -> list[str]:
+def _operand_lines(schema: OpSchema) -> list[str]:
     """Read the data and the edge of each input; take the slow path where one is no tensor."""
     op = schema.op
     singles = [p for p in schema.arrays if p.kind == ARRAY]
@@ -68,9 +71,8 @@ def _operand_lines(schema: OpSchema, gated: bool) -> list[str]:
         elif p.kind == ARRAYS:
             lines += [f"{p.name} = operands.tensor_list(op, {p.name})"]
             lines += [f"d_{p.name} = [tensor._data for tensor in {p.name}]"]
-    late = op.promote and op.dtype_error is None and not any(p.kind == OPTIONAL for p in schema.arrays)
-    if gated:
-        lines += _complex_lines(op, [p for p in schema.arrays if p.promoted], late)
+    if op.complex is None and op.dtype_error is None:
+        lines += _refusing_lines(op)
     if op.view:
         first = schema.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
@@ -79,30 +81,19 @@ def _operand_lines(schema: OpSchema, gated: bool) -> list[str]:
         first = next(p.name for p in singles if p.promoted)
         lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
-        lines += _promotion_lines(schema, singles, _complex_call(op) if gated and late else None)
+        lines += _promotion_lines(schema, singles)
     return lines
 
 
-def _complex_call(op: Op) -> str:
-    values = ", ".join(f"{p.name}={p.name}" if p.keyword_only else p.name for p in op.params)
-    return f"complex_function(op, variant)({values})"
-
-
-def _complex_lines(op: Op, arrays: list, late: bool) -> list[str]:
-    """Leave complex arrays to the function that is made for them.
-
-    Args:
-        late: arrays of another dtype than the first one are found later, in `_promotion_lines`.
-    """
-    tests = {
-        ARRAY: "d_{0}.dtype.kind == 'c'",
-        OPTIONAL: "d_{0} is not None and d_{0}.dtype.kind == 'c'",
-        ARRAYS: "'c' in [array.dtype.kind for array in d_{0}]",
-    }
-    if late:
-        arrays = arrays[:1] if op.promote == "same" else []
-    found = " or ".join(tests[p.kind].format(p.name) for p in arrays)
-    return [f"if {found}:", f"    return {_complex_call(op)}"] if found else []
+def _refusing_lines(op: Op) -> list[str]:
+    """Refuse complex arrays: NOTE [Complex ops]. `unify` and `check_dtypes` do it too, for ops that call them."""
+    arrays = op.arrays
+    if op.promote:
+        arrays = [p for p in arrays if p.promoted and p.kind == ARRAY][:1] if op.promote == "same" else []
+    if not arrays:
+        return []
+    found = " or ".join(IS_COMPLEX[p.kind].format(f"d_{p.name}") for p in arrays)
+    return [f"if {found}:", f"    raise refusal(op.name, ({''.join(f'd_{p.name}, ' for p in arrays)}))"]
 
 
 def _number_lines(op: Op, singles) -> list[str]:
@@ -118,7 +109,7 @@ def _number_lines(op: Op, singles) -> list[str]:
     ]
 
 
-def _promotion_lines(schema: OpSchema, singles, complex_call: str | None) -> list[str]:
+def _promotion_lines(schema: OpSchema, singles) -> list[str]:
     names = [f"d_{p.name}" for p in singles if p.promoted]
     tests = [f"{a}.dtype is not {b}.dtype" for a, b in pairwise(names)]
     if schema.op.promote == "float":
@@ -130,14 +121,9 @@ def _promotion_lines(schema: OpSchema, singles, complex_call: str | None) -> lis
     if not tests:
         return ["mixed = False"]
     listed = ", ".join(names) + ("," if len(names) == 1 else "")
-    leave = []
-    if complex_call is not None:
-        found = " or ".join(f"{name}.dtype.kind == 'c'" for name in names)
-        leave = [f"    if {found}:", f"        return {complex_call}"]
     return [
         "mixed = False",
         f"if {' or '.join(tests)}:",
-        *leave,
         f"    {listed} = operands.unify(op, ({listed}))",
         "    mixed = True",
     ]
@@ -166,7 +152,7 @@ def _forward_lines(schema: OpSchema, called: bool = False) -> list[str]:
     return lines
 
 
-def _output_lines(schema: OpSchema, caller: int) -> list[str]:
+def _output_lines(schema: OpSchema) -> list[str]:
     op = schema.op
     if schema.several:
         make = ["outs = [wrap(part) for part in data]"]
@@ -182,7 +168,7 @@ def _output_lines(schema: OpSchema, caller: int) -> list[str]:
             make += ["out._storage = None", "out._view = None"]
         finish = "return out"
     lines = list(make)
-    record = _record_lines(schema, caller)
+    record = _record_lines(schema)
     if record:
         traced = f" and {schema.arrays[0].name}._storage.__class__ is not InferenceStorage" if op.view else ""
         lines += [f"if {_any_edge(schema)}{traced} and (recording.everywhere or modes.grad_enabled):"]
@@ -210,12 +196,8 @@ def _any_edge(schema: OpSchema) -> str:
     return f"({' or '.join(parts)})"
 
 
-def _record_lines(schema: OpSchema, caller: int) -> list[str]:
-    """Make the node: edges, provenance, saved values.
-
-    Args:
-        caller: how many frames the user's is above the generated function's.
-    """
+def _record_lines(schema: OpSchema) -> list[str]:
+    """Make the node: edges, provenance, saved values."""
     op = schema.op
     if not op.rules:
         return []
@@ -226,8 +208,12 @@ def _record_lines(schema: OpSchema, caller: int) -> list[str]:
         else:
             lines += [f"if e_{p.name} is LEAF:", f"    e_{p.name} = {p.name}"]
             edges.append(f"e_{p.name}")
-    lines += ["node = NodeClass()", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
-    lines += [f"frame = getframe({caller})", "code = frame.f_code", "if code is not latest.code:"]
+    made = "NodeClass()"
+    if op.complex == HOLOMORPHIC:
+        result = "data" if not schema.several else f"data[{schema.output_numbers[0]}]"
+        made = f"ComplexNodeClass() if {IS_COMPLEX[ARRAY].format(result)} else NodeClass()"
+    lines += [f"node = {made}", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
+    lines += [f"frame = getframe({CALLER})", "code = frame.f_code", "if code is not latest.code:"]
     lines += ["    if code.co_filename in USER_FILES:", "        latest.code = code", "    else:"]
     lines += ["        frame = user_frame(frame)", "        code = frame.f_code"]
     lines += ["node.code = code", "node.lasti = frame.f_lasti", "node.extra = None"]

@@ -12,7 +12,7 @@ create_graph, and only where a gradient would have no history.
 
 import linecache
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FunctionType
 
 import numpy as np
@@ -20,10 +20,11 @@ import numpy as np
 from backlight import sizes
 from backlight.codegen import runtime_support
 from backlight.codegen.backward_source import backward_source
-from backlight.codegen.complex_ops import complex_node_class, refusing
+from backlight.codegen.complex_ops import complex_node_class
+from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
-from backlight.codegen.forward_source import COMPLEX, function_source
+from backlight.codegen.forward_source import function_source
 from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
@@ -39,9 +40,6 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
     """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
-    complex = variant.startswith(COMPLEX)
-    if complex and node_class is not None:
-        node_class = complex_node_class(op)
     namespace.update(
         forward=op.forward,
         xp=np,
@@ -57,6 +55,8 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
         storage_of=storage_of,
         edge_of=edge_of,
         NodeClass=node_class,
+        ComplexNodeClass=complex_node_class(op) if node_class is not None else None,
+        refusal=refusal,
         Output=Output,
         next_sequence=next_sequence,
         getframe=sys._getframe,
@@ -71,12 +71,11 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
         PLAIN=PLAIN,
         MULTI=MULTI,
         wrap=wrap,
-        complex_function=complex_function,
         returns=op.returns,
         taken=op.accepted_dtypes,
         DEFAULTS=tuple(param.default for param in op.params),
     )
-    source = function_source(schema, complex=complex)
+    source = function_source(schema)
     namespace.update(schema.inlined_globals)
     return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
 
@@ -84,30 +83,12 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
 Op.generate = generate
 
 
-def complex_function(op: Op, variant: str) -> Callable:
-    """Return what an op's function calls for complex arrays, made at the first call: NOTE [Complex ops]."""
-    found = op.complex_functions.get(variant)
-    if found is None and op.complex is None:
-        found = op.complex_functions[variant] = refusing(op)
-    if found is None:
-        namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": variant}
-        found = op.complex_functions[variant] = generate(op, COMPLEX + variant, namespace)
-    return found
-
-
 def generate_noting(op: Op, forward):
     """Return a function like an op's public one that is never intercepted, and calls `forward` in place of the op's."""
-    return _generate_noting(op, forward, "noting")
-
-
-def _generate_noting(op: Op, forward, variant: str):
     namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": "function"}
-    generate(op, variant, namespace)
+    generate(op, "noting", namespace)
     namespace["forward"] = forward
-    if op.complex is not None and variant != COMPLEX + "noting":
-        namespace["complex_function"] = lambda op, _: _generate_noting(op, forward, COMPLEX + "noting")
-    source = function_source(OpSchema(op), called=True, complex=variant.startswith(COMPLEX))
-    return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
+    return compile_source(function_source(OpSchema(op), called=True), f"{op.name} noting", namespace)["generated"]
 
 
 def node_class_of(schema: OpSchema) -> type:

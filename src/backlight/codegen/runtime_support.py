@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dtypes import from_numpy_dtype, get_default_dtype
 from backlight.engine.grad_mode import modes
@@ -34,9 +35,7 @@ NOT_SAVED = _NotSaved()
 
 def is_number(value) -> bool:
     """Tell whether a value is a Python or NumPy number."""
-    return isinstance(value, (int, float, complex, np.generic)) or (
-        isinstance(value, numbers.Number) and not isinstance(value, TensorState)
-    )
+    return isinstance(value, (int, float, complex, np.generic, numbers.Number)) and not isinstance(value, TensorState)
 
 
 def is_operand(value) -> bool:
@@ -62,9 +61,7 @@ def coerce(op, variant, values):
                 _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif variant == "operator" and op.rules and isinstance(value, ndarray):
-            return (
-                NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the result's dtype right
-            )
+            return NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the dtype right
         elif op.promote and tensors and isinstance(value, ndarray):
             made[place] = wrap(value)
         elif variant == "operator":
@@ -147,6 +144,8 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
 
 def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
+    if op.complex is None and any(array.dtype.kind == "c" for array in arrays):
+        return refusal(op.name, arrays)
     found = op.dtype_error(*[array.dtype for array in arrays])
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
 
@@ -166,6 +165,8 @@ def unify(op, arrays):
     if op.dtype_error is not None and (problem := refused(op, None, present)) is not None:
         raise problem
     kind = common_dtype(present)
+    if kind.kind == "c" and op.complex is None:
+        raise refusal(op.name, present)
     if op.promote == "float":
         kind = as_float(kind)
     try:
@@ -221,8 +222,7 @@ def restore_tensor(grad, target):
         return grad
     shape, kind = target
     grad = TENSOR_OPS.real(grad) if grad._data.dtype.kind == "c" != kind.kind else grad
-    if tuple(grad.shape) != tuple(shape):
-        grad = _summed_tensor(grad, tuple(shape))
+    grad = _summed_tensor(grad, tuple(shape)) if tuple(grad.shape) != tuple(shape) else grad
     return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))
 
 

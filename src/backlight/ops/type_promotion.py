@@ -52,11 +52,9 @@ def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
     """Return the common dtype of two dtypes: complex wins over floats, floats over integers, integers over bool."""
     if a == b:
         return a
-    if _COMPLEX in (category(a), category(b)):
-        wide = any(kind in (FLOAT64, COMPLEX128) for kind in (a, b))
-        return COMPLEX128 if wide else COMPLEX64
     if category(a) != category(b):
-        return a if category(a) > category(b) else b
+        higher, lower = (a, b) if category(a) > category(b) else (b, a)
+        return COMPLEX128 if higher.kind == "c" and lower == FLOAT64 else higher
     if BFLOAT16 in (a, b):
         other = b if a == BFLOAT16 else a
         return FLOAT32 if other == FLOAT16 else other
@@ -89,9 +87,11 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
     """Let `lower` change `higher` only if it is of a higher category."""
     if higher is None or lower is None:
         return lower if higher is None else higher
-    if category(lower) == _COMPLEX and category(higher) == _FLOAT:
+    if category(lower) <= category(higher):
+        return higher
+    if lower.kind == "c" and category(higher) == _FLOAT:
         return dtypes.complex_dtype(higher)  # the precision stays that of the higher one
-    return promote_types(higher, lower) if category(lower) > category(higher) else higher
+    return promote_types(higher, lower)
 
 
 def common_dtype(arrays: Sequence = (), scalars: Sequence[float] = ()) -> np.dtype:
