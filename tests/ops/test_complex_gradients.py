@@ -140,9 +140,7 @@ def test_gradcheck_finds_a_derivative_that_is_not_conjugated():
 
 def test_backward_of_a_complex_number_raises_pytorchs_error():
     z, _ = leaves(backlight)
-    with pytest.raises(
-        RuntimeError, match=r"only for real scalar outputs but got torch\.complex128"
-    ):
+    with pytest.raises(RuntimeError, match=r"only for real scalar outputs but got torch\.complex128"):
         z.sum().backward()
     with pytest.raises(RuntimeError, match=r"Mismatch in dtype: grad_output\[0\] has a dtype of torch.float32"):
         z.sum().backward(backlight.tensor(1.0))
