@@ -198,9 +198,8 @@ def test_eigenvectors_of_any_matrix_are_complex_and_solve_their_equation():
 
 @pytest.mark.parametrize("name", ["eig", "eigvals"])
 def test_matrices_without_eigenvalues_are_refused(name):
-    for t in BOTH:
-        with pytest.raises(RuntimeError, match="input tensor should not contain infs or NaNs"):
-            getattr(t.linalg, name)(t.full((2, 2), float("nan")))
+    with pytest.raises(RuntimeError, match="input tensor should not contain infs or NaNs"):
+        getattr(backlight.linalg, name)(backlight.full((2, 2), float("nan")))
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-3, 1.0, 30.0])

@@ -397,6 +397,11 @@ def elements_of(sample) -> int:
     return max((one.numel() for one in tensors if isinstance(one, torch.Tensor)), default=0)
 
 
+def dtype_of(entry):
+    """Return the dtype of the samples whose gradients are compared: float64, or complex128 where only that is taken."""
+    return torch.complex128 if torch.float64 not in entry.dtypes and torch.complex128 in entry.dtypes else torch.float64
+
+
 def run_entry(
     entry, most_elements: float = np.inf, dtype=torch.float64, most_samples: float = np.inf, compared=run_sample
 ) -> Outcome:
@@ -406,8 +411,7 @@ def run_entry(
         dtype: float64 or complex128 for forward, gradient and second gradient; another one for forward only.
         compared: what compares a sample whose gradients are compared.
     """
-    if dtype is torch.float64 and dtype not in entry.dtypes and torch.complex128 in entry.dtypes:
-        dtype = torch.complex128
+    dtype = dtype_of(entry) if dtype is torch.float64 else dtype
     name, count, differentiated = full_name(entry), 0, dtype in (torch.float64, torch.complex128)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -68,7 +68,7 @@ complex_of.derivative("imag", formula="Im grad")(lambda grad, ops: ops.imag(grad
 complex = complex_of
 
 
-@op(promote="same", dtype_error=_refuse_parts, complex="own")
+@op(promote="same", dtype_error=_refuse_parts, zero_derivative={"abs": ("abs",)}, complex="own")
 def polar(xp, abs: Array, angle: Array):
     """Complex numbers of their sizes and angles: abs · (cos angle + i · sin angle)."""
     return _joined(xp, abs * xp.cos(angle), abs * xp.sin(angle))
@@ -203,6 +203,8 @@ real_view.derivative("input", formula="grad[…, 0] + i · grad[…, 1]")(lambda
 @op(name="view_as_complex", view=True, tangent="linear", complex="own")
 def complex_view(xp, input: Array):
     """The pairs along the last dim as complex numbers, a view."""
+    if input.size and input.strides[-1] != input.itemsize:  # a slice of a batch (vmap): no view shows it
+        input = xp.ascontiguousarray(input)
     return input.view(complex_dtype(input.dtype))[..., 0]
 
 
