@@ -33,6 +33,7 @@ from backlight.ops.elementwise.powers import *
 from backlight.ops.elementwise.rounding import *
 from backlight.ops.elementwise.transcendental import *
 from backlight.ops.elementwise.where_clamp import *
+from backlight.ops.fourier.short_time import *
 from backlight.ops.indexing.embedding import *
 from backlight.ops.indexing.gather_scatter import *
 from backlight.ops.indexing.getitem import *

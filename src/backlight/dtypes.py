@@ -69,12 +69,16 @@ class dtype:  # noqa: N801 - PyTorch's name
         return self.kind in (FLOATS, COMPLEX) or self.numpy.kind == "i"
 
     def to_real(self) -> "dtype":
-        """Return the dtype itself: it is real."""
-        return self
+        """Return the dtype of the real and imaginary parts; of a real dtype, itself."""
+        return BY_NUMPY[real_dtype(self.numpy)]
 
-    def to_complex(self):
-        """Refuse: backlight has no complex types."""
-        raise complex_refused(f"the complex partner of {self}")
+    def to_complex(self) -> "dtype":
+        """Return the complex dtype whose parts have this dtype; of a complex dtype, itself.
+
+        Raises:
+            TypeError: there is none: backlight has no complex32.
+        """
+        return BY_NUMPY[complex_dtype(self.numpy)]
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -94,13 +98,12 @@ int32 = int = dtype._made("int32", np.int32, INTEGERS, "Int")
 int64 = long = dtype._made("int64", np.int64, INTEGERS, "Long")
 bool = dtype._made("bool", np.bool_, BOOLS, "Bool")
 
-# Names that a script may compare a dtype with; no tensor has these, and requesting one raises.
 complex64 = cfloat = dtype._made("complex64", np.complex64, COMPLEX, "ComplexFloat")
 complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "ComplexDouble")
 
-ALL = (float16, bfloat16, float32, float64, int8, uint8, int16, int32, int64, bool)
+ALL = (float16, bfloat16, float32, float64, complex64, complex128, int8, uint8, int16, int32, int64, bool)
 BY_NUMPY = {kind.numpy: kind for kind in ALL}
-BY_NAME = {kind.name: kind for kind in (*ALL, complex64, complex128)}
+BY_NAME = {kind.name: kind for kind in ALL}
 
 _default = float32
 
@@ -134,9 +137,28 @@ def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
     return found
 
 
-def complex_refused(what) -> ArgumentError:
-    """Return the one error for whatever is complex or would have to be."""
-    return ArgumentError(f"complex dtypes are not in backlight, got {what}: keep real and imaginary part apart")
+def real_dtype(kind: np.dtype) -> np.dtype:
+    """Return the NumPy dtype of the parts of a complex one; of a real one, itself."""
+    return np.empty(0, kind).real.dtype if kind.kind == "c" else kind
+
+
+def complex_dtype(kind: np.dtype) -> np.dtype:
+    """Return the complex NumPy dtype whose parts have the given dtype; integers and bools give the default's.
+
+    Raises:
+        TypeError: there is none: backlight has no complex32.
+    """
+    if kind.kind == "c":
+        return kind
+    if kind == float16.numpy:
+        raise half_refused()
+    wide = _default.numpy if kind.kind in "iub" else kind
+    return complex128.numpy if wide == float64.numpy else complex64.numpy
+
+
+def half_refused() -> ArgumentError:
+    """Return the error for complex numbers of half precision, which backlight does not have."""
+    return ArgumentError("complex32 is not in backlight: convert the tensor with .float() or .cfloat() first")
 
 
 def to_numpy_dtype(kind) -> np.dtype | None:
@@ -144,8 +166,6 @@ def to_numpy_dtype(kind) -> np.dtype | None:
     if kind is None:
         return None
     if isinstance(kind, dtype):
-        if kind.is_complex:
-            raise complex_refused(kind)
         return kind.numpy
     if isinstance(kind, type) and kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind].numpy
@@ -154,7 +174,7 @@ def to_numpy_dtype(kind) -> np.dtype | None:
     raise ArgumentError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}; pass torch.float32, say")
 
 
-_PYTHON_TYPES = {builtins.float: float64, builtins.int: int64, builtins.bool: bool}
+_PYTHON_TYPES = {builtins.float: float64, builtins.int: int64, builtins.bool: bool, builtins.complex: complex128}
 
 
 def _dtype_given(function: str, kind) -> dtype:
@@ -172,6 +192,8 @@ class finfo:  # noqa: N801 - PyTorch's name
 
     def __init__(self, kind: dtype | None = None):
         kind = _dtype_given("finfo", _default if kind is None else kind)
+        if kind.is_complex:
+            kind = kind.to_real()
         if not kind.is_floating_point:
             raise ArgumentError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{kind.name}'"

@@ -1,4 +1,4 @@
-"""The part of PyTorch's `torch.fft` that needs only real numbers; the rest raises, for lack of complex dtypes."""
+"""PyTorch's `torch.fft`: Fourier transforms, of complex numbers, from and to real ones."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError
 from backlight.ops.dims import normalise_dims, one_or_several
-from backlight.ops.elementwise.complex_numbers import refusing
-from backlight.ops.linalg.fft import real_signal
+from backlight.ops.fourier.transforms import half_to_real, real_to_half, spectrum
 from backlight.ops.out_variants import with_out
 from backlight.ops.shape.flipping import roll
 from backlight.tensor.ranges import arange
@@ -43,55 +42,128 @@ _Dims = int | Sequence[int] | None
 _Sizes = Sequence[int] | None
 
 
-def irfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
-    """Return the real signal of which `input`, real too, is half the spectrum along `dim`.
+def fft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """Return the spectrum of a signal along `dim`, real or complex.
 
     Args:
-        n: how long the signal is; 2 · (size − 1) by default.
+        n: the size of the transform; the size of `input` by default. The input is cut off or filled up with zeros.
+        norm: "backward" (the default) does not divide, "ortho" divides by √n, "forward" by n.
+    """
+    return spectrum("fft", input, None if n is None else (n,), (dim,), norm, True)
+
+
+def fft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
+    """Return the spectrum of a signal over two dims: see `fft`."""
+    return spectrum("fft2", input, s, _several(dim), norm, True)
+
+
+def fftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
+    """Return the spectrum of a signal over several dims, all by default: see `fft`."""
+    return spectrum("fftn", input, s, _several(dim), norm, True)
+
+
+def ifft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """Return the signal of a spectrum along `dim`.
+
+    Args:
+        n: the size of the transform; the size of `input` by default. The input is cut off or filled up with zeros.
         norm: "backward" (the default) divides by n, "ortho" by √n, "forward" does not divide.
     """
-    return real_signal("irfft", input, None if n is None else (n,), (dim,), norm, inverse=True)
+    return spectrum("ifft", input, None if n is None else (n,), (dim,), norm, False)
+
+
+def ifft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
+    """Return the signal of a spectrum over two dims: see `ifft`."""
+    return spectrum("ifft2", input, s, _several(dim), norm, False)
+
+
+def ifftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
+    """Return the signal of a spectrum over several dims, all by default: see `ifft`."""
+    return spectrum("ifftn", input, s, _several(dim), norm, False)
+
+
+def rfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """Return half the spectrum of a real signal along `dim`: the other half mirrors it.
+
+    Args:
+        n: the size of the transform; the size of `input` by default. The input is cut off or filled up with zeros.
+        norm: "backward" (the default) does not divide, "ortho" divides by √n, "forward" by n.
+    """
+    return real_to_half("rfft", input, None if n is None else (n,), (dim,), norm, True)
+
+
+def rfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
+    """Return half the spectrum of a real signal over two dims: see `rfft`."""
+    return real_to_half("rfft2", input, s, _several(dim), norm, True)
+
+
+def rfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
+    """Return half the spectrum of a real signal over several dims, all by default: see `rfft`."""
+    return real_to_half("rfftn", input, s, _several(dim), norm, True)
+
+
+def irfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """Return the real signal of which `input` is half the spectrum along `dim`.
+
+    Args:
+        n: the size of the result; 2 · (size − 1) by default. The input is cut off or filled up with zeros.
+        norm: "backward" (the default) divides by n, "ortho" by √n, "forward" does not divide.
+    """
+    return half_to_real("irfft", input, None if n is None else (n,), (dim,), norm, False)
 
 
 def irfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
-    """Return the real plane of which `input`, real too, is half the spectrum."""
-    return real_signal("irfft2", input, s, _several(dim), norm, inverse=True)
+    """Return the real signal of which `input` is half the spectrum over two dims: see `irfft`."""
+    return half_to_real("irfft2", input, s, _several(dim), norm, False)
 
 
 def irfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
-    """Return the real signal of which `input`, real too, is half the spectrum over several dims, all by default."""
-    return real_signal("irfftn", input, s, _several(dim), norm, inverse=True)
+    """Return the real signal of which `input` is half the spectrum over several dims, all by default: see `irfft`."""
+    return half_to_real("irfftn", input, s, _several(dim), norm, False)
 
 
 def hfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
-    """Return the real spectrum of which `input`, real too, is half the hermitian signal along `dim`.
+    """Return the real spectrum of which `input` is half the signal along `dim`.
 
     Args:
-        n: how long the spectrum is; 2 · (size − 1) by default.
+        n: the size of the result; 2 · (size − 1) by default. The input is cut off or filled up with zeros.
         norm: "backward" (the default) does not divide, "ortho" divides by √n, "forward" by n.
     """
-    return real_signal("hfft", input, None if n is None else (n,), (dim,), norm, inverse=False)
+    return half_to_real("hfft", input, None if n is None else (n,), (dim,), norm, True)
 
 
 def hfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
-    """Return the real spectrum of which `input`, real too, is half the hermitian plane."""
-    return real_signal("hfft2", input, s, _several(dim), norm, inverse=False)
+    """Return the real spectrum of which `input` is half the signal over two dims: see `hfft`."""
+    return half_to_real("hfft2", input, s, _several(dim), norm, True)
 
 
 def hfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
-    """Return the real spectrum of which `input`, real too, is half the hermitian signal over several dims."""
-    return real_signal("hfftn", input, s, _several(dim), norm, inverse=False)
+    """Return the real spectrum of which `input` is half the signal over several dims, all by default: see `hfft`."""
+    return half_to_real("hfftn", input, s, _several(dim), norm, True)
+
+
+def ihfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """Return half the signal of a real spectrum along `dim`: the other half mirrors it.
+
+    Args:
+        n: the size of the transform; the size of `input` by default. The input is cut off or filled up with zeros.
+        norm: "backward" (the default) divides by n, "ortho" by √n, "forward" does not divide.
+    """
+    return real_to_half("ihfft", input, None if n is None else (n,), (dim,), norm, False)
+
+
+def ihfft2(input: TensorState, s: _Sizes = None, dim: _Dims = (-2, -1), norm: str | None = None):
+    """Return half the signal of a real spectrum over two dims: see `ihfft`."""
+    return real_to_half("ihfft2", input, s, _several(dim), norm, False)
+
+
+def ihfftn(input: TensorState, s: _Sizes = None, dim: _Dims = None, norm: str | None = None):
+    """Return half the signal of a real spectrum over several dims, all by default: see `ihfft`."""
+    return real_to_half("ihfftn", input, s, _several(dim), norm, False)
 
 
 def _several(dim: _Dims):
     return None if dim is None else one_or_several(dim)
-
-
-_SIGNAL, _SPECTRUM = "the signal of a spectrum", "the spectrum of a signal"
-fft, fft2, fftn = [refusing(f"fft.{name}", _SPECTRUM) for name in ("fft", "fft2", "fftn")]
-ifft, ifft2, ifftn = [refusing(f"fft.{name}", _SIGNAL) for name in ("ifft", "ifft2", "ifftn")]
-rfft, rfft2, rfftn = [refusing(f"fft.{name}", f"half {_SPECTRUM}") for name in ("rfft", "rfft2", "rfftn")]
-ihfft, ihfft2, ihfftn = [refusing(f"fft.{name}", f"half {_SIGNAL}") for name in ("ihfft", "ihfft2", "ihfftn")]
 
 
 def fftshift(input: TensorState, dim: _Dims = None):
@@ -129,6 +201,6 @@ def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=Fa
     return (found / (n * d) if n else found).requires_grad_(requires_grad)
 
 
-_REAL = ("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn", "fftfreq", "rfftfreq")
-globals().update(with_out(globals(), _REAL, __name__))
+_WITH_OUT = tuple(name for name in __all__ if not name.endswith("shift"))
+globals().update(with_out(globals(), _WITH_OUT, __name__))
 globals().update(with_checks(globals(), __all__, __name__))

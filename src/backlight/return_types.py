@@ -30,6 +30,7 @@ histogram = _named("histogram", "hist", "bin_edges")
 histogramdd = _named("histogramdd", "hist", "bin_edges")
 frexp = _named("frexp", "mantissa", "exponent")
 linalg_cholesky_ex = _named("linalg_cholesky_ex", "L", "info")
+linalg_eig = _named("linalg_eig", "eigenvalues", "eigenvectors")
 linalg_eigh = _named("linalg_eigh", "eigenvalues", "eigenvectors")
 linalg_inv_ex = _named("linalg_inv_ex", "inverse", "info")
 linalg_ldl_factor = _named("linalg_ldl_factor", "LD", "pivots")
@@ -53,8 +54,9 @@ geqrf = _named("geqrf", "a", "tau")
 
 # PyTorch has a type of its own for calls with `out`; here a call returns the same with or without.
 _WITH_OUT = """
-aminmax cummax cummin frexp geqrf histogram kthvalue linalg_cholesky_ex linalg_eigh linalg_inv_ex linalg_ldl_factor
-linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr linalg_slogdet
-linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd topk triangular_solve
+aminmax cummax cummin frexp geqrf histogram kthvalue linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv_ex
+linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr
+linalg_slogdet linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd topk
+triangular_solve
 """
 globals().update({f"{name}_out": globals()[name] for name in _WITH_OUT.split()})

@@ -8,10 +8,11 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.dtypes import bool as bool_
-from backlight.dtypes import dtype, finfo, float64, iinfo
+from backlight.dtypes import complex128, dtype, finfo, float64, iinfo
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import memory_format
+from backlight.ops.elementwise.complex_numbers import view_as_real
 from backlight.ops.type_promotion import promote_types
 from backlight.tensor.creation import from_numpy, tensor
 from backlight.tensor.factories import empty
@@ -22,6 +23,7 @@ from backlight.types import Device
 __all__ = ["assert_close", "make_tensor"]
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+_TOLERANCES |= {"complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
 
 
 def assert_close(
@@ -93,7 +95,7 @@ def _check_kinds(actual: object, expected: object, subclasses: bool) -> None:
     """Raise TypeError unless two values can be compared: both tensors or arrays, or both numbers."""
     kinds = (Tensor, np.ndarray)
     alike = isinstance(actual, kinds) == isinstance(expected, kinds)
-    numbers = all(isinstance(one, (*kinds, int, float, bool, np.generic)) for one in (actual, expected))
+    numbers = all(isinstance(one, (*kinds, int, float, complex, bool, np.generic)) for one in (actual, expected))
     same = type(actual) is type(expected) or subclasses
     if not (alike and numbers and same):
         raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
@@ -114,7 +116,7 @@ def _of_tensors(actual: object, expected: object, settings: dict) -> str | None:
         return f"The values for attribute 'stride()' do not match: {a.stride()} != {e.stride()}."
     rtol, atol = _tolerances(a.dtype, e.dtype, settings)
     kind = promote_types(a._data.dtype, e._data.dtype)
-    wide = kind if kind.kind == "f" else np.dtype(np.float32 if kind.kind == "V" else np.int64)
+    wide = kind if kind.kind in "fc" else np.dtype(np.float32 if kind.kind == "V" else np.int64)
     a, e = (np.asarray(one._data).astype(wide) for one in (a, e))
     close = np.isclose(a, e, rtol, atol, settings["equal_nan"])
     if close.all():
@@ -122,7 +124,7 @@ def _of_tensors(actual: object, expected: object, settings: dict) -> str | None:
     with silent_floats():
         far = np.where(close, wide.type(0), abs(a - e))
         quotient = np.where(close, 0, far / abs(e))
-    relative = quotient if wide.kind == "f" else quotient.astype(np.float32)
+    relative = quotient if wide.kind in "fc" else quotient.astype(np.float32)
     return _said("Tensor-likes" if a.ndim else "Scalars", (a, e), close, far, relative, rtol, atol)
 
 
@@ -130,7 +132,9 @@ def _wide(value: object) -> Tensor:
     """Return an array as a tensor, a number in the widest dtype of its kind."""
     if isinstance(value, np.ndarray):
         return from_numpy(value)
-    return tensor(value, dtype=float64 if isinstance(value, float) else None)
+    return tensor(
+        value, dtype=complex128 if isinstance(value, complex) else float64 if isinstance(value, float) else None
+    )
 
 
 def _tolerances(one: dtype, other: dtype, settings: dict) -> tuple[float, float]:
@@ -189,7 +193,7 @@ def make_tensor(
         )
     if not isinstance(dtype, dtypes.dtype):
         raise ArgumentError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor()")
-    integral = not dtype.is_floating_point
+    integral = not (dtype.is_floating_point or dtype.is_complex)
     if requires_grad and integral:
         raise ValueProblem(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     noncontiguous = noncontiguous and functools.reduce(lambda x, y: x * y, size, 1) > 1
@@ -204,11 +208,15 @@ def make_tensor(
     elif memory_format is not None:
         made = made.clone(memory_format=memory_format)
     if exclude_zero:
-        made[made == 0] = 1 if integral else finfo(dtype).tiny
+        least = 1 if integral else finfo(dtype).tiny
+        made[made == 0] = complex(least, least) if dtype.is_complex else least
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 def _drawn(made: Tensor, low: float, high: float) -> Tensor:
+    if made.is_complex():
+        _drawn(view_as_real(made), low, high)
+        return made
     if high - low >= finfo(made.dtype).max:  # more than uniform_ takes
         return made.uniform_(low / 2, high / 2).mul_(2)
     return made.uniform_(low, high)
@@ -218,14 +226,14 @@ def _limits(kind: dtype, low: float | None, high: float | None) -> tuple[float, 
     """Return the limits of what is drawn, within what a dtype holds."""
     if kind is bool_:
         least, most, usual = 0, 2, (0, 2)
-    elif not kind.is_floating_point:
+    elif not (kind.is_floating_point or kind.is_complex):
         least, most, usual = iinfo(kind).min, iinfo(kind).max + (iinfo(kind).bits < 64), (-9, 10)
     else:
         least, most, usual = finfo(kind).min, finfo(kind).max, (-9, 9)
     low, high = usual[0] if low is None else low, usual[1] if high is None else high
     if low != low or high != high:
         raise ValueProblem(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
-    if low > high or (low == high and not kind.is_floating_point):
+    if low > high or (low == high and kind.kind in ("integer", "bool")):
         raise ValueProblem(f"`low` must be less than `high`, but got {low} >= {high}")
     if high < least or low >= most:
         raise ValueProblem(

@@ -128,7 +128,7 @@ def subsets(count: int):
 def differences(entry) -> list:
     """Return where gradients are in the graph for one engine only: sample, inputs that require grad, both answers."""
     function, found = opinfo_run.our_function(entry), []
-    for sample in islice(entry.sample_inputs("cpu", torch.float64, requires_grad=True), SAMPLES):
+    for sample in islice(entry.sample_inputs("cpu", opinfo_run.dtype_of(entry), requires_grad=True), SAMPLES):
         arguments = (sample.input, sample.args, sample.kwargs)
         leaves = opinfo_run.leaves_of(arguments, torch.Tensor)
         if opinfo_run.elements_of(sample) > ELEMENTS:

@@ -35,7 +35,9 @@ INTERNAL |= {
     *("cofactors", "cofactor_derivative", "permutation_matrix"),  # of det: test_linalg.py
     *("drawn_gamma", "drawn_dirichlet"),  # tests/distributions/test_samples.py has these
     *("drawn_bernoulli", "drawn_poisson", "drawn_normal", "drawn_normal_of_means", "drawn_normal_of_stds"),
-    *("native_dropout", "native_dropout_backward", "_fft_c2r", "half_of_signal"),  # test_opinfo.py has these
+    *("native_dropout", "native_dropout_backward", "_fft_c2c", "_fft_r2c", "_fft_c2r"),  # test_opinfo.py has these
+    *("complex", "conj_physical", "imag", "linalg_eig", "polar", "real", "view_as_complex", "view_as_real"),  # it, too
+    *("of_pairs", "to_pairs", "with_zeros", "view_of_parts"),  # gradgradcheck in test_complex_gradients.py
     *("rrelu_with_noise", "segment_reduce"),  # test_opinfo.py and test_segments.py have these
     *("rnn_steps", "gru_steps", "lstm_steps"),  # gradcheck and gradgradcheck in test_recurrent.py
 }

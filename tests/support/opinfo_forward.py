@@ -17,6 +17,7 @@ from opinfo_run import (
     floats_of,
     gradients,
     leaves_of,
+    random_numbers,
     report,
 )
 from torch.autograd import forward_ad as their_forward
@@ -52,7 +53,7 @@ def replaced(value, duals: dict):
 
 def weights(tensors, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=tuple(one.shape)) for one in tensors]
+    return [random_numbers(rng, one) for one in tensors]
 
 
 def tensor_of(module, array, like):
@@ -79,7 +80,7 @@ def tangents_for(entry, leaves) -> list[np.ndarray]:
 
 def symmetric(array: np.ndarray) -> np.ndarray:
     square = array.ndim > 1 and array.shape[-1] == array.shape[-2]
-    return array + array.swapaxes(-1, -2) if square else array
+    return array + array.swapaxes(-1, -2).conj() if square else array
 
 
 def compare_tangents(ours, theirs) -> None:

@@ -2,7 +2,8 @@
 
 python tests/support/opinfo_run.py [--bfloat16] [name …]     prints a line an entry, with the first difference
 
-In float64, the default, forward, gradient and second gradient are compared; in another dtype the forward.
+In float64, the default, and complex128 forward, gradient and second gradient are compared; in another dtype the
+forward. Entries that take complex numbers only are run in complex128.
 """
 
 import functools
@@ -28,7 +29,7 @@ RANDOM_SEED = 42  # the seed that PyTorch's own wrappers set in samples that dra
 
 # The signs of singular vectors and eigenvectors are LAPACK's choice, and NumPy and PyTorch have different ones: here
 # what PyTorch's own tests look at is compared (sizes, products in which the signs cancel).
-SIGNS_LEFT_OPEN = {"svd", "linalg.svd", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
+SIGNS_LEFT_OPEN = {"svd", "linalg.svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
 
 # Norms at zero, where they have a corner: PyTorch's own test of the second derivative is expected to fail.
 NO_SECOND_DERIVATIVE = {"linalg.norm.subgradients_at_zero"}
@@ -94,7 +95,7 @@ def our_function(entry):
             if method is None:
                 raise Missing(entry.name)
             return method
-    return found
+    return getattr(backlight.Tensor, entry.name) if isinstance(found, backlight.dtype) else found
 
 
 def same_tensor(source):
@@ -119,9 +120,9 @@ def converted(value, made: dict):
     """Return a sample's value with tensors, dtypes … replaced by backlight's; the same tensor twice stays one."""
     if isinstance(value, torch.Tensor):
         if id(value) not in made:
-            if value.is_complex() or value.layout is not torch.strided:
+            if value.layout is not torch.strided:
                 raise Missing(f"tensors of {value.dtype}, {value.layout}")
-            tensor = same_tensor(value.detach())
+            tensor = same_tensor(value.detach().resolve_conj())
             made[id(value)] = tensor.requires_grad_() if value.requires_grad else tensor
         return made[id(value)]
     if isinstance(value, torch.dtype):
@@ -178,10 +179,12 @@ def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = Non
         assert isinstance(ours, backlight.Tensor), f"{what}: {type(ours).__name__} instead of a tensor"
         assert str(ours.dtype) == str(theirs.dtype), f"{what}: dtype {ours.dtype} instead of {theirs.dtype}"
         assert tuple(ours.shape) == tuple(theirs.shape), f"{what}: shape {ours.shape} instead of {theirs.shape}"
+        wide = np.complex128 if theirs.is_complex() else np.float64
+        single = theirs.dtype in (torch.float32, torch.complex64)
         np.testing.assert_allclose(
-            ours.detach().numpy().astype(np.float64),
-            theirs.detach().double().numpy(force=True),
-            *(tolerance or ((SINGLE_RTOL, SINGLE_ATOL) if theirs.dtype is torch.float32 else (RTOL, ATOL))),
+            ours.detach().numpy(force=True).astype(wide),
+            theirs.detach().to(torch.complex128 if theirs.is_complex() else torch.float64).numpy(force=True),
+            *(tolerance or ((SINGLE_RTOL, SINGLE_ATOL) if single else (RTOL, ATOL))),
             err_msg=what,
         )
     elif isinstance(theirs, (tuple, list)):
@@ -192,9 +195,15 @@ def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = Non
         assert ours == theirs, f"{what}: {ours!r} instead of {theirs!r}"
 
 
+def random_numbers(rng: np.random.Generator, like) -> np.ndarray:
+    """Return normal numbers in the shape of a tensor, complex ones for a complex tensor."""
+    numbers = np.asarray(rng.normal(size=tuple(like.shape)))
+    return np.asarray(numbers + 1j * rng.normal(size=tuple(like.shape))) if like.is_complex() else numbers
+
+
 def weights_for(outputs, module, seed) -> list:
     rng = np.random.default_rng(seed)
-    arrays = [np.asarray(rng.normal(size=tuple(one.shape))) for one in outputs]
+    arrays = [random_numbers(rng, one) for one in outputs]
     return [module.from_numpy(array).to(getattr(module, str(one.dtype)[6:])) for array, one in zip(arrays, outputs)]
 
 
@@ -388,23 +397,29 @@ def elements_of(sample) -> int:
     return max((one.numel() for one in tensors if isinstance(one, torch.Tensor)), default=0)
 
 
+def dtype_of(entry):
+    """Return the dtype of the samples whose gradients are compared: float64, or complex128 where only that is taken."""
+    return torch.complex128 if torch.float64 not in entry.dtypes and torch.complex128 in entry.dtypes else torch.float64
+
+
 def run_entry(
     entry, most_elements: float = np.inf, dtype=torch.float64, most_samples: float = np.inf, compared=run_sample
 ) -> Outcome:
     """Run the samples of an entry (the first so many of those with at most so many elements) and say how it went.
 
     Args:
-        dtype: float64 for forward, gradient and second gradient; another one for forward only.
-        compared: what compares a float64 sample.
+        dtype: float64 or complex128 for forward, gradient and second gradient; another one for forward only.
+        compared: what compares a sample whose gradients are compared.
     """
-    name, count, differentiated = full_name(entry), 0, dtype is torch.float64
+    dtype = dtype_of(entry) if dtype is torch.float64 else dtype
+    name, count, differentiated = full_name(entry), 0, dtype in (torch.float64, torch.complex128)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             if dtype not in entry.dtypes:
                 raise Missing(f"PyTorch does not take {dtype} here")
             function = our_function(entry)
-            for sample in entry.sample_inputs("cpu", dtype, requires_grad=differentiated):
+            for sample in entry.sample_inputs("cpu", dtype, requires_grad=differentiated and entry.supports_autograd):
                 if elements_of(sample) > most_elements:
                     continue
                 if count >= most_samples:

@@ -50,6 +50,9 @@ def described(value):
 def exact(tensor) -> list[str]:
     """Return the elements as text that tells every bit: -0.0 from 0.0, and nan equal to nan."""
     tensor = tensor.detach()
+    if tensor.is_complex():
+        numbers = tensor.reshape(-1).tolist()
+        return [part.hex() for number in numbers for part in (number.real, number.imag)]
     numbers = (tensor.to(torch.float64) if isinstance(tensor, torch.Tensor) else tensor.double()).reshape(-1).tolist()
     return [float(number).hex() for number in numbers]
 

@@ -173,7 +173,7 @@ def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         function = opinfo_run.our_function(entry)
-        for number, sample in enumerate(entry.sample_inputs("cpu", torch.float64, requires_grad=True)):
+        for number, sample in enumerate(entry.sample_inputs("cpu", opinfo_run.dtype_of(entry), requires_grad=True)):
             if most_samples is not None and number >= most_samples:
                 break
             try:

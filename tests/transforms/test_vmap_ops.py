@@ -7,9 +7,10 @@ import vmap_run
 # Computed element by element: each for a reason that holds for every way to compute them.
 LOOPED = set(
     """
-    _fft_c2r as_strided_scatter block_diag ctc_loss embedding_bag fractional_max_pool2d fractional_max_pool3d index_add
-    index_copy index_fill index_fill_tensor index_select linalg_eigh linalg_householder_product linalg_lstsq
-    linalg_matrix_exp linalg_pinv linalg_qr linalg_svd masked_scatter masked_select median_all multi_margin_loss
+    _fft_c2c _fft_c2r _fft_r2c as_strided_scatter block_diag conj_physical ctc_loss embedding_bag
+    fractional_max_pool2d fractional_max_pool3d imag index_add linalg_eig view_as_complex view_as_real index_copy
+    index_fill index_fill_tensor index_select linalg_eigh linalg_householder_product linalg_lstsq linalg_matrix_exp
+    linalg_pinv linalg_qr linalg_svd masked_scatter masked_select median_all multi_margin_loss
     multilabel_margin_loss nanmedian_all native_group_norm native_layer_norm nll_loss ormqr put renorm
     repeat_interleave segment_reduce
     """.split()  # noqa: SIM905 - a list of so many would take a page

@@ -9,7 +9,7 @@ from backlight.codegen.runtime_support import is_number
 from backlight.dtypes import dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ValueProblem
-from backlight.ops.elementwise import comparisons, rounding, where_clamp
+from backlight.ops.elementwise import comparisons, complex_numbers, rounding, where_clamp
 from backlight.ops.reduction import extremes, reductions, scans, statistics
 from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
@@ -121,7 +121,7 @@ OPS: dict[str, Callable] = {
     "bitwise_invert": comparisons.bitwise_not,
     "equal": comparisons.eq,
     "nextafter": rounding.nextafter,
-    "real": rounding.conj,  # of real numbers: the number itself
+    "real": complex_numbers.real,
     "round": rounding.round,
 }
 TAKES_NUMBERS = {name for name in OPS if getattr(getattr(np, name), "nin", 1) == 2} - {"pow"}  # whose op does itself

@@ -18,7 +18,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.engine.threads import ThreadState
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.interpreter import levels_of, to_batched, to_physical
 
@@ -125,7 +125,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise AttributeError(
                 f"{type(one).__name__!r} object has no attribute 'is_floating_point'; the {name} must be a tensor"
             )
-        if not is_float(one._data.dtype):
+        if not has_gradient(one._data.dtype):
             raise ValueProblem(
                 f"Expected {name} to be floating point or complex, but got: {from_numpy_dtype(one._data.dtype)}"
             )

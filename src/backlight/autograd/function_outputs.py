@@ -9,7 +9,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.engine.views import CUSTOM, MULTI, check_view, made_view, remember_view
 from backlight.errors import GraphError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.ops.view_history import edge_of_values, rewrite_history
 
 
@@ -39,7 +39,7 @@ def record_outputs(ctx, node: Node | None, inputs: list, outputs: tuple) -> tupl
     made, differentiable = [], []
     for number, out in enumerate(outputs):
         if isinstance(out, TensorState):
-            differs = node is not None and id(out) not in constant and is_float(out._data.dtype)
+            differs = node is not None and id(out) not in constant and has_gradient(out._data.dtype)
             edge = None if not differs else node if len(outputs) == 1 else Output(node, number)
             out = _recorded(out, edge, id(out) in given, id(out) in dirty)
             differentiable += [out] if differs else []

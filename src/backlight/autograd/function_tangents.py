@@ -6,7 +6,7 @@ from backlight.codegen.forward_mode import Level, levels
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 
 
 def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
@@ -37,7 +37,7 @@ def _called(function, ctx, args: tuple, tangents: list) -> tuple:
     if ctx._materialize:
         tangents = [
             TENSOR_OPS.clone(TENSOR_OPS.filling_zeros(one))
-            if tangent is None and isinstance(one, TensorState) and is_float(one._data.dtype)
+            if tangent is None and isinstance(one, TensorState) and has_gradient(one._data.dtype)
             else tangent
             for one, tangent in zip(args, tangents)
         ]
@@ -64,14 +64,14 @@ def _attach(
     level: Level, place: int, out: TensorState, tangent: object, args: Sequence, tangents: Sequence, constant: bool
 ) -> None:
     """Set the tangent of one output."""
-    if constant or not isinstance(out, TensorState) or not is_float(out._data.dtype):
+    if constant or not isinstance(out, TensorState) or not has_gradient(out._data.dtype):
         if tangent is not None:
             raise GraphError(
                 f"Function's jvp returned a gradient at position {place}, but  the corresponding forward output is not "
                 "a differentiable Tensor.You should return None at that position instead."
             )
         return
-    if tangent is None or not is_float(tangent._data.dtype):
+    if tangent is None or not has_gradient(tangent._data.dtype):
         raise GraphError(
             "Expected both tensor and its forward grad to be floating point or complex; jvp returned "
             f"{'None' if tangent is None else tangent.dtype} for output {place}: return zeros where nothing changes"

@@ -9,6 +9,7 @@ import numpy as np
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
+from backlight.ops.elementwise.complex_numbers import imag, real
 from backlight.system.lazy_import import function_later
 from backlight.transforms.gradcheck_cases import check_batches, check_missing_gradients, check_zero_gradients
 from backlight.transforms.numerical_jacobians import (
@@ -86,9 +87,12 @@ def gradcheck(
 
         |analytical − numerical| ≤ atol + rtol · |numerical|      for each element of each Jacobian
 
+    Of complex outputs the real and imaginary parts are checked one after the other; the gradient for a complex input
+    is ∂f/∂Re x + i · ∂f/∂Im x.
+
     Args:
         func: takes the inputs, returns a tensor or a tuple of tensors.
-        inputs: those that require grad should be float64; the others are passed as they are.
+        inputs: those that require grad should be float64 or complex128; the others are passed as they are.
         eps: the step of the finite differences.
         atol: absolute tolerance.
         rtol: relative tolerance.
@@ -100,7 +104,8 @@ def gradcheck(
         check_batched_forward_grad: check that vmap over tangents agrees with a loop over them.
         check_forward_ad: check forward mode too.
         check_backward_ad: check reverse mode.
-        fast_mode: compare one random combination of rows and columns instead of full Jacobians.
+        fast_mode: compare one random combination of rows and columns instead of full Jacobians; for complex inputs
+            full Jacobians are compared all the same.
 
     Raises:
         GradcheckError: a derivative is wrong; the message names the output, the input and the element.
@@ -113,7 +118,8 @@ def gradcheck(
     check = _Check(func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes, check_undefined_grad)
     _check_inputs(check.inputs)
     try:
-        _check_derivatives(check, fast_mode, check_backward_ad, check_forward_ad)
+        for part in _real_parts(check):
+            _check_derivatives(part, fast_mode, check_backward_ad, check_forward_ad)
         if check_batched_forward_grad:
             check_forward_batches(check)
         if not check_backward_ad:
@@ -205,7 +211,7 @@ def _check_inputs(inputs: tuple) -> None:
         if not isinstance(tensor, TensorState) or tensor._edge is None:
             continue
         data = np.asarray(tensor._data)
-        if data.dtype != np.float64:
+        if data.dtype not in (np.float64, np.complex128):
             warnings.warn(
                 f"Input #{place} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
@@ -227,8 +233,31 @@ def _check_inputs(inputs: tuple) -> None:
 # --- derivatives -----------------------------------------------------------------------------------------------------
 
 
+def _real_parts(check: _Check) -> list[_Check]:
+    """Return checks of the imaginary and the real parts of complex outputs; the check itself if there are none."""
+    if not any(isinstance(out, TensorState) and out._data.dtype.kind == "c" for out in _outputs(check)):
+        return [check]
+    return [check._replace(func=_part_of(check.func, part)) for part in (imag, real)]
+
+
+def _outputs(check: _Check) -> tuple:
+    return as_tuple(check.func(*check.inputs))
+
+
+def _part_of(func: Callable, part: Callable) -> Callable:
+    """Return a function that gives one part of the complex outputs of another."""
+
+    def parts(*inputs):
+        found = as_tuple(func(*inputs))
+        complex = [isinstance(out, TensorState) and out._data.dtype.kind == "c" for out in found]
+        return tuple(part(out) if split else out for out, split in zip(found, complex))
+
+    return parts
+
+
 def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool) -> None:
     everything = [out for out in as_tuple(check.func(*check.inputs)) if isinstance(out, TensorState)]
+    fast = fast and not any(one._data.dtype.kind == "c" for one in check.wanted)
     compare = _compare_products if fast else _compare_jacobians
     if not any(out._edge is not None for out in everything):
         for tensor in check.wanted:

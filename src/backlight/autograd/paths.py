@@ -15,7 +15,7 @@ from backlight.engine.node import AccumulateGrad, Node
 from backlight.engine.tensor_state import TensorState
 from backlight.engine.views import NO_GRAD
 from backlight.errors import ArgumentError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.checkpoint.reentrant import (
     function_run_again,
@@ -186,12 +186,12 @@ def _cut(kind: str, what: str, place: Line | None = None) -> Cut:
 def _without_graph(y: TensorState, x: TensorState) -> Cut | None:
     """Return why there can be no path, if one of the two has no graph."""
     if x._edge is None:
-        if not is_float(x._data.dtype):
+        if not has_gradient(x._data.dtype):
             return _cut(INTEGER, f"x is {from_numpy_dtype(x._data.dtype)}: only floating point tensors have gradients")
         view = _made_without_recording(x)
         return view or _cut(NOT_REQUIRED, "x does not require grad: no op records what is computed from it")
     if y._edge is None:
-        if not is_float(y._data.dtype):
+        if not has_gradient(y._data.dtype):
             kind = from_numpy_dtype(y._data.dtype)
             return _cut(NO_GRAPH, f"y is {kind}: what made it has no derivative, or y was converted")
         return _made_without_recording(y) or _cut(NO_GRAPH, f"y does not require grad{_shared(y, x)}")

@@ -19,6 +19,8 @@ NOTE [Declaring an op]
 * For forward mode an op may name the form of its Jacobian (`tangent=`), or declare a tangent rule with the derivative
   (`@tanh.tangent("input")`): NOTE [Tangent rules] in codegen/pushforward.py. Without either, tangents are computed from
   the derivative.
+* `complex=` says how the derivatives serve complex arrays: NOTE [Complex ops] in codegen/complex_ops.py. An op without
+  it refuses them.
 * What the decorator returns is the public function. Its code is generated at the first call (see codegen/generate.py).
 """
 
@@ -32,6 +34,7 @@ from backlight.errors import BacklightError
 from backlight.kernels.native import core
 from backlight.system.fork_safety import fork_safe_lock
 
+HOLOMORPHIC, OWN = "holomorphic", "own"
 ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
 LINEAR, MULTILINEAR, SYMMETRIC = "linear", "multilinear", "symmetric"
 
@@ -112,6 +115,7 @@ class Op:
         tangent: str | None = None,
         tangent_with: dict | None = None,
         zero_derivative: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
+        complex: str | None = None,
     ):
         self.forward = forward
         self.name = self.display_name = name or forward.__name__  # the name in reports
@@ -129,6 +133,7 @@ class Op:
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
         self.zero_derivative = zero_derivative
+        self.complex = complex
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
         self.decomposed = None
@@ -225,6 +230,7 @@ def op(forward=None, **options):
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
         zero_derivative: inputs, or the output, that gradients depend on with a derivative of 0: all gradients or, in a
             dict, those of the inputs named: NOTE [Zero second derivatives].
+        complex: "linear", "holomorphic" or "own", see NOTE [Complex ops]; without it complex arrays are refused.
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:

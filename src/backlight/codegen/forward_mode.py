@@ -33,8 +33,8 @@ from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import unchecked
 from backlight.engine.node import extra_of
 from backlight.engine.tensor_state import LEAF, TensorState, wrap, writable
-from backlight.engine.views import positions_in, same_part
-from backlight.errors import ShapeError
+from backlight.engine.views import positions_in, same_part, shows_parts
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.layouts import contiguous_format
 
 ndarray = np.ndarray
@@ -87,6 +87,11 @@ class Level(Interpreter):
 
     def view_of(self, base_tangent: TensorState, base: TensorState, tensor: TensorState):
         """Return the view of a base's tangent that corresponds to a view of the base."""
+        if shows_parts(base, tensor):
+            raise UnsupportedError(
+                "forward mode does not follow writes through views of real and imaginary parts: write to the complex "
+                "tensor, or compute a new one with torch.complex"
+            )
         positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
         return TENSOR_OPS.as_strided(
             base_tangent, positions, same_part(writable(base_tangent), writable(base), tensor._data)

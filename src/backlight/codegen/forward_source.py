@@ -2,10 +2,16 @@
 
 from itertools import pairwise
 
-from backlight.codegen.declaration import ARRAY, ARRAYS, OPTION, OPTIONAL, Op
+from backlight.codegen.declaration import ARRAY, ARRAYS, HOLOMORPHIC, OPTION, OPTIONAL, Op
 from backlight.codegen.op_schema import OpSchema
 from backlight.kernels.native import core
 
+# NumPy's numbers of complex64, complex128 and clongdouble: a third cheaper to compare than the kind
+IS_COMPLEX = {
+    ARRAY: "13 < {0}.dtype.num < 17",
+    OPTIONAL: "{0} is not None and 13 < {0}.dtype.num < 17",
+    ARRAYS: "'c' in [array.dtype.kind for array in {0}]",
+}
 CALLER = 1 if core is not None else 2  # frames between the generated function and the public one's caller
 
 
@@ -65,6 +71,8 @@ def _operand_lines(schema: OpSchema) -> list[str]:
         elif p.kind == ARRAYS:
             lines += [f"{p.name} = operands.tensor_list(op, {p.name})"]
             lines += [f"d_{p.name} = [tensor._data for tensor in {p.name}]"]
+    if op.complex is None and op.dtype_error is None:
+        lines += _refusing_lines(op)
     if op.view:
         first = schema.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
@@ -75,6 +83,17 @@ def _operand_lines(schema: OpSchema) -> list[str]:
     if op.promote:
         lines += _promotion_lines(schema, singles)
     return lines
+
+
+def _refusing_lines(op: Op) -> list[str]:
+    """Refuse complex arrays: NOTE [Complex ops]. `unify` and `check_dtypes` do it too, for ops that call them."""
+    arrays = op.arrays
+    if op.promote:
+        arrays = [p for p in arrays if p.promoted and p.kind == ARRAY][:1] if op.promote == "same" else []
+    if not arrays:
+        return []
+    found = " or ".join(IS_COMPLEX[p.kind].format(f"d_{p.name}") for p in arrays)
+    return [f"if {found}:", f"    raise refusal(op.name, ({''.join(f'd_{p.name}, ' for p in arrays)}))"]
 
 
 def _number_lines(op: Op, singles) -> list[str]:
@@ -189,7 +208,11 @@ def _record_lines(schema: OpSchema) -> list[str]:
         else:
             lines += [f"if e_{p.name} is LEAF:", f"    e_{p.name} = {p.name}"]
             edges.append(f"e_{p.name}")
-    lines += ["node = NodeClass()", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
+    made = "NodeClass()"
+    if op.complex == HOLOMORPHIC:
+        result = "data" if not schema.several else f"data[{schema.output_numbers[0]}]"
+        made = f"ComplexNodeClass() if {IS_COMPLEX[ARRAY].format(result)} else NodeClass()"
+    lines += [f"node = {made}", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
     lines += [f"frame = getframe({CALLER})", "code = frame.f_code", "if code is not latest.code:"]
     lines += ["    if code.co_filename in USER_FILES:", "        latest.code = code", "    else:"]
     lines += ["        frame = user_frame(frame)", "        code = frame.f_code"]

@@ -20,6 +20,8 @@ import numpy as np
 from backlight import sizes
 from backlight.codegen import runtime_support
 from backlight.codegen.backward_source import backward_source
+from backlight.codegen.complex_ops import complex_node_class
+from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
@@ -53,6 +55,8 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
         storage_of=storage_of,
         edge_of=edge_of,
         NodeClass=node_class,
+        ComplexNodeClass=complex_node_class(op) if node_class is not None else None,
+        refusal=refusal,
         Output=Output,
         next_sequence=next_sequence,
         getframe=sys._getframe,

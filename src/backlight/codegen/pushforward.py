@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from backlight.codegen import runtime_support
-from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, SYMMETRIC, Op, Param
+from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, OWN, SYMMETRIC, Op, Param
 from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.interpreters import local
@@ -39,7 +39,7 @@ from backlight.engine.grad_mode import enable_grad, modes
 from backlight.engine.node import next_sequence
 from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap
 from backlight.errors import UnsupportedError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 
 
 def _unwritten(name: str):
@@ -90,13 +90,19 @@ class Call:
         given = [one for part in given for one in (part if isinstance(part, (list, tuple)) else (part,))]
         return any(one is not None and one._edge is not None for one in given)
 
+    def is_complex(self) -> bool:
+        """Tell whether an input or an output holds complex numbers."""
+        given = [self.values[p.name] for p in self.op.arrays] + list(self.outs)
+        given = [one for part in given for one in (part if isinstance(part, (list, tuple)) else (part,))]
+        return any(one is not None and one._data.dtype.kind == "c" for one in given)
+
     def numbers(self) -> tuple[int, ...]:
         """Return which outputs have a gradient."""
         return tuple(range(len(self.outs))) if self.op.differentiable is None else self.op.differentiable
 
     def places(self) -> tuple[int, ...]:
         """Return which outputs can have tangents."""
-        return tuple(number for number in self.numbers() if is_float(self.outs[number]._data.dtype))
+        return tuple(number for number in self.numbers() if has_gradient(self.outs[number]._data.dtype))
 
     def run_on(self, values: dict):
         """Run the op on other arguments; return its outputs."""
@@ -137,6 +143,8 @@ def tangents_of_outputs(level: object, op: Op, function: Callable, args: tuple, 
 def _shares(call: Call) -> list[tuple]:
     """Return what the inputs' tangents contribute to the outputs', one tuple for each input or group of them."""
     op, rest, shares = call.op, dict(call.tangents), []
+    if op.complex == OWN and op.tangent_form not in (LINEAR, MULTILINEAR) and call.is_complex():
+        return [_by_transposing(call, rest)]  # its tangent rule, if it has one, is for real numbers
     for name in [name for name in rest if name in op.tangents]:
         shares.append(_by_rule(call, name, rest.pop(name)))
     if not rest:

@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 
+from backlight.codegen.complex_refusals import refusal
+from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dtypes import from_numpy_dtype, get_default_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Output, freed, modified, name_of_tensor, output_name
@@ -32,10 +34,8 @@ NOT_SAVED = _NotSaved()
 
 
 def is_number(value) -> bool:
-    """Tell whether a value is a Python or NumPy real number."""
-    return isinstance(value, (int, float, np.generic)) or (
-        isinstance(value, numbers.Real) and not isinstance(value, TensorState)
-    )
+    """Tell whether a value is a Python or NumPy number."""
+    return isinstance(value, (int, float, complex, np.generic, numbers.Number)) and not isinstance(value, TensorState)
 
 
 def is_operand(value) -> bool:
@@ -61,9 +61,7 @@ def coerce(op, variant, values):
                 _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif variant == "operator" and op.rules and isinstance(value, ndarray):
-            return (
-                NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the result's dtype right
-            )
+            return NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the dtype right
         elif op.promote and tensors and isinstance(value, ndarray):
             made[place] = wrap(value)
         elif variant == "operator":
@@ -83,7 +81,7 @@ def _check_bool(op, tensors) -> None:
 def _scalar_tensor(value, tensors, floating: bool = False):
     """Return a number as a 0-d tensor of the dtype that it has as an operand with these tensors."""
     first = tensors[0]._data
-    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
+    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, (np.generic, complex)):
         kind = first.dtype
     else:
         value = value.item() if isinstance(value, np.generic) else value
@@ -146,6 +144,8 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
 
 def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
+    if op.complex is None and any(array.dtype.kind == "c" for array in arrays):
+        return refusal(op.name, arrays)
     found = op.dtype_error(*[array.dtype for array in arrays])
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
 
@@ -165,6 +165,8 @@ def unify(op, arrays):
     if op.dtype_error is not None and (problem := refused(op, None, present)) is not None:
         raise problem
     kind = common_dtype(present)
+    if kind.kind == "c" and op.complex is None:
+        raise refusal(op.name, present)
     if op.promote == "float":
         kind = as_float(kind)
     try:
@@ -181,7 +183,7 @@ def restoration(data, tensors):
     """
     shape, kind = data.shape, data.dtype
     present = [tensor for tensor in tensors if tensor is not None]
-    if kind.kind == "f" and all(
+    if kind.kind in "fc" and all(
         [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]  # noqa: C419 - a list is faster here
     ):
         return None
@@ -193,6 +195,7 @@ def restore(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
+    grad = grad.real if grad.dtype.kind == "c" != kind.kind else grad  # of a real input of a complex result
     if grad.shape != shape:
         grad = sum_to_shape(grad, shape)
     return grad if grad.dtype == kind else grad.astype(kind)
@@ -218,8 +221,8 @@ def restore_tensor(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
-    if tuple(grad.shape) != tuple(shape):
-        grad = _summed_tensor(grad, tuple(shape))
+    grad = TENSOR_OPS.real(grad) if grad._data.dtype.kind == "c" != kind.kind else grad
+    grad = _summed_tensor(grad, tuple(shape)) if tuple(grad.shape) != tuple(shape) else grad
     return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))
 
 

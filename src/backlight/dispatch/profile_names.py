@@ -42,7 +42,7 @@ ELSEWHERE = {
 _OURS = """
 add_at_places add_positions circular_pad1d circular_pad2d circular_pad3d cofactor_derivative cofactors
 convolution_weight divide_or_zero erf_backward filled_up filling filling_zeros first_elements gathered_as gru_steps
-half_of_signal index_backward kept larger_share linear_recurrence lstm_steps masked_unselect permutation_matrix
+index_backward kept larger_share linear_recurrence lstm_steps masked_unselect permutation_matrix
 put_positions ragged_attention repeating_pad_backward reverse_cumsum rnn_steps scale shift sinc_slope
 smoothed_cross_entropy spread spread_over_classes take_of_classes take_positions taken_at_places tie_weights
 to_discrete upsample_backward view_of_rows vm weighted_rows

@@ -19,6 +19,7 @@ from backlight.dispatch.interpreters import backward_is_seen
 from backlight.dispatch.observation import observers
 from backlight.dispatch.observed_pass import ObservedRun, observed_run
 from backlight.dispatch.torch_function import DisableTorchFunctionAndAutocast
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine import graph_task
 from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.backward_pass import BackwardPass
@@ -287,6 +288,11 @@ def _implied(tensor: TensorState):
             f"grad can be implicitly created only for scalar outputs; this one has shape {list(data.shape)}: reduce it "
             "(.sum(), .mean()), or pass gradient= of that shape"
         )
+    if tensor._edge is not None and data.dtype.kind == "c":
+        raise GraphError(
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{from_numpy_dtype(data.dtype)}; take .real or .abs() of it, or pass gradient="
+        )
     one = data.dtype.type(1)
     return wrap(np.full(data.shape, one) if data.ndim else one)
 
@@ -302,7 +308,14 @@ def _matching(tensor: TensorState, gradient: TensorState, number: int):
             f"Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and output[{number}] has a "
             f"shape of {tensor.shape}.{origin(tensor)}\n  Give a gradient of the output's shape"
         )
-    return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
+    given, own = gradient._data.dtype, tensor._data.dtype
+    if (given.kind == "c") != (own.kind == "c"):
+        raise GraphError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{number}] has a dtype of {from_numpy_dtype(given)} and output[{number}] has a dtype of "
+            f"{from_numpy_dtype(own)}.{origin(tensor)}"
+        )
+    return gradient if given == own else gradient.to(tensor.dtype)
 
 
 def _unused(tensor: TensorState | GradientEdge, outputs: Sequence) -> str:

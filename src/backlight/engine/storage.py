@@ -44,6 +44,17 @@ class GuardedStorage(Storage):
             guard()
 
 
+class ConjugateStorage(Storage):
+    """The storage of what `conj()` made, where PyTorch has a view: it refuses to be written to."""
+
+    def before_write(self) -> None:
+        """Refuse: PyTorch would write to the tensor that was conjugated."""
+        raise GraphError(
+            "a tensor made by conj() cannot be written to: in PyTorch it is a view, here its memory is its own. Write "
+            "to x.resolve_conj(), or use x.conj_physical()"
+        )
+
+
 class _Guarding:
     """How many blocks guard storages now."""
 

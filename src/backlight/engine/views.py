@@ -12,6 +12,7 @@ from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
 from backlight.engine.tensor_state import Gradient, TensorState, new, storage_of, the_tensor_class, transforms, writable
 from backlight.errors import GraphError, ShapeError
+from backlight.kernels.elementwise.complex_parts import parts_of
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
@@ -130,10 +131,15 @@ def check_view(tensor: TensorState) -> None:
 def positions_in(base: TensorState, view: TensorState) -> np.ndarray:
     """Return, for each element of a view, its flat index in the base, row by row.
 
+    Where one of the two is complex and the other real, both are taken as the real numbers that they consist of, of
+    which a complex one has a further dim of size 2.
+
     Raises:
         RuntimeError: the view covers memory that holds no element of the base.
     """
     memory, part = writable(base), view._data
+    if shows_parts(base, view):
+        memory, part = parts_of(memory), parts_of(part)
     if part.size == 0:
         return np.empty(part.shape, np.int64)
     places, offset = _places(memory), part.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
@@ -146,6 +152,11 @@ def positions_in(base: TensorState, view: TensorState) -> np.ndarray:
     if found is None or found.min() < 0:
         raise ShapeError("a view must show elements of its base only: make a contiguous copy of the base first")
     return found
+
+
+def shows_parts(base: TensorState, view: TensorState) -> bool:
+    """Tell whether a view shows real numbers of a complex base, or complex numbers of a real one."""
+    return (base._data.dtype.kind == "c") != (view._data.dtype.kind == "c")
 
 
 def _places(memory: np.ndarray) -> np.ndarray:

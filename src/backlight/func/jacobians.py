@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from backlight.codegen.forward_mode import level
-from backlight.errors import ValueProblem
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import GraphError, ValueProblem
 from backlight.func.arguments import Argnums, select_arguments
 from backlight.func.forward import jvp_at_level
 from backlight.func.reverse import recorded_vjp, wraps_function
@@ -37,6 +38,8 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
         output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
         outputs, out_spec = tree_flatten(output)
         inputs, in_spec = tree_flatten(select_arguments(args, argnums))
+        _require_real("jacrev", inputs, "inputs", "flattened input idx")
+        _require_real("jacrev", outputs, "outputs", "flattened output idx")
         parts = [tree_leaves(_vjps(backward, rows)) for rows in _unit_chunks(outputs, out_spec, chunk_size)]
         found = _by_output(_joined(parts), outputs, inputs)
         jacobians = tree_unflatten([tree_unflatten(row, in_spec) for row in found], out_spec)
@@ -96,6 +99,7 @@ def jacfwd(
     @wraps_function(func)
     def jacobian(*args):
         inputs, in_spec = tree_flatten(select_arguments(args, argnums))
+        _require_real("jacfwd", inputs, "inputs", "flattened input idx")
         push = _columns if randomness != "different" else _columns_apart
         parts = []
         for rows in _unit_chunks(inputs, in_spec, chunk_size):
@@ -132,6 +136,13 @@ def _columns_apart(
     moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(rows)
     outputs, out_spec = tree_flatten(moved)
     return outputs, out_spec, tree_map(lambda one: one[0], aux) if has_aux else None
+
+
+def _require_real(name: str, tensors: Sequence[Tensor], what: str, place: str) -> None:
+    """Raise PyTorch's error for complex tensors, whose Jacobian would be two."""
+    for number, one in enumerate(tensors):
+        if isinstance(one, TensorState) and one._data.dtype.kind == "c":
+            raise GraphError(f"{name}: Expected all {what} to be real but received complex tensor at {place}: {number}")
 
 
 def _check_chunk_size(name: str, chunk_size: int | None) -> None:

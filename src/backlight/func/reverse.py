@@ -16,7 +16,7 @@ from backlight.func.arguments import (
     select_arguments,
     with_aux,
 )
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.transforms.pytrees import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from backlight.transforms.vmap.batched_gradients import RecordedInputs
 
@@ -134,7 +134,7 @@ def recorded_vjp(func: Callable, args: tuple, argnums: Argnums | None, has_aux: 
     outputs, out_spec = tree_flatten(output)
     require_output(outputs, "vjp(f, *primals)")
     for one in outputs:
-        if not is_float(one._data.dtype):
+        if not has_gradient(one._data.dtype):
             raise GraphError(
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                 f"{one.dtype}"

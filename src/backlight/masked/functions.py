@@ -12,11 +12,13 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.ops.dims import normalise_dims
 from backlight.ops.elementwise import powers
+from backlight.ops.elementwise.complex_numbers import conj
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.nn import softmax as unmasked
 from backlight.ops.reduction import extremes, norms, quantiles, reductions, scans
 from backlight.ops.shape.expanding import broadcast_to
 from backlight.ops.shape.reshaping import reshape
+from backlight.ops.type_promotion import has_gradient
 
 __all__ = [
     "amax",
@@ -175,7 +177,7 @@ def mean(input: TensorState, dim: Dims = None, *, keepdim: bool = False, dtype: 
         ValueError: the dtype of the result would not be floating point.
     """
     kind = input.dtype if dtype is None else dtype
-    if not kind.is_floating_point:
+    if not (kind.is_floating_point or kind.is_complex):
         source = "Input" if dtype is None else "Optional"
         raise ValueProblem(
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
@@ -205,14 +207,14 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
         raise ArgumentError("Only one of unbiased and correction may be given")
     if correction is None:
         correction = 1.0 if unbiased is None else float(unbiased)
-    kind = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.float32)
-    wide = kind if kind.is_floating_point else dtypes.float32
+    kind = dtype or (input.dtype if has_gradient(input._data.dtype) else dtypes.float32)
+    wide = kind if has_gradient(kind.numpy) else dtypes.float32
     mask = None if mask is None else _mask_like(input, mask)
     count = _count(input, dim, mask, True)
     apart = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
-    total = sum(apart * apart, dim, keepdim=keepdim, dtype=wide, mask=mask)
+    total = sum(apart * conj(apart), dim, keepdim=keepdim, dtype=wide, mask=mask)
     count = count if keepdim else reshape(count, tuple(total.shape))
-    freedom = (count.to(wide) - correction).clamp(min=0) if correction else count
+    freedom = (count.to(wide.to_real()) - correction).clamp(min=0) if correction else count
     return (total / freedom).to(kind)
 
 

@@ -16,7 +16,7 @@ from backlight.dispatch.torch_function import implements_torch_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
 from backlight.engine.tensor_state import LEAF, TensorState, new, storage_for_alias, wrap, writable
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 from backlight.types import Device
@@ -65,7 +65,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
         made._edge = None
         made._storage = storage_for_alias(data)
         made._view = None
-        if requires_grad and not is_float(data._data.dtype):
+        if requires_grad and not has_gradient(data._data.dtype):
             raise GraphError(
                 f"Only Tensors of floating point and complex dtype can require gradients; this one is {data.dtype}: "
                 "convert it with .float(), or say requires_grad=False"

@@ -17,7 +17,7 @@ ndarray = np.ndarray
 def promoted_with(input: TensorState, *numbers):
     """Return a tensor in the dtype that it is promoted to by Python numbers (None promotes to nothing)."""
     data = input._data
-    if data.dtype.kind == "f":
+    if data.dtype.kind == "f" and complex not in map(type, numbers):
         return input
     return cast(input, common_dtype([data], [number for number in numbers if number is not None]))
 
@@ -49,6 +49,13 @@ def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> C
         return no_kernel(kernel, kind, remedy) if refused(kind) else None
 
     return refuse
+
+
+def require_real(kernel: str, values: np.ndarray | TensorState) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for an array or a tensor of complex numbers."""
+    kind = getattr(values, "_data", values).dtype
+    if kind.kind == "c":
+        raise no_kernel(kernel, kind, "pass real and imaginary parts")
 
 
 def no_integers(kernel: str) -> Callable:

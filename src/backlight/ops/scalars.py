@@ -49,6 +49,13 @@ def element(value: float, kind: np.dtype, *, checks_halves: bool = True):
             return kind.type(value)  # the most frequent: small, infinite or NaN
     elif isinstance(value, np.generic):
         value = value.item()
+    if kind.kind == "c":
+        return kind.type(value)
+    if value.__class__ is complex:
+        if value.imag != 0:
+            name = _INTEGERS[kind][2] if kind in _INTEGERS else _FLOATS.get(kind, (0, "double"))[1]
+            raise _overflow(name, f"it holds real numbers only, got {value}")
+        value = value.real
     if value.__class__ is not float:
         check_scalar(value)
         value = int(value) if isinstance(value, int) else float(value)
@@ -85,7 +92,7 @@ def _overflow(name: str, remedy: str) -> GraphError:
 def element_like(array: np.ndarray, value: float):
     """Return a number as an `element` of an array's dtype: as a 0-d array for an array, else as a NumPy scalar."""
     kind = array.dtype
-    if (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0:
+    if (kind is FLOAT32 or kind is FLOAT64) and value.__class__ is not complex and -65504.0 <= value <= 65504.0:
         return np.array(value, kind) if array.__class__ is np.ndarray else kind.type(value)
     found = element(value, kind)
     return np.asarray(found) if array.__class__ is np.ndarray else found

@@ -12,16 +12,19 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
+FLOAT64 = np.dtype(np.float64)
+COMPLEX64 = np.dtype(np.complex64)
+COMPLEX128 = np.dtype(np.complex128)
 INT64 = np.dtype(np.int64)
 
 LONG, UNSIGNED_LONG = 2**63, 2**64  # where PyTorch's int64 and uint64 end
 
-_FLOAT, _INTEGER, _BOOL = 2, 1, 0
-_CATEGORY = {"f": _FLOAT, "V": _FLOAT, "i": _INTEGER, "u": _INTEGER, "b": _BOOL}
+_COMPLEX, _FLOAT, _INTEGER, _BOOL = 3, 2, 1, 0
+_CATEGORY = {"c": _COMPLEX, "f": _FLOAT, "V": _FLOAT, "i": _INTEGER, "u": _INTEGER, "b": _BOOL}
 
 
 def category(kind: np.dtype) -> int:
-    """Return 2 for floats, 1 for integers, 0 for bool."""
+    """Return 3 for complex numbers, 2 for floats, 1 for integers, 0 for bool."""
     return _CATEGORY[kind.kind]
 
 
@@ -30,12 +33,28 @@ def is_float(kind: np.dtype) -> bool:
     return kind.kind == "f" or kind == BFLOAT16
 
 
+def is_complex(kind: np.dtype) -> bool:
+    """Tell whether a NumPy dtype is complex."""
+    return kind.kind == "c"
+
+
+def holds_complex(values) -> bool:
+    """Tell whether an array, or a tensor, holds complex numbers."""
+    return getattr(values, "_data", values).dtype.kind == "c"
+
+
+def has_gradient(kind: np.dtype) -> bool:
+    """Tell whether tensors of a dtype can require gradients: floating point and complex ones."""
+    return category(kind) >= _FLOAT
+
+
 def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
-    """Return the common dtype of two dtypes: floats win over integers, integers over bool."""
+    """Return the common dtype of two dtypes: complex wins over floats, floats over integers, integers over bool."""
     if a == b:
         return a
     if category(a) != category(b):
-        return a if category(a) > category(b) else b
+        higher, lower = (a, b) if category(a) > category(b) else (b, a)
+        return COMPLEX128 if higher.kind == "c" and lower == FLOAT64 else higher
     if BFLOAT16 in (a, b):
         other = b if a == BFLOAT16 else a
         return FLOAT32 if other == FLOAT16 else other
@@ -59,6 +78,8 @@ def scalar_dtype(value: float) -> np.dtype:
         return BOOL
     if isinstance(value, int):
         return INT64
+    if isinstance(value, complex):
+        return dtypes.complex_dtype(dtypes.get_default_dtype().numpy)
     return dtypes.get_default_dtype().numpy
 
 
@@ -66,7 +87,11 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
     """Let `lower` change `higher` only if it is of a higher category."""
     if higher is None or lower is None:
         return lower if higher is None else higher
-    return promote_types(higher, lower) if category(lower) > category(higher) else higher
+    if category(lower) <= category(higher):
+        return higher
+    if lower.kind == "c" and category(higher) == _FLOAT:
+        return dtypes.complex_dtype(higher)  # the precision stays that of the higher one
+    return promote_types(higher, lower)
 
 
 def common_dtype(arrays: Sequence = (), scalars: Sequence[float] = ()) -> np.dtype:
@@ -97,5 +122,5 @@ def _check_unsigned_long(number: int, *kinds) -> None:
 
 
 def as_float(kind: np.dtype) -> np.dtype:
-    """Return the dtype itself if it is floating point, else the default dtype."""
-    return kind if category(kind) == _FLOAT else dtypes.get_default_dtype().numpy
+    """Return the dtype itself if it is floating point or complex, else the default dtype."""
+    return kind if category(kind) >= _FLOAT else dtypes.get_default_dtype().numpy

@@ -8,18 +8,20 @@ live views during a recorded write are rare.
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 import numpy as np
 
-from backlight.codegen.declaration import op
+from backlight.codegen.declaration import Array, op
+from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.dispatch.interpreters import interpreted, uninterpreted
 from backlight.engine.grad_mode import enable_grad
 from backlight.engine.hook_calls import retain_gradient
 from backlight.engine.node import Edge, Edges, Node, Output, extra_of, freed, new_node, node_and_number
-from backlight.engine.tensor_state import TensorState, edge_of, wrap
-from backlight.engine.views import CUSTOM, live_views, positions_in, stale_view
+from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
+from backlight.engine.views import CUSTOM, live_views, positions_in, shows_parts, stale_view
+from backlight.ops.type_promotion import holds_complex
 
 set_edge = TensorState._edge.__set__
 
@@ -33,7 +35,15 @@ def edge_of_values(tensor: TensorState):
         return tensor._edge
     base = tensor._view[0]
     with uninterpreted():
-        return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
+        return _shown(base, base, tensor)._edge
+
+
+def _shown(base: TensorState, memory: TensorState, view: TensorState):
+    """Return a view of a tensor with the memory of the base that it is a view of, with a history from there."""
+    positions = positions_in(memory, view)
+    if shows_parts(memory, view):
+        return view_of_parts(base, positions=positions, data=view._data)
+    return as_strided_view(base, positions=positions, data=view._data)
 
 
 def rewrite_history(target: TensorState, result: TensorState, before: Edge | None = None, ends: int = 2) -> None:
@@ -66,15 +76,15 @@ def _new_edges(target: TensorState, edge: Edge | None, before: Edge | None, ends
             return found
     else:
         base = target._view[0]
-        edge = copy_slices(base, positions_in(base, target), edge, before, ends)
+        kinds = (base._data.dtype, target._data.dtype) if shows_parts(base, target) else None
+        edge = copy_slices(base, positions_in(base, target), edge, before, ends, kinds)
         found = [(base, edge)]
     written = wrap(base._data, edge)
     for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
         if view._view[1] is CUSTOM:
             found.append((view, stale_view(view)))
         else:
-            shown = as_strided_view(written, positions=positions_in(base, view), data=view._data)
-            found.append((view, shown._edge))
+            found.append((view, _shown(written, base, view)._edge))
     return found
 
 
@@ -91,7 +101,7 @@ class CopySlices(Node):
     Its edges are those of the write's node, but for the first, which leads to the base as it was.
     """
 
-    __slots__ = ("inner", "positions", "shape")
+    __slots__ = ("inner", "kinds", "positions", "shape")
 
     def __getattr__(self, name: str):
         """Look up saved values in the node of the write."""
@@ -102,6 +112,11 @@ class CopySlices(Node):
 
     def backward(self, grad: np.ndarray, edges: Edges, keep: bool):
         """Return the gradients of the base as it was, and of what was written."""
+        if self.kinds is not None:
+            found = self._through_parts(grad, lambda part: self._run().backward(part, edges, keep), edges, ARRAY_OPS)
+            if not keep:
+                self.free()
+            return found
         first, *others = self._run().backward(np.take(grad, self.positions), edges, keep)
         if not keep:
             self.free()
@@ -113,12 +128,33 @@ class CopySlices(Node):
 
     def backward_graph(self, grad: TensorState, edges: Edges):
         """Do what `backward` does, on tensors."""
+        if self.kinds is not None:
+            return self._through_parts(grad, lambda part: self._run().backward_graph(part, edges), edges, TENSOR_OPS)
         first, *others = self._run().backward_graph(take_positions(grad, positions=self.positions), edges)
         if edges[0] is None:
             return (None, *others)
         if first is None:
             first = wrap(np.zeros(self.positions.shape, grad._data.dtype))
         return (put_positions(grad, first, positions=self.positions), *others)
+
+    def _through_parts(self, grad: Gradient, run: Callable, edges: Edges, ops):
+        """Do what `backward` does where a view of other numbers was written to: real ones of complex ones, or reversed.
+
+        Args:
+            run: the derivative of the write.
+        """
+        whole, split = [kind.kind == "c" for kind in self.kinds]
+        parts = ops.to_pairs(grad) if whole else grad
+        part = ops.take_positions(parts, positions=self.positions)
+        first, *others = run(ops.of_pairs(part) if split else part)
+        if edges[0] is None:
+            return (None, *others)
+        if first is None:
+            written = ops.new_zeros(parts, self.positions.shape)
+        else:
+            written = ops.to_pairs(first) if split else first
+        found = ops.put_positions(parts, written, positions=self.positions)
+        return (ops.of_pairs(found) if whole else found, *others)
 
     def _run(self) -> Node:
         if self.inner is None:
@@ -128,6 +164,11 @@ class CopySlices(Node):
     def edge_of_part(self):
         """Return the edge of what was written, as a part of the base: through this node."""
         with enable_grad():
+            if self.kinds is not None:
+                base, view = self.kinds
+                shape = self.positions.shape[:-1] if view.kind == "c" else self.positions.shape
+                whole = wrap(np.broadcast_to(np.zeros((), base), self.shape), self)
+                return view_of_parts(whole, positions=self.positions, data=np.empty(shape, view))._edge
             base = wrap(np.broadcast_to(np.zeros(()), self.shape), self)
             return as_strided_view(base, positions=self.positions, data=np.empty(self.positions.shape))._edge
 
@@ -164,7 +205,7 @@ class _SliceEdge:
 
 
 def copy_slices(
-    base: TensorState, positions: np.ndarray, edge: Edge | None, before: Edge | None, ends: int
+    base: TensorState, positions: np.ndarray, edge: Edge | None, before: Edge | None, ends: int, kinds: tuple | None
 ) -> CopySlices:
     """Return the node of a base after a write to the elements at flat positions.
 
@@ -172,17 +213,18 @@ def copy_slices(
         edge: that of what was written.
         before: the edge by which its node leads to what was there.
         ends: how many edges a node would have that was not recorded.
+        kinds: the dtypes of the base and of the view, where only one of them is complex.
     """
     alone = edge is not None and edge.__class__ is not Output and not edge.is_leaf_edge and edge.outputs == 1
     inner = edge if alone and edge.edges and edge.edges[0] is before else PassThrough(edge, ends)
     edges = (edge_of(base), *inner.edges[1:])
-    node = new_node(CopySlices, edges, inner=inner, positions=positions, shape=base._data.shape)
+    node = new_node(CopySlices, edges, inner=inner, positions=positions, shape=base._data.shape, kinds=kinds)
     if inner is edge:
         extra_of(inner).output_edge = _SliceEdge(node)
     return node
 
 
-@op(node="AsStridedBackward0")
+@op(node="AsStridedBackward0", complex="linear")
 def as_strided_view(xp, input, *, positions: np.ndarray, data: np.ndarray):
     """A view of a base that was written to: `data` is the view's memory."""
     return data
@@ -193,7 +235,22 @@ def as_strided_view_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedBackward0", tangent="linear")
+@op(node="AsStridedBackward0", complex="own")
+def view_of_parts(xp, input: Array, *, positions: np.ndarray, data: np.ndarray):
+    """The same of a view that shows real numbers of a complex base, or complex numbers of a real one."""
+    return data
+
+
+@view_of_parts.derivative("input", formula="grad added at the view's places, 0 elsewhere")
+def view_of_parts_input(grad, input_shape, input_dtype, positions, ops):
+    whole = input_dtype.kind == "c"
+    shape = (*input_shape, 2) if whole else input_shape
+    parts = ops.to_pairs(grad) if holds_complex(grad) else grad
+    found = ops.add_positions(parts, shape=shape, positions=positions)
+    return ops.of_pairs(found) if whole else found
+
+
+@op(node="AsStridedBackward0", tangent="linear", complex="linear")
 def take_positions(xp, input, *, positions: np.ndarray):
     """The elements at flat positions, in the shape of `positions`."""
     return xp.take(input, positions)
@@ -204,7 +261,7 @@ def take_positions_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0", tangent="linear")
+@op(node="AsStridedScatterBackward0", tangent="linear", complex="linear")
 def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
     """Zeros of `shape` with the elements of `input` added at flat positions."""
     flat = xp.zeros(shape, input.dtype)
@@ -217,7 +274,7 @@ def add_positions_input(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0", tangent="linear")
+@op(node="AsStridedScatterBackward0", tangent="linear", complex="linear")
 def put_positions(xp, input, values, *, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `values`."""
     out = xp.array(input, order="C")
@@ -235,7 +292,7 @@ def put_positions_values(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
-@op
+@op(complex="linear")
 def new_zeros(xp, input, size: tuple):
     """Zeros of another shape, of the dtype of `input`; for derivatives."""
     return xp.zeros(size, input.dtype)

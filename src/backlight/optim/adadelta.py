@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import adadelta_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.optim.options import checked, count_step, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adadelta"]
@@ -55,7 +54,7 @@ class Adadelta(Optimizer):
             if not state:
                 init_state(state, param, "square_avg", "acc_delta")
             count_step(state)
-            square, steps = writable(state["square_avg"]), writable(state["acc_delta"])
+            square, steps = parts(state["square_avg"]), parts(state["acc_delta"])
             adadelta_step(values, grad, square, steps, rate, rho, eps, sign, decay)
 
         return update

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.engine.tensor_state import wrap, writable
-from backlight.errors import ValueProblem
+from backlight.errors import GraphError, ValueProblem
 from backlight.optim.optimizer import Optimizer, Parameters, Update
 from backlight.optim.options import count_step, given_options, init_state, number
 from backlight.tensor.tensor import Tensor
@@ -58,6 +58,8 @@ class Adafactor(Optimizer):
         rate, decay, (eps1, eps2) = number(group["lr"]), group["weight_decay"], group["eps"]
 
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
+            if param.is_complex():
+                raise GraphError("Adafactor does not support complex parameters")
             state = self.state[param]
             if not state:
                 if param.ndim > 1:

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import wrap, writable
 from backlight.kernels.nn.optimizer_steps import adagrad_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.optim.options import checked, count_step, direction, filled_like, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adagrad"]
@@ -55,7 +54,7 @@ class Adagrad(Optimizer):
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self._state_of(param)
             size = rate / (1 + (count_step(state) - 1) * rate_decay)
-            adagrad_step(values, grad, writable(state["sum"]), size, eps, sign, decay)
+            adagrad_step(values, grad, parts(state["sum"]), size, eps, sign, decay)
 
         return update
 
@@ -64,5 +63,5 @@ class Adagrad(Optimizer):
         state = self.state[param]
         if not state:
             initial = self.defaults["initial_accumulator_value"]
-            init_state(state, param, sum=wrap(np.full_like(writable(param), initial)))
+            init_state(state, param, sum=filled_like(param, initial))
         return state

@@ -4,10 +4,18 @@ import math
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adam_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, decay_factor, direction, given_options, init_state, number
+from backlight.optim.options import (
+    checked,
+    count_step,
+    decay_factor,
+    direction,
+    given_options,
+    init_state,
+    number,
+    parts,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adam", "AdamW"]
@@ -64,8 +72,8 @@ class Adam(Optimizer):
             if not state:
                 init_state(state, param, *names)
             count = count_step(state)
-            mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
-            largest = writable(state["max_exp_avg_sq"]) if names is AMSGRAD else None
+            mean, square = parts(state["exp_avg"]), parts(state["exp_avg_sq"])
+            largest = parts(state["max_exp_avg_sq"]) if names is AMSGRAD else None
             size, scale = rate / (1 - beta1**count), 1 / math.sqrt(1 - beta2**count)
             adam_step(values, grad, mean, square, largest, size, 1 - beta1, beta2, eps, scale, shrink, sign, decay)
 

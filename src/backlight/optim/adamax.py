@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adamax_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.optim.options import checked, count_step, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adamax"]
@@ -52,7 +51,7 @@ class Adamax(Optimizer):
             if not state:
                 init_state(state, param, "exp_avg", "exp_inf")
             size = rate / (1 - beta1 ** count_step(state))
-            mean, largest = writable(state["exp_avg"]), writable(state["exp_inf"])
+            mean, largest = parts(state["exp_avg"]), parts(state["exp_inf"])
             adamax_step(values, grad, mean, largest, size, 1 - beta1, beta2, eps, sign, decay)
 
         return update

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import asgd_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number, scalar
+from backlight.optim.options import checked, count_step, direction, init_state, number, parts, scalar
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["ASGD"]
@@ -55,7 +54,7 @@ class ASGD(Optimizer):
                 init_state(state, param, "ax", eta=scalar(rate), mu=scalar(1))
             count = count_step(state)
             eta, share = float(state["eta"]._data), float(state["mu"]._data)
-            asgd_step(values, grad, writable(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)
+            asgd_step(values, grad, parts(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)
             _set(state["eta"], rate / (1 + lambd * rate * count) ** alpha)
             _set(state["mu"], 1 / max(1, count - start))
 

@@ -12,7 +12,7 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
 from backlight.optim.optimizer import Optimizer, Parameters
-from backlight.optim.options import checked, number
+from backlight.optim.options import checked, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["LBFGS"]
@@ -272,17 +272,17 @@ class LBFGS(Optimizer):
         """Return the closure's loss, and the gradients of all parameters as one vector."""
         with enable_grad():
             loss = closure()
-        parts = [
-            np.zeros(param.numel(), param._data.dtype) if param._grad is None else np.ravel(param._grad._data)
+        found = [
+            np.zeros(parts(param).size, parts(param).dtype) if param._grad is None else np.ravel(parts(param._grad))
             for param in self.param_groups[0]["params"]
         ]
-        return loss, np.concatenate(parts)
+        return loss, np.concatenate(found)
 
     def _add(self, length: float, direction: np.ndarray, place: tuple) -> None:
         """Move the parameters by length · direction."""
         offset = 0
         for param in self.param_groups[0]["params"]:
-            values = writable(param)
+            values = parts(param)
             part = direction[offset : offset + values.size].reshape(values.shape)
             begin_write(param, "LBFGS.step", place)
             values += (length * part).astype(values.dtype, copy=False)

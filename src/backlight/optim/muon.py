@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import wrap
-from backlight.errors import ValueProblem
+from backlight.errors import GraphError, ValueProblem
 from backlight.ops.linalg.addmm_family import addmm
 from backlight.optim.optimizer import Optimizer, Parameters, Update
 from backlight.optim.options import given_options, number, zeros_like
@@ -67,6 +67,8 @@ class Muon(Optimizer):
 
         @no_grad()
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
+            if param.is_complex():
+                raise GraphError("Muon does not support complex parameters")
             state = self.state[param]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = zeros_like(param)

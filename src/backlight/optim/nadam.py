@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import nadam_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, scalar
+from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, parts, scalar
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["NAdam"]
@@ -67,7 +66,7 @@ class NAdam(Optimizer):
             product._data = product._data * product._data.dtype.type(now)
             so_far = float(product._data)
             of_grad, of_mean = rate * (1.0 - now) / (1.0 - so_far), rate * ahead / (1.0 - so_far * ahead)
-            mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
+            mean, square = parts(state["exp_avg"]), parts(state["exp_avg_sq"])
             scale = 1 / math.sqrt(1 - beta2**count)
             nadam_step(values, grad, mean, square, of_grad, of_mean, 1 - beta1, beta2, eps, scale, shrink, sign, decay)
 

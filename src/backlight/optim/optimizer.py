@@ -4,6 +4,11 @@ NOTE [Steps write into memory]
 A step changes the arrays of parameters and of its own state in place, and counts the write in the parameter's storage,
 so that a backward through a graph from before the step fails as it does in PyTorch.
 
+NOTE [Complex parameters]
+A complex parameter is updated as the pair of its real and imaginary parts, as PyTorch does by `view_as_real`: the
+function of `updater` gets arrays of the parts. The state has the parameter's shape and dtype; `parts` in
+optim/options.py shows it in the same way.
+
 NOTE [Writing an optimizer]
 Write `updater(group)`: it reads the group's options once and returns a function that changes one parameter. Or override
 `step`, as for PyTorch.
@@ -24,6 +29,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.storage import before_write, guarding
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.state_blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
@@ -179,7 +185,7 @@ class Optimizer:
                     grad = param._grad
                     if grad is not None:
                         begin_write(param, name, place)
-                        update(param, writable(param), grad._data)
+                        update(param, parts_of(writable(param)), parts_of(grad._data))
                         end_write(param)
         return loss
 

@@ -7,6 +7,7 @@ import numpy as np
 from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, DimError, ValueProblem
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.tensor.tensor import Tensor
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
@@ -87,6 +88,18 @@ def scalar(value: float) -> Tensor:
     """Return a number of an optimizer's state: a 0-d tensor, float32 unless the default dtype is float64."""
     kind = np.float64 if get_default_dtype().numpy == np.float64 else np.float32
     return wrap(kind(value))
+
+
+def parts(tensor: Tensor) -> np.ndarray:
+    """Return a tensor's array, which may be written to; of complex numbers their parts: NOTE [Complex parameters]."""
+    return parts_of(writable(tensor))
+
+
+def filled_like(param: Tensor, value: float) -> Tensor:
+    """Return a tensor of a parameter's shape and dtype, filled with a number, of complex ones in both parts."""
+    made = wrap(np.empty_like(writable(param)))
+    parts(made)[...] = value
+    return made
 
 
 def zeros_like(param: Tensor) -> Tensor:

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import radam_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number
+from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -60,7 +59,7 @@ class RAdam(Optimizer):
                 init_state(state, param, "exp_avg", "exp_avg_sq")
             count = count_step(state)
             size, rectified = rate / (1 - beta1**count), rectification(beta2, count)
-            mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
+            mean, square = parts(state["exp_avg"]), parts(state["exp_avg_sq"])
             radam_step(values, grad, mean, square, size, 1 - beta1, beta2, eps, rectified, shrink, sign, decay)
 
         return update

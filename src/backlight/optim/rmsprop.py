@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number
+from backlight.optim.options import checked, count_step, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["RMSprop"]
@@ -60,9 +59,9 @@ class RMSprop(Optimizer):
             if not state:
                 init_state(state, param, *names)
             count_step(state)
-            velocity = writable(state["momentum_buffer"]) if momentum > 0 else None
-            mean = writable(state["grad_avg"]) if centered else None
-            square = writable(state["square_avg"])
+            velocity = parts(state["momentum_buffer"]) if momentum > 0 else None
+            mean = parts(state["grad_avg"]) if centered else None
+            square = parts(state["square_avg"])
             rmsprop_step(values, grad, square, velocity, mean, rate, alpha, eps, momentum, sign, decay)
 
         return update

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, init_state, number
+from backlight.optim.options import checked, count_step, filled_like, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Rprop"]
@@ -51,9 +50,9 @@ class Rprop(Optimizer):
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
-                init_state(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
+                init_state(state, param, "prev", step_size=filled_like(param, rate))
             count_step(state)
-            before, sizes = writable(state["prev"]), writable(state["step_size"])
+            before, sizes = parts(state["prev"]), parts(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)
 
         return update

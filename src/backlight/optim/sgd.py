@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, direction, number, zeros_like
+from backlight.optim.options import checked, direction, number, parts, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["SGD"]
@@ -61,7 +60,7 @@ class SGD(Optimizer):
                 buffer = state.get("momentum_buffer")
                 if buffer is None:
                     buffer, kept = state.setdefault("momentum_buffer", zeros_like(param)), 1
-                velocity = writable(buffer)
+                velocity = parts(buffer)
             sgd_step(values, grad, velocity, rate, momentum, kept, nesterov, sign, decay)
 
         return update

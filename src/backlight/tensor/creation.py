@@ -16,7 +16,7 @@ from backlight.engine.tensor_state import LEAF, TensorState, storage_of, wrap
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import layout, require_strided
-from backlight.ops.type_promotion import BFLOAT16, BOOL, FLOAT32, category, is_float, promote_types
+from backlight.ops.type_promotion import BFLOAT16, BOOL, FLOAT32, category, has_gradient, promote_types, scalar_dtype
 from backlight.system.user_warnings import warn_once
 from backlight.types import Device
 
@@ -37,7 +37,7 @@ def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
     """
     if requires_grad is not False and not isinstance(requires_grad, (bool, np.bool_)):
         raise ArgumentError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-    if requires_grad and not is_float(data.dtype):
+    if requires_grad and not has_gradient(data.dtype):
         raise GraphError(
             "Only Tensors of floating point and complex dtype can require gradients; this one is "
             f"{from_numpy_dtype(data.dtype)}: give floats, or dtype=torch.float32"
@@ -189,7 +189,7 @@ TO_SCALAR = (
     "Consider using tensor.detach() first."
 )
 
-_PLAIN = {float, int, bool}
+_PLAIN = {float, int, bool, complex}
 
 
 def array_from(data: object, kind: np.dtype | None) -> np.ndarray:
@@ -256,6 +256,8 @@ def _flattened(data: object, sizes: tuple[int, ...]) -> list:
 
 def _kind_of_plain(types: set[type]) -> np.dtype:
     """Return the dtype for Python numbers of these types; without any, the default dtype."""
+    if complex in types:
+        return scalar_dtype(1j)
     if float in types or not types:
         return dtypes.get_default_dtype().numpy
     return dtypes.int64.numpy if int in types else dtypes.bool.numpy
@@ -275,13 +277,9 @@ def _kind_of(value: object) -> np.dtype:
         return value._data.dtype
     if isinstance(value, np.generic):
         return from_numpy_dtype(value.dtype).numpy
-    for number in (bool, int, float):
+    for number in (bool, int, float, complex):
         if isinstance(value, number):
             return _kind_of_plain({number})
-    if isinstance(value, complex):
-        raise ArgumentError(
-            f"complex dtypes are not in backlight, got {value!r}: split it into real and imaginary parts"
-        )
     if isinstance(value, (str, bytes)):
         raise _invalid(value)
     if is_sequence(value):
@@ -295,10 +293,12 @@ def _invalid(data: object) -> ArgumentError:
 
 def _number(value: object, kind: np.dtype):
     """Return a value as a Python number, or raise Python's error."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return value
     if isinstance(value, TensorState):
         return _element(value, kind)
+    if category(kind) == 3:
+        return complex(value)
     if category(kind) == 2:
         if not hasattr(type(value), "__float__"):
             raise ArgumentError(f"must be real number, not {type(value).__name__}")
@@ -316,9 +316,9 @@ def _number(value: object, kind: np.dtype):
 def _element(tensor: TensorState, kind: np.dtype):
     """Return the only element of a tensor as a Python number."""
     data = tensor._data
-    if category(kind) == 2 and data.size != 1:
+    if category(kind) >= 2 and data.size != 1:
         raise ValueProblem("only one element tensors can be converted to Python scalars; use torch.stack for tensors")
-    if category(kind) != 2 and (data.size != 1 or category(data.dtype) == 2):
+    if category(kind) < 2 and (data.size != 1 or category(data.dtype) >= 2):
         raise ArgumentError(
             "only integer tensors of a single element can be converted to an index; use torch.stack for tensors"
         )
@@ -329,6 +329,8 @@ def _element(tensor: TensorState, kind: np.dtype):
 
 def _stored(flat: list, kind: np.dtype) -> np.ndarray:
     """Return Python numbers as an array of `kind`, if it can hold them."""
+    if category(kind) != 3 and any(value.__class__ is complex for value in flat):
+        raise ArgumentError("must be real number, not complex; pass dtype=torch.complex64 to keep both parts")
     if category(kind) == 1:
         return _stored_integers(flat, kind)
     with silent_floats():

@@ -86,7 +86,7 @@ def is_floating_point(input: TensorState) -> bool:
 
 
 def is_complex(input: TensorState) -> bool:
-    """Tell whether a tensor's elements are complex: never."""
+    """Tell whether a tensor's elements are complex."""
     return _tensor("is_complex", input).is_complex()
 
 

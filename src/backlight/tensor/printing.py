@@ -17,7 +17,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ValueProblem
 from backlight.kernels.state_blocks import block, silent_floats
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import is_float, scalar_dtype
 
 __all__ = ["set_printoptions"]
 
@@ -103,7 +103,7 @@ def _suffixes(tensor: TensorState) -> list[str]:
         if data.ndim != 1:
             found.append(f"size={data.shape}")
     else:
-        expected |= {dtypes.int64, dtypes.bool}  # visible from the values
+        expected |= {dtypes.int64, dtypes.bool, scalar_complex()}  # visible from the values
         if not _options.edgeitems:
             found.append(f"size={data.shape}")
     if kind not in expected:
@@ -190,8 +190,22 @@ class _Writer:
         return self.text(number).rjust(self.width)
 
 
-def number_format(data: np.ndarray) -> _Writer:
+class _ComplexWriter:
+    """Turns one complex number into text: its parts as each is written, the imaginary one with its sign."""
+
+    def __init__(self, real: _Writer, imag: _Writer):
+        self.real, self.imag = real, imag
+        self.width = real.width + imag.width + 1
+
+    def __call__(self, number: complex) -> str:
+        text = self.imag(number.imag).lstrip() + "j"
+        return self.real(number.real) + ("" if text[0] in "+-" else "+") + text
+
+
+def number_format(data: np.ndarray) -> _Writer | _ComplexWriter:
     """Return the writer for all numbers of an array."""
+    if data.dtype.kind == "c":
+        return _ComplexWriter(number_format(data.real), number_format(data.imag))
     if not is_float(data.dtype):
         return _Writer(str, max((len(str(number)) for number in data.ravel().tolist()), default=1))
     numbers = data.ravel().astype(np.float64)
@@ -200,6 +214,11 @@ def number_format(data: np.ndarray) -> _Writer:
         return _Writer(_integer_text, 1)
     text = _float_text(numbers)
     return _Writer(text, max(map(len, map(text, numbers.tolist()))))
+
+
+def scalar_complex() -> dtypes.dtype:
+    """Return the dtype that Python's complex numbers become."""
+    return from_numpy_dtype(scalar_dtype(0j))
 
 
 def _float_text(numbers: np.ndarray):

@@ -13,6 +13,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.fused_multiply_add import multiply_add
 from backlight.layouts import layout
+from backlight.ops.number_operands import no_kernel
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import INT64, category, check_scalar
 from backlight.sizes import require_memory, storage_errors
@@ -49,8 +50,8 @@ def arange(
         raise ArgumentError("arange() missing 1 required positional arguments: 'end'; call arange(end)")
     start, end, step = (_number("arange", *given) for given in (("start", start), ("end", end), ("step", step)))
     kind = to_numpy_dtype(dtype) or _range_kind(start, end, step)
-    if kind.kind == "b":
-        raise UnsupportedError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+    if kind.kind in "bc":
+        raise no_kernel("arange_cpu", kind, "make it with dtype=torch.int64, and compare or convert it")
     if kind == INT64:
         start, end, step = map(_truncated, (start, end, step))
     if not (-(2**63) <= start < 2**63 and -(2**63) <= end < 2**63 and -(2**63) <= step < 2**63):
@@ -73,8 +74,8 @@ def range(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, re
         raise ArgumentError("range() missing 1 required positional arguments: 'end'")
     start, end, step = (_number("range", *given) for given in (("start", start), ("end", end), ("step", step)))
     kind = float_dtype(dtype)
-    if kind.kind == "b":
-        raise UnsupportedError("\"range_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+    if kind.kind in "bc":
+        raise no_kernel("range_cpu", kind, "make it with dtype=torch.int64, and compare or convert it")
     if kind.kind in "iu":
         start, end, step = [element(limit, INT64).item() for limit in (start, end, step)]
     count = math.floor(_steps(start, end, step)) + 1

@@ -14,7 +14,7 @@ def eig(self, eigenvectors: bool = False, *, e: TensorState | None = None, v: Te
         f"{GONE} `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors "
         "mimicking complex tensors.\n\nL, _ = torch.eig(A) should be replaced with:\n"
         "L_complex = torch.linalg.eigvals(A)\n\nand\n\nL, V = torch.eig(A, eigenvectors=True) should be replaced "
-        "with:\nL_complex, V_complex = torch.linalg.eig(A)\n  backlight has no complex dtypes: for symmetric matrices "
+        "with:\nL_complex, V_complex = torch.linalg.eig(A)\n  For symmetric matrices "
         "there is torch.linalg.eigh"
     )
 

@@ -46,9 +46,9 @@ def vector_jacobian(output: Tensor, inputs: Sequence, weight: np.ndarray) -> lis
 def analytical_jacobians(output: Tensor, inputs: Sequence) -> list[np.ndarray]:
     """Return ∂output/∂input for each input, row by row by backward passes.
 
-    Shapes: one array (elements of output, elements of input) an input.
+    Shapes: one array (elements of output, elements of input) an input; complex for complex inputs.
     """
-    made = [np.zeros((output._data.size, one._data.size)) for one in inputs]
+    made = [np.zeros((output._data.size, one._data.size), _wide(one._data.dtype)) for one in inputs]
     for row in range(output._data.size):
         weight = np.zeros(output._data.shape, output._data.dtype)
         weight.reshape(-1)[row] = 1
@@ -64,13 +64,19 @@ def numerical_jacobians(func: Callable, inputs: Sequence, varied: Tensor, eps: f
     The memory of `varied` is changed and restored, so that a function that closes over it sees the change.
 
         column k = (f(x + ε eₖ) − f(x − ε eₖ)) / 2ε
+
+    For a complex x it is ∂f/∂Re x + i · ∂f/∂Im x, which is the gradient of a real f.
     """
     memory = writable(varied)
     columns = []
     for index in np.ndindex(memory.shape):
-        step = np.zeros(memory.shape)
+        step = np.zeros(memory.shape, memory.dtype)
         step[index] = eps
-        columns.append(_difference(func, inputs, memory, step, f"on index {index} "))
+        column = _difference(func, inputs, memory, step, f"on index {index} ")
+        if memory.dtype.kind == "c":
+            across = _difference(func, inputs, memory, step * 1j, f"on index {index} ")
+            column = [along + 1j * turned for along, turned in zip(column, across)]
+        columns.append(column)
     if not columns:
         return [np.zeros((value.size, 0)) for value in _values(func, inputs)]
     return [np.stack([column[number] for column in columns], 1) / (2 * eps) for number in range(len(columns[0]))]
@@ -101,7 +107,13 @@ def _difference(func: Callable, inputs: Sequence, memory: np.ndarray, step: np.n
                 f"±{np.abs(step).max():g}, but got: shapes {one.shape} and {other.shape}, dtypes {one.dtype} and "
                 f"{other.dtype}"
             )
-    return [np.asarray(a - b if a.dtype.kind != "b" else a ^ b, np.float64).reshape(-1) for a, b in zip(above, below)]
+    changes = [a - b if a.dtype.kind != "b" else a ^ b for a, b in zip(above, below)]
+    return [np.asarray(change, _wide(change.dtype)).reshape(-1) for change in changes]
+
+
+def _wide(kind: np.dtype) -> np.dtype:
+    """Return the dtype of Jacobians: float64, or complex128 for complex numbers."""
+    return np.dtype(np.complex128 if kind.kind == "c" else np.float64)
 
 
 def _values(func: Callable, inputs: Sequence) -> list[np.ndarray]:

@@ -13,7 +13,9 @@ _MANY = 4096  # up to here np.where costs less than the passes of `chosen`
 
 
 def kept(values: np.ndarray, mask: np.ndarray):
-    """Return the floats of `values` where the mask is true and 0 elsewhere; the shapes broadcast."""
+    """Return the numbers of `values` where the mask is true and 0 elsewhere; the shapes broadcast."""
+    if values.dtype.kind == "c":
+        return np.where(mask, values, values.dtype.type(0))[()]
     bits = _BITS[values.dtype.itemsize]
     return np.multiply(values.view(bits), mask, dtype=bits).view(values.dtype)
 

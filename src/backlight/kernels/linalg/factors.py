@@ -17,6 +17,8 @@ PANEL = 32  # columns that LU takes at a time: the rest of the matrix is then on
 def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (L, info): L · Lᵀ = a, of which the lower triangle is read; info as int32, one number a matrix.
 
+    Of complex numbers it is L · Lᴴ = a.
+
     Where a leading minor is not positive, L is what had been computed so far.
     """
     try:
@@ -35,12 +37,13 @@ def _one_cholesky(a: np.ndarray) -> tuple[np.ndarray, int]:
     factor = np.tril(a)
     for column in range(len(a)):
         before = factor[column:, :column]
-        pivot = factor[column, column] - before[0] @ before[0]
+        first = before[0] if before.dtype.kind != "c" else before[0].conj()
+        pivot = (factor[column, column] - before[0] @ first).real
         factor[column, column] = pivot
         if not pivot > 0:
             return factor, column + 1
         factor[column, column] = np.sqrt(pivot)
-        factor[column + 1 :, column] -= before[1:] @ before[0]
+        factor[column + 1 :, column] -= before[1:] @ first
         factor[column + 1 :, column] /= factor[column, column]
         if np.isinf(pivot):
             factor[column + 1 :, column] = np.nan  # as in LAPACK: times 1 / ∞, and ∞ · 0
@@ -77,10 +80,15 @@ def eliminate_columns(work: np.ndarray, pivots: np.ndarray, start: int, stop: in
         pivots[:, column] = eliminate(work, column, stop) + 1
 
 
+def _sizes(values: np.ndarray) -> np.ndarray:
+    """Return what LAPACK chooses pivots by: sizes, of complex numbers the sum of the sizes of their parts."""
+    return np.abs(values) if values.dtype.kind != "c" else np.abs(values.real) + np.abs(values.imag)
+
+
 def _eliminate(work: np.ndarray, column: int, stop: int) -> np.ndarray:
     """Bring the largest element of a column to the diagonal and eliminate below it, up to column `stop`."""
     each = np.arange(len(work))
-    pivots = column + np.argmax(np.abs(work[:, column:, column]), axis=1)
+    pivots = column + np.argmax(_sizes(work[:, column:, column]), axis=1)
     exchanged = work[each, pivots]
     work[each, pivots] = work[:, column]
     work[:, column] = exchanged
@@ -94,7 +102,7 @@ def _eliminate(work: np.ndarray, column: int, stop: int) -> np.ndarray:
 def _eliminate_one(work: np.ndarray, column: int, stop: int) -> int:
     """The same for one matrix, where plain slices are twice as fast."""
     matrix = work[0]
-    pivot = column + int(np.abs(matrix[column:, column]).argmax())
+    pivot = column + int(_sizes(matrix[column:, column]).argmax())
     if pivot != column:
         exchanged = matrix[pivot].copy()
         matrix[pivot] = matrix[column]

@@ -28,12 +28,13 @@ def matrix_exp(a: np.ndarray) -> np.ndarray:
 
     Source: Higham, The scaling and squaring method for the matrix exponential revisited, 2005.
     """
-    coefficients, limit = COEFFICIENTS[a.dtype.char]
+    coefficients, limit = COEFFICIENTS[a.dtype.char.lower()]
     with silent_floats():
         norms = np.abs(a).sum(-2).max(-1, initial=0)
-        halvings = np.ceil(np.log2(norms / a.dtype.type(limit)))
+        halvings = np.ceil(np.log2(norms / norms.dtype.type(limit)))
         halvings = np.where(np.isfinite(halvings) & (halvings > 0), halvings, 0).astype(np.int64)[..., None, None]
-        found = _quotient(np.ldexp(a, -halvings), coefficients)
+        small = np.ldexp(a, -halvings) if a.dtype.kind != "c" else a * np.ldexp(norms.dtype.type(1), -halvings)
+        found = _quotient(small, coefficients)
         for step in range(halvings.max(initial=0)):
             found = np.where(step < halvings, found @ found, found)
     return found

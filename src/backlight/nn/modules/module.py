@@ -1,5 +1,7 @@
 """`Module`: the base class of all layers and models."""
 
+import warnings
+
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dispatch.arguments.checked import UNFORESEEN, explained_module
@@ -17,10 +19,23 @@ from backlight.nn.internal.registration import Registry
 from backlight.nn.internal.state_dict import Checkpoint
 from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_meta, materialised, meta_like
+from backlight.ops.type_promotion import has_gradient
 from backlight.settings import compile as compiled
 from backlight.types import Device
 
 __all__ = ["Module"]
+
+COMPLEX_MODULES = (
+    "Complex modules are a new feature under active development whose design may change, and some modules might not "
+    "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
+    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
+    "expected."
+)
+
+
+def _converted(tensor: TensorState, kind: dtype):
+    """Return a floating point or complex tensor in another dtype, any other as it is."""
+    return tensor.to(kind) if has_gradient(tensor._data.dtype) else tensor
 
 
 class Module(Registry, Tree, Checkpoint, HookRegistration):
@@ -80,11 +95,13 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         to_meta = device is not None and device_kind(device).type == "meta"
         if not to_meta:
             require_cpu(device)
-        if dtype is not None and not dtype.is_floating_point:
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise ArgumentError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype="
                 f"{dtype}; pass torch.float32, torch.float64, torch.float16 or torch.bfloat16"
             )
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(COMPLEX_MODULES, UserWarning, stacklevel=2)
         if to_meta:
             self._replace_tensors(lambda tensor: meta_like(tensor, dtype))
             return self
@@ -94,7 +111,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
                     "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                     "torch.nn.Module.to() when moving module from meta to a different device."
                 )
-        return self if dtype is None else self._cast(dtype)
+        return self if dtype is None else self._apply(lambda tensor: _converted(tensor, dtype))
 
     def to_empty(self, *, device: Device, recurse: bool = True):
         """Allocate uninitialised parameters and buffers: for a module that was moved to "meta"."""

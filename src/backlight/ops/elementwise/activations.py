@@ -41,7 +41,7 @@ relu_backward.derivative("arrived", formula="grad where result > 0, else 0")(
 )
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sigmoid(xp, input: Array):
     """1 / (1 + exp(−input))."""
     return unary.sigmoid(input)
@@ -50,7 +50,7 @@ def sigmoid(xp, input: Array):
 sigmoid.derivative("input", formula="grad · out · (1 − out)")(lambda grad, out, ops: ops.sigmoid_backward(grad, out))
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", complex="holomorphic")
 def sigmoid_backward(xp, arrived: Array, result: Array):
     """arrived · result · (1 − result)."""
     return unary.sigmoid_gradient(arrived, result)

@@ -15,7 +15,7 @@ __all__ = ["add", "addcdiv", "addcmul", "lerp", "mul", "multiply", "rsub", "sub"
 ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options that integers take
 
 
-@op(node="MulBackward0", tangent="symmetric")
+@op(node="MulBackward0", tangent="symmetric", complex="holomorphic")
 def scale(xp, input: Array, factor: float):
     """The input times a Python number, in the input's dtype."""
     return rounded(widened(input) * factor, input.dtype)
@@ -28,6 +28,8 @@ def _scaled(array: Array, factor: float):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
     if factor is ONE:
         return array
+    if factor.__class__ is complex and array.dtype.kind != "c":
+        raise ShapeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if factor.__class__ is bool or array.dtype.kind != "f":
         if isinstance(factor, bool) and array.dtype.kind != "b":
             raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
@@ -39,7 +41,7 @@ def _scaled(array: Array, factor: float):
     return array * element_like(array, factor)
 
 
-@op(promote="same", symbol="+", tangent="symmetric")
+@op(promote="same", symbol="+", tangent="symmetric", complex="holomorphic")
 def add(xp, input: Array, other: Array, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
     return plus(input, other if alpha is ONE else _scaled(other, alpha))
@@ -64,7 +66,7 @@ def _refuse_bools(*kinds) -> str | None:
     return None
 
 
-@op(promote="same", symbol="-", dtype_error=_refuse_bools, tangent="symmetric")
+@op(promote="same", symbol="-", dtype_error=_refuse_bools, tangent="symmetric", complex="holomorphic")
 def sub(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
     return minus(input, other if alpha is ONE else _scaled(other, alpha))
@@ -79,7 +81,7 @@ sub.derivative("other", formula="−alpha · grad")(
 subtract = sub
 
 
-@op(name="rsub", promote="same", dtype_error=_refuse_bools, tangent="symmetric")
+@op(name="rsub", promote="same", dtype_error=_refuse_bools, tangent="symmetric", complex="holomorphic")
 def rsub_tensor(xp, input: Array, other: Array, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)
@@ -89,7 +91,7 @@ rsub_tensor.derivative("input", formula="−alpha · grad")(lambda grad, alpha, 
 rsub_tensor.derivative("other", formula="grad")(lambda grad: grad)
 
 
-@op(node="RsubBackward1", tangent="symmetric")
+@op(node="RsubBackward1", tangent="symmetric", complex="holomorphic")
 def rsub_number(xp, input: Array, other: float, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from a number."""
     return like(input, other) - _scaled(input, alpha)
@@ -115,7 +117,7 @@ def rsub(input: TensorState, other: TensorState | float, *, alpha: float = 1):
     return rsub_number(promoted_with(input, other), other, alpha)
 
 
-@op(promote="same", symbol="*", tangent="symmetric")
+@op(promote="same", symbol="*", tangent="symmetric", complex="holomorphic")
 def mul(xp, input: Array, other: Array):
     """Multiply element by element."""
     return times(input, other)
@@ -128,7 +130,7 @@ mul.derivative("other", formula="grad · input")(lambda grad, input: times(grad,
 multiply = mul
 
 
-@op(promote="same", tangent="symmetric", dtype_error=no_bools("addcmul_cpu_out"))
+@op(promote="same", tangent="symmetric", dtype_error=no_bools("addcmul_cpu_out"), complex="holomorphic")
 def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)
@@ -156,7 +158,7 @@ def _refuse_integer_quotient(*kinds) -> str | None:
     return None
 
 
-@op(promote="float", dtype_error=_refuse_integer_quotient, tangent="symmetric")
+@op(promote="float", dtype_error=_refuse_integer_quotient, tangent="symmetric", complex="holomorphic")
 def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
     quotient = widened(tensor1) / widened(tensor2)
@@ -178,6 +180,7 @@ addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
     node="LerpBackward1",
     dtype_error=no_integers("lerp_kernel_tensor"),
     tangent="symmetric",
+    complex="holomorphic",
 )
 def lerp_tensor(xp, input: Array, end: Array, weight: Array):
     """input + weight · (end − input), exact at both ends."""
@@ -192,7 +195,13 @@ lerp_tensor.derivative("end", formula="grad · weight")(lambda grad, weight: gra
 lerp_tensor.derivative("weight", formula="grad · (end − input)")(lambda grad, input, end: grad * (end - input))
 
 
-@op(promote="float", node="LerpBackward0", dtype_error=no_integers("lerp_kernel_scalar"), tangent="symmetric")
+@op(
+    promote="float",
+    node="LerpBackward0",
+    dtype_error=no_integers("lerp_kernel_scalar"),
+    tangent="symmetric",
+    complex="holomorphic",
+)
 def lerp_number(xp, input: Array, end: Array, weight: float):
     """input + weight · (end − input), exact at both ends."""
     start, stop = widened(input), widened(end)

@@ -44,13 +44,13 @@ __all__ = [
 ]
 
 
-@op(promote="same", symbol="==")
+@op(promote="same", symbol="==", complex="own")
 def eq(xp, input: Array, other: Array):
     """Tell where two tensors are equal."""
     return input == other
 
 
-@op(promote="same", symbol="!=")
+@op(promote="same", symbol="!=", complex="own")
 def ne(xp, input: Array, other: Array):
     """Tell where two tensors differ."""
     return input != other
@@ -83,25 +83,25 @@ def ge(xp, input: Array, other: Array):
 greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
 
 
-@op(promote="same")
+@op(promote="same", complex="own")
 def logical_and(xp, input: Array, other: Array):
     """Tell where both are nonzero."""
     return xp.logical_and(input, other)
 
 
-@op(promote="same")
+@op(promote="same", complex="own")
 def logical_or(xp, input: Array, other: Array):
     """Tell where one or both are nonzero."""
     return xp.logical_or(input, other)
 
 
-@op(promote="same")
+@op(promote="same", complex="own")
 def logical_xor(xp, input: Array, other: Array):
     """Tell where exactly one is nonzero."""
     return xp.logical_xor(input, other)
 
 
-@op
+@op(complex="own")
 def logical_not(xp, input: Array):
     """Tell where the input is zero."""
     return xp.logical_not(input)
@@ -151,24 +151,24 @@ def bitwise_not(xp, input: Array):
 
 def invert(self):
     """The operator ~."""
-    if category(self._data.dtype) == 2:
+    if category(self._data.dtype) >= 2:
         raise ArgumentError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return bitwise_not(self)
 
 
-@op
+@op(complex="own")
 def isnan(xp, input: Array):
     """Tell where the input is not a number."""
     return input != input
 
 
-@op
+@op(complex="own")
 def isinf(xp, input: Array):
     """Tell where the input is infinite."""
     return xp.isinf(input)
 
 
-@op
+@op(complex="own")
 def isfinite(xp, input: Array):
     """Tell where the input is neither infinite nor NaN."""
     return xp.isfinite(input)
@@ -186,10 +186,10 @@ def isneginf(xp, input: Array):
     return input == -xp.inf
 
 
-@op
+@op(complex="own")
 def isreal(xp, input: Array):
-    """Tell where the input is a real number: everywhere."""
-    return xp.ones(input.shape, BOOL)
+    """Tell where the input is a real number: of complex numbers, where the imaginary part is 0."""
+    return input.imag == 0 if input.dtype.kind == "c" else xp.ones(input.shape, BOOL)
 
 
 @op
@@ -205,11 +205,11 @@ def _refuse_different(first: np.dtype, second: np.dtype) -> str | None:
     return None
 
 
-@op(name="isclose", promote="same", dtype_error=_refuse_different)
+@op(name="isclose", promote="same", dtype_error=_refuse_different, complex="own")
 def close(xp, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool):
     """Tell where |input − other| ≤ atol + rtol · |other|, or both are the same."""
     found = input == other
-    if category(input.dtype) == 2:
+    if category(input.dtype) >= 2:
         distance = xp.absolute(input - other)
         found = found | (xp.isfinite(distance) & (distance <= atol + xp.absolute(rtol * other)))
     elif rtol or atol:

@@ -14,15 +14,16 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.memory_overlap import refuse_overlaps
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.sizes import Shape, broadcast
+from backlight.system.user_warnings import warn_once
 
 __all__ = ["clone"]
 
 ndarray = np.ndarray
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def clone(xp, input: Array, *, memory_format: memory_format = preserve_format):
     """A copy, part of the graph."""
     order = numpy_order(memory_format)
@@ -40,10 +41,15 @@ def contiguous(input: TensorState, memory_format=contiguous_format):
     return clone(input, memory_format=contiguous_format)
 
 
-@op(tangent="linear")
+def _as(array: Array, kind: np.dtype):
+    """Return a copy of an array in another dtype, of complex numbers without their imaginary part for a real one."""
+    return (array.real if array.dtype.kind == "c" and kind.kind not in "cb" else array).astype(kind)
+
+
+@op(tangent="linear", complex="own")
 def to_copy(xp, input: Array, kind: np.dtype):
-    """The elements in another floating point dtype."""
-    return input.astype(kind)
+    """The elements in another floating point or complex dtype; of complex numbers the real parts for a real one."""
+    return _as(input, kind)
 
 
 to_copy.derivative("input", formula="grad, cast back")(
@@ -51,17 +57,24 @@ to_copy.derivative("input", formula="grad, cast back")(
 )
 
 
-@op
+@op(complex="own")
 def to_discrete(xp, input: Array, kind: np.dtype):
     """The elements as integers or bools, through which no gradient flows."""
-    return input.astype(kind)
+    return _as(input, kind)
 
 
 def cast(input: TensorState, kind: np.dtype):
     """Return the tensor in a NumPy dtype: itself, if it has it."""
     if input._data.dtype == kind:
         return input
-    return to_copy(input, kind) if is_float(kind) else to_discrete(input, kind)
+    warn_of_discarded_parts(input, kind)
+    return to_copy(input, kind) if has_gradient(kind) else to_discrete(input, kind)
+
+
+def warn_of_discarded_parts(input: TensorState, kind: np.dtype) -> None:
+    """Warn as PyTorch does, once, if complex numbers are cast to a real dtype."""
+    if input._data.dtype.kind == "c" and kind.kind not in "cb":
+        warn_once("Casting complex values to real discards the imaginary part", stacklevel=4)
 
 
 def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
@@ -125,13 +138,13 @@ def broadcast_into(shape: Sequence[int], target: Sequence[int]) -> None:
         )
 
 
-@op(name="copy", node="CopyBackwards", tangent="linear")
+@op(name="copy", node="CopyBackwards", tangent="linear", complex="own")
 def copied(xp, input: Array, src: Array):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
     if src.shape != input.shape:
         broadcast_into(src.shape, input.shape)
         src = xp.broadcast_to(src, input.shape)
-    return src.astype(input.dtype, copy=False) if src.dtype != input.dtype else src
+    return _as(src, input.dtype) if src.dtype != input.dtype else src
 
 
 copied.derivative("input", formula="0")(lambda grad, input_shape, ops: ops.new_zeros(grad, input_shape))
@@ -151,10 +164,11 @@ def copy_into(self, src: TensorState, non_blocking: bool = False):
     """
     recorded = will_record(self, src)
     refuse_overlaps(self, (src,), "copy_")
+    warn_of_discarded_parts(src, self._data.dtype)
     if recorded:
         write_over(self, copied, (src,), "copy_")
     else:
         if src._data.shape != self._data.shape:
             broadcast_into(src._data.shape, self._data.shape)
-        store(self, src._data, "copy_")
+        store(self, src._data if self._data.dtype.kind == "c" else src._data.real, "copy_")
     return self

@@ -10,7 +10,7 @@ from backlight.ops.type_promotion import category
 __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
 
 
-@op(promote="float", symbol="/", node="DivBackward0", tangent="symmetric")
+@op(promote="float", symbol="/", node="DivBackward0", tangent="symmetric", complex="holomorphic")
 def true_divide(xp, input: Array, other: Array):
     """Divide element by element."""
     return over(input, other)

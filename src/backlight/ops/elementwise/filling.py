@@ -15,33 +15,33 @@ from backlight.sizes import Shape
 __all__ = ["fill"]
 
 
-@op(node="FillBackward0", tangent="symmetric")
+@op(node="FillBackward0", tangent="symmetric", complex="linear")
 def fill_number(xp, input: Array, value: float):
     """A tensor like `input`, filled with a number."""
     return xp.full_like(input, element(value, input.dtype))
 
 
-@op(node="FillBackward1", tangent="linear")
+@op(node="FillBackward1", tangent="linear", complex="linear")
 def fill_tensor(xp, input: Array, value: Array):
     """A tensor like `input`, filled with the value of a 0-d tensor."""
     _check_single(value)
     return xp.full(input.shape, value.astype(input.dtype))
 
 
-@op(node="FillBackward2", tangent="symmetric")
+@op(node="FillBackward2", tangent="symmetric", complex="linear")
 def filling_number(xp, input: Array, value: float):
     """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
     return repeated_view(xp, np.asarray(element(value, input.dtype)), input.shape)
 
 
-@op(node="FillBackward3", tangent="linear")
+@op(node="FillBackward3", tangent="linear", complex="linear")
 def filling_tensor(xp, input: Array, value: Array):
     """The value of a 0-d tensor in the shape of `input`, not yet copied: `fill_into` writes it."""
     _check_single(value)
     return repeated_view(xp, xp.asarray(value.astype(input.dtype)), input.shape)
 
 
-@op(node="ZeroBackward0", tangent="symmetric")
+@op(node="ZeroBackward0", tangent="symmetric", complex="linear")
 def filling_zeros(xp, input: Array):
     """Zeros in the shape of `input`, not yet copied: `zero_into` writes them."""
     return repeated_view(xp, xp.zeros((), input.dtype), input.shape)

@@ -65,7 +65,7 @@ def gelu(input: TensorState, approximate: str = "none"):
     return gelu_of(input, approximate)
 
 
-@op(promote="float", dtype_error=no_integers("silu_cpu"), tangent="symmetric")
+@op(promote="float", dtype_error=no_integers("silu_cpu"), tangent="symmetric", complex="holomorphic")
 def silu(xp, input: Array):
     """input · sigmoid(input)."""
     return gated_activations.silu(input) if input.flags.c_contiguous else over_memory(input, gated_activations.silu)
@@ -76,7 +76,7 @@ silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sig
 )
 
 
-@op(node="MulBackward0", tangent="symmetric")
+@op(node="MulBackward0", tangent="symmetric", complex="holomorphic")
 def silu_backward(xp, arrived: Array, input: Array):
     """arrived · s · (1 + input · (1 − s)), s = sigmoid(input)."""
     return gated_activations.silu_gradient(arrived, input)

@@ -12,15 +12,14 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.number_operands import like, no_integers, promoted_with
 from backlight.ops.scalars import element_like
-from backlight.ops.type_promotion import category
+from backlight.ops.type_promotion import COMPLEX128, FLOAT64, category, holds_complex
 
 __all__ = ["float_power", "hypot", "ldexp", "logaddexp", "logaddexp2", "pow", "reciprocal", "rsqrt", "sqrt", "square"]
 
 LN2 = math.log(2)
-FLOAT64 = np.dtype(np.float64)
 
 
-@op(node="PowBackward0", tangent="symmetric")
+@op(node="PowBackward0", tangent="symmetric", complex="holomorphic")
 def pow_number(xp, input: Array, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
@@ -60,7 +59,7 @@ def pow_number_input(grad: Array, input: Array, exponent: float, ops):
 
 def _power(xp, base: Array, exponent: Array):
     """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
-    if category(base.dtype) == 2:
+    if category(base.dtype) >= 2:
         return xp.power(base, exponent)
     if base.dtype.kind == "b":
         raise UnsupportedError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
@@ -68,28 +67,39 @@ def _power(xp, base: Array, exponent: Array):
     return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
 
 
-@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
+@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric", complex="holomorphic")
 def pow_tensor(xp, input: Array, exponent: Array):
     """The input to the power of a tensor."""
     return _power(xp, input, exponent)
+
+
+def has_power_of_zero(exponent: Array, ops):
+    """Tell where 0 to the power of `exponent` has the derivative 0: for real exponents ≥ 0."""
+    if holds_complex(exponent):
+        return (ops.imag(exponent) == 0) & (ops.real(exponent) >= 0)
+    return exponent >= 0
 
 
 pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")(
     lambda grad, input, exponent, ops: ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
 )
 pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")(
-    lambda grad, input, exponent, out, ops: ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+    lambda grad, input, exponent, out, ops: ops.kept(
+        grad * (out * ops.log(input)), (input != 0) | ~has_power_of_zero(exponent, ops)
+    )
 )
 
 
-@op(node="PowBackward2", promote="same", tangent="symmetric")
+@op(node="PowBackward2", promote="same", tangent="symmetric", complex="holomorphic")
 def pow_of_number(xp, exponent: Array, base: Array):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)
 
 
 pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")(
-    lambda grad, base, exponent, out, ops: ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+    lambda grad, base, exponent, out, ops: ops.kept(
+        grad * (out * ops.log(base)), (base != 0) | ~has_power_of_zero(exponent, ops)
+    )
 )
 
 
@@ -112,12 +122,17 @@ def pow(input: TensorState, exponent: TensorState | float):
 
 
 def float_power(input: TensorState | float, exponent: TensorState | float):
-    """Raise to a power in float64."""
-    if isinstance(input, TensorState):
-        input = cast(input, FLOAT64)
-    if isinstance(exponent, TensorState):
-        exponent = cast(exponent, FLOAT64)
-    return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
+    """Raise to a power in float64, or in complex128 where one of the two is complex."""
+    return pow(*[_wide(value) for value in (input, exponent)])
+
+
+def _wide(value: TensorState | float):
+    """Return a tensor or a number in double precision."""
+    if isinstance(value, TensorState):
+        return cast(value, COMPLEX128 if holds_complex(value) else FLOAT64)
+    if not is_number(value):
+        return value
+    return complex(value) if isinstance(value, (complex, np.complexfloating)) else float(value)
 
 
 def square(input: TensorState):
@@ -125,7 +140,7 @@ def square(input: TensorState):
     return pow_number(promoted_with(input, 2), 2)
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def reciprocal(xp, input: Array):
     """One divided by the input."""
     return xp.reciprocal(input)
@@ -134,7 +149,7 @@ def reciprocal(xp, input: Array):
 reciprocal.derivative("input", formula="−grad / input²")(lambda grad, out: -grad * (out * out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sqrt(xp, input: Array):
     """Square root."""
     return xp.sqrt(input)
@@ -143,7 +158,7 @@ def sqrt(xp, input: Array):
 sqrt.derivative("input", formula="grad / (2 · √input)")(lambda grad, out: grad / (out + out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def rsqrt(xp, input: Array):
     """One divided by the square root."""
     return 1 / xp.sqrt(input)
@@ -162,7 +177,7 @@ hypot.derivative("input", formula="grad · input / out")(lambda grad, input, out
 hypot.derivative("other", formula="grad · other / out")(lambda grad, other, out: grad * (other / out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def ldexp(xp, input: Array, other: Array):
     """input · 2^other."""
     return input * xp.exp2(other)
@@ -172,10 +187,14 @@ ldexp.derivative("input", formula="grad · 2^other")(lambda grad, other, ops: gr
 ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda grad, out: grad * out * LN2)
 
 
-@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"))
+@op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"), complex="holomorphic")
 def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
-    return xp.logaddexp(input, other)
+    if input.dtype.kind != "c":
+        return xp.logaddexp(input, other)
+    larger = input.real >= other.real
+    most = xp.where(larger, input, other)
+    return (most + xp.log1p(xp.exp(xp.where(larger, other, input) - most)))[()]
 
 
 logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")(

@@ -9,15 +9,13 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.number_operands import like, no_integers, require_floats, require_no_bools
-from backlight.ops.type_promotion import category
+from backlight.ops.type_promotion import category, holds_complex
 
 __all__ = [
     "abs",
     "absolute",
     "angle",
     "ceil",
-    "conj",
-    "conj_physical",
     "copysign",
     "fix",
     "floor",
@@ -29,9 +27,6 @@ __all__ = [
     "negative",
     "nextafter",
     "positive",
-    "real",
-    "resolve_conj",
-    "resolve_neg",
     "round",
     "sgn",
     "sign",
@@ -50,7 +45,7 @@ def _refuse_bool(kind: np.dtype) -> str | None:
     return None
 
 
-@op(dtype_error=_refuse_bool, tangent="symmetric")
+@op(dtype_error=_refuse_bool, tangent="symmetric", complex="linear")
 def neg(xp, input: Array):
     """Change the sign."""
     return -input
@@ -73,21 +68,13 @@ def positive(input: TensorState):
     return input
 
 
-def conj(input: TensorState):
-    """Return the input itself: backlight has real numbers only."""
-    return input
-
-
-conj_physical = real = resolve_conj = resolve_neg = conj
-
-
-@op(tangent="symmetric")
+@op(tangent="symmetric", complex="own")
 def abs(xp, input: Array):
     """Absolute value."""
     return xp.absolute(input)
 
 
-abs.derivative("input", formula="grad · sign(input)")(lambda grad, input, ops: grad * ops.sgn(input))
+abs.derivative("input", formula="grad · sgn(input)")(lambda grad, input, ops: grad * ops.sgn(input))
 
 
 absolute = abs
@@ -107,22 +94,38 @@ def sign(xp, input: Array):
 sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", complex="own")
 def sgn(xp, input: Array):
-    """The same as `sign`, for the real numbers that backlight has."""
+    """The same as `sign`; of complex numbers z / |z|, 0 for 0."""
+    if input.dtype.kind == "c":
+        size = xp.absolute(input)
+        return xp.where(size == 0, input.dtype.type(0), input / xp.where(size == 0, size.dtype.type(1), size))[()]
     return _sign(xp, input)
 
 
-sgn.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
+@sgn.derivative("input", formula="0; of complex numbers (grad − Re(out̄ · grad) · out) / |input|, 0 for 0")
+def sgn_input(grad, input, out, ops):
+    if not holds_complex(grad):
+        return ops.new_zeros(grad, grad.shape)
+    size = ops.abs(input)
+    change = grad - ops.real(ops.conj_physical(out) * grad) * out
+    return ops.kept(change / (size + (size == 0)), size != 0)
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="own")
 def angle(xp, input: Array):
-    """0 for numbers ≥ 0, π for those below; NaN stays NaN."""
+    """0 for numbers ≥ 0, π for those below; of complex numbers their angle; NaN stays NaN."""
+    if input.dtype.kind == "c":
+        return xp.angle(input)
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
 
-angle.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
+@angle.derivative("input", formula="0; of complex numbers i · grad · input / |input|², 0 for 0")
+def angle_input(grad, input, ops):
+    if not holds_complex(input):
+        return ops.new_zeros(grad, grad.shape)
+    size = ops.abs(input)
+    return input * ops.divide_or_zero(ops.divide_or_zero(grad, size), size) * 1j
 
 
 def _copy_of_integers(kernel: str, array: Array):

@@ -44,7 +44,7 @@ LN2, LN10 = math.log(2), math.log(10)
 DEGREE = math.pi / 180
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def exp(xp, input: Array):
     """Exponential function."""
     return unary.exp(input)
@@ -53,7 +53,7 @@ def exp(xp, input: Array):
 exp.derivative("input", formula="grad · exp(input)")(lambda grad, out: times(grad, out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def exp2(xp, input: Array):
     """Two to the power of the input."""
     return xp.exp2(input)
@@ -62,7 +62,7 @@ def exp2(xp, input: Array):
 exp2.derivative("input", formula="grad · 2^input · ln 2")(lambda grad, out: grad * out * LN2)
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def expm1(xp, input: Array):
     """exp(input) − 1, exact near zero."""
     return unary.expm1(input)
@@ -71,7 +71,7 @@ def expm1(xp, input: Array):
 expm1.derivative("input", formula="grad · exp(input)")(lambda grad, out: grad * (out + 1))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def log(xp, input: Array):
     """Natural logarithm."""
     return unary.log(input)
@@ -82,7 +82,7 @@ def log_input(grad: Array, input: Array):
     return over(grad, input)
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def log2(xp, input: Array):
     """Logarithm to the base 2."""
     return xp.log2(input)
@@ -91,7 +91,7 @@ def log2(xp, input: Array):
 log2.derivative("input", formula="grad / (input · ln 2)")(lambda grad, input: grad / (input * LN2))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def log10(xp, input: Array):
     """Logarithm to the base 10."""
     return xp.log10(input)
@@ -100,7 +100,7 @@ def log10(xp, input: Array):
 log10.derivative("input", formula="grad / (input · ln 10)")(lambda grad, input: grad / (input * LN10))
 
 
-@op(promote="float", node="Log1PBackward0", tangent="symmetric")
+@op(promote="float", node="Log1PBackward0", tangent="symmetric", complex="holomorphic")
 def log1p(xp, input: Array):
     """log(1 + input), exact near zero."""
     return unary.log1p(input)
@@ -109,7 +109,7 @@ def log1p(xp, input: Array):
 log1p.derivative("input", formula="grad / (1 + input)")(lambda grad, input: grad / (input + 1))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sin(xp, input: Array):
     """Sine."""
     return xp.sin(input)
@@ -118,7 +118,7 @@ def sin(xp, input: Array):
 sin.derivative("input", formula="grad · cos(input)")(lambda grad, input, ops: grad * ops.cos(input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def cos(xp, input: Array):
     """Cosine."""
     return xp.cos(input)
@@ -127,7 +127,7 @@ def cos(xp, input: Array):
 cos.derivative("input", formula="−grad · sin(input)")(lambda grad, input, ops: -grad * ops.sin(input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def tan(xp, input: Array):
     """Tangent."""
     return xp.tan(input)
@@ -136,7 +136,7 @@ def tan(xp, input: Array):
 tan.derivative("input", formula="grad · (1 + tan(input)²)")(lambda grad, out: grad + grad * (out * out))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def asin(xp, input: Array):
     """Inverse sine."""
     return xp.arcsin(input)
@@ -145,7 +145,7 @@ def asin(xp, input: Array):
 asin.derivative("input", formula="grad / √(1 − input²)")(lambda grad, input, ops: grad / ops.sqrt(1 - input * input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def acos(xp, input: Array):
     """Inverse cosine."""
     return xp.arccos(input)
@@ -154,7 +154,7 @@ def acos(xp, input: Array):
 acos.derivative("input", formula="−grad / √(1 − input²)")(lambda grad, input, ops: -grad / ops.sqrt(1 - input * input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def atan(xp, input: Array):
     """Inverse tangent."""
     return xp.arctan(input)
@@ -199,7 +199,7 @@ def rad2deg(xp, input: Array):
 rad2deg.derivative("input", formula="grad · 180 / π")(lambda grad, ops: ops.scale(grad, 1 / DEGREE))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sinc(xp, input: Array):
     """sin(πx) / (πx), and 1 at 0."""
     zero = input == 0
@@ -212,10 +212,10 @@ sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")(
 )
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sinc_slope(xp, input: Array):
     """The derivative of sinc; near 0, where the difference cancels, by its series."""
-    angle = xp.multiply(input, math.pi, dtype=xp.float64)
+    angle = xp.multiply(input, math.pi, dtype=xp.complex128 if input.dtype.kind == "c" else xp.float64)
     near = xp.absolute(angle) < 0.1
     far = angle + near
     square = angle * angle
@@ -231,7 +231,7 @@ def sinc_slope_input(grad: Array, input: Array, ops):
     return grad * (inner + zero * (math.pi**2 * 2 / 3))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def sinh(xp, input: Array):
     """Hyperbolic sine."""
     return xp.sinh(input)
@@ -240,7 +240,7 @@ def sinh(xp, input: Array):
 sinh.derivative("input", formula="grad · cosh(input)")(lambda grad, input, ops: grad * ops.cosh(input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def cosh(xp, input: Array):
     """Hyperbolic cosine."""
     return xp.cosh(input)
@@ -249,7 +249,7 @@ def cosh(xp, input: Array):
 cosh.derivative("input", formula="grad · sinh(input)")(lambda grad, input, ops: grad * ops.sinh(input))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def tanh(xp, input: Array):
     """Hyperbolic tangent."""
     return unary.tanh(input)
@@ -258,7 +258,7 @@ def tanh(xp, input: Array):
 tanh.derivative("input", formula="grad · (1 − tanh(input)²)")(lambda grad, out, ops: ops.tanh_backward(grad, out))
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", complex="holomorphic")
 def tanh_backward(xp, arrived: Array, result: Array):
     """arrived · (1 − result²)."""
     return unary.tanh_gradient(arrived, result)
@@ -272,7 +272,7 @@ tanh_backward.derivative("result", formula="−2 · grad · arrived · result")(
 )
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def asinh(xp, input: Array):
     """Inverse hyperbolic sine."""
     return xp.arcsinh(input)
@@ -281,7 +281,7 @@ def asinh(xp, input: Array):
 asinh.derivative("input", formula="grad / √(input² + 1)")(lambda grad, input, ops: grad / ops.sqrt(input * input + 1))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def acosh(xp, input: Array):
     """Inverse hyperbolic cosine."""
     return xp.arccosh(input)
@@ -292,7 +292,7 @@ acosh.derivative("input", formula="grad / (√(input − 1) · √(input + 1))")
 )
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", complex="holomorphic")
 def atanh(xp, input: Array):
     """Inverse hyperbolic tangent."""
     return xp.arctanh(input)

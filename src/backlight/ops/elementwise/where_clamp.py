@@ -18,7 +18,7 @@ from backlight.ops.type_promotion import common_dtype
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
 
-@op(name="where", promote="same", tangent="symmetric")
+@op(name="where", promote="same", tangent="symmetric", complex="linear")
 def chosen(xp, condition: Mask, input: Array, other: Array):
     """`input` where the condition holds, `other` elsewhere; all three broadcast."""
     return masked_choice.chosen(condition, input, other)
@@ -32,7 +32,7 @@ chosen.derivative("other", formula="grad where the condition does not hold, else
 )
 
 
-@op(node="WhereBackward0", tangent="symmetric")
+@op(node="WhereBackward0", tangent="symmetric", complex="linear")
 def kept(xp, input: Array, mask: Array):
     """The input where the mask is true, 0 elsewhere; the mask is no larger than the input. For derivatives."""
     return masked_choice.kept(input, mask)

@@ -17,7 +17,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.indexing.index_selection import INDEX_KINDS, check_range, check_same_dtype, owned
-from backlight.ops.number_operands import require_no_bools
+from backlight.ops.number_operands import require_no_bools, require_real
 from backlight.ops.scalars import element
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import reshape
@@ -95,7 +95,7 @@ def corner(source: Array, shape: Sequence[int]):
     return source[tuple(slice(size) for size in shape)]
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     index = owned(index)
@@ -112,7 +112,7 @@ gather.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
@@ -130,7 +130,7 @@ scatter_add.derivative("src", formula="grad at the places")(
 )
 
 
-@op(node="GatherBackward0", tangent="linear")
+@op(node="GatherBackward0", tangent="linear", complex="linear")
 def gathered_as(xp, input: Array, dim: int, index: Array, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
@@ -146,7 +146,7 @@ gathered_as.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(node="ScatterBackward0", tangent="linear")
+@op(node="ScatterBackward0", tangent="linear", complex="linear")
 def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     index = owned(index)
@@ -163,7 +163,7 @@ scatter_tensor.derivative("src", formula="grad at the places")(
 )
 
 
-@op(node="ScatterBackward1", tangent="symmetric")
+@op(node="ScatterBackward1", tangent="symmetric", complex="linear")
 def scatter_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
@@ -211,7 +211,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return scatter_number(input, dim, index, written)
 
 
-@op
+@op(complex="holomorphic")
 def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True):
     """`input` with elements of `src` reduced into the places that an index along `dim` names.
 
@@ -223,6 +223,8 @@ def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce:
         raise ShapeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _checked("scatter_reduce", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
+    if reduce in ("amax", "amin"):
+        require_real(f"scatter_gather_tensor_cpu_reduce_{reduce}", input)
     if reduce == "mean":
         require_no_bools("scatter_gather_tensor_cpu_reduce_mean", input)
     out = xp.array(input, order="C")
@@ -325,6 +327,7 @@ def index_reduce(
     if reduce not in REDUCTIONS[1:]:
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     require_no_bools("index_func_", source)
+    require_real("index_func_", source)
     shape = source._data.shape
     if not shape:
         return scatter_reduce(input, dim, reshape(index, ()), source, reduce, include_self=include_self)

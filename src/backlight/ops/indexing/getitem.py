@@ -265,7 +265,7 @@ def set_item(input: TensorState, index: TensorState | Sequence, value: TensorSta
         TypeError: the value is neither a number nor a tensor.
         RuntimeError: its shape does not broadcast to that of `input[index]`, or the tensor may not be written to.
     """
-    if not isinstance(value, TensorState) and not isinstance(value, (bool, int, float, np.generic)):
+    if not isinstance(value, TensorState) and not isinstance(value, (bool, int, float, complex, np.generic)):
         kind = from_numpy_dtype(input._data.dtype).old_name
         raise ArgumentError(f"can't assign a {_name_of(value)} to a torch.{kind}Tensor; make a tensor of it first")
     if index.__class__ is int:

@@ -39,7 +39,7 @@ def _index_problem(problem: IndexError, input: Array, indices: Sequence[Array], 
     return DimError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
 
 
-@op(name="index", tangent="linear")
+@op(name="index", tangent="linear", complex="linear")
 def index_at(xp, input: Array, indices: Arrays, places: tuple):
     """The elements that index tensors, each for one dim of `places`, name together."""
     try:
@@ -53,7 +53,7 @@ index_at.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def index_backward(xp, grad_output: Array, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
@@ -85,7 +85,7 @@ def _added(xp, out: Array, values: Array, indices: Sequence[Array], places: Sequ
     return xp.ascontiguousarray(moved.transpose(np.argsort(order)))
 
 
-@op(name="index_put", tangent="linear")
+@op(name="index_put", tangent="linear", complex="linear")
 def put_at(xp, input: Array, values: Array, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
     out = xp.array(input, order="C")

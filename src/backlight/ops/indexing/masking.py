@@ -19,14 +19,14 @@ def _check_mask(message: str, mask: Array) -> None:
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
-@op(name="masked_fill", tangent="symmetric")
+@op(name="masked_fill", tangent="symmetric", complex="linear")
 def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
     return xp.where(mask, element(value, input.dtype), input)
 
 
-@op(node="MaskedFillBackward1", tangent="linear")
+@op(node="MaskedFillBackward1", tangent="linear", complex="linear")
 def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the value of a 0-d tensor where the mask is true."""
     _check_fill(input, mask)
@@ -62,7 +62,7 @@ def masked_fill(input: TensorState, mask: TensorState, value: TensorState | floa
     return masked_fill_number(input, mask, value)
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def masked_select(xp, input: Array, mask: Array):
     """The elements where the mask is true, in one dim, row by row; input and mask broadcast."""
     _check_mask("masked_select: expected BoolTensor for mask", mask)
@@ -78,7 +78,7 @@ masked_select.derivative("input", formula="grad at the places selected, 0 elsewh
 )
 
 
-@op(node="MaskedScatterBackward0", tangent="linear")
+@op(node="MaskedScatterBackward0", tangent="linear", complex="linear")
 def masked_unselect(xp, input: Array, mask: Array, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
     shape_of_both = broadcast(tuple(shape), mask.shape)
@@ -92,7 +92,7 @@ masked_unselect.derivative("input", formula="grad where the mask is true")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)
@@ -118,7 +118,7 @@ masked_scatter.derivative("source", formula="grad where the mask is true, in ord
 )
 
 
-@op(node="MaskedScatterBackwardBackward0", tangent="linear")
+@op(node="MaskedScatterBackwardBackward0", tangent="linear", complex="linear")
 def filled_up(xp, input: Array, shape: tuple):
     """The elements of `input` in another shape, with zeros behind them."""
     out = xp.zeros(tuple(shape), input.dtype)
@@ -131,7 +131,7 @@ filled_up.derivative("input", formula="the first elements of grad")(
 )
 
 
-@op(node="MaskedSelectBackward0", tangent="linear")
+@op(node="MaskedSelectBackward0", tangent="linear", complex="linear")
 def first_elements(xp, input: Array, shape: tuple):
     """The first elements, row by row, in another shape."""
     count = int(np.prod(shape))

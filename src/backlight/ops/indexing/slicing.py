@@ -19,7 +19,7 @@ def at(dim: int, index: int | slice) -> tuple:
     return (slice(None),) * dim + (index, Ellipsis)
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def select(xp, input: Array, dim: int, index: int):
     """The slice at one index along `dim`, without that dim."""
     if not input.ndim:
@@ -38,7 +38,7 @@ select.derivative("input", formula="grad at the index, 0 elsewhere")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def select_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -51,7 +51,7 @@ select_backward.derivative("grad_output", formula="grad at the index")(
 )
 
 
-@op(name="slice", view=True)
+@op(name="slice", view=True, complex="linear")
 def sliced(xp, input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
     """Every step-th slice from start to end along `dim`."""
     if step <= 0:
@@ -66,7 +66,7 @@ sliced.derivative("input", formula="grad at the slices, 0 elsewhere")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def slice_backward(xp, grad_output: Array, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -110,7 +110,7 @@ def _checked_narrow(input: TensorState, dim: int, start: float, length: int) -> 
     return dim, start
 
 
-@op(node="NarrowCopyBackward0", tangent="linear")
+@op(node="NarrowCopyBackward0", tangent="linear", complex="linear")
 def slice_copy(xp, input: Array, dim: int, start: int, end: int):
     """The slices from start to end along `dim`, copied."""
     return xp.array(input[at(dim, slice(start, end))])
@@ -127,7 +127,7 @@ def narrow_copy(input: TensorState, dim: int, start: TensorState | int, length: 
     return slice_copy(input, dim, start, start + length)
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The diagonal of two dims, as a new last dim; `offset` counts diagonals above the main one."""
     first, second = _diagonal_dims(dim1, dim2, input.ndim)
@@ -155,7 +155,7 @@ diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def diagonal_backward(xp, grad_output: Array, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -185,7 +185,7 @@ def _with_part(xp, input: Array, src: Array, part_of: Callable):
     return out
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """`input` with the slice at one index along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
@@ -199,7 +199,7 @@ select_scatter.derivative("src", formula="grad at the index")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def slice_scatter(
     xp, input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ):
@@ -217,7 +217,7 @@ slice_scatter.derivative("src", formula="grad at the slices")(
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """`input` with a diagonal replaced by `src`."""
     return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))

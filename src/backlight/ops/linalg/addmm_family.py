@@ -78,7 +78,7 @@ def added_tangent(tangent: Array, beta: float, ops):
     return ops.scale(tangent, beta)
 
 
-@op(tangent="multilinear", tangent_with={"beta": 0})
+@op(tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
 def addmm(xp, input: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat1 · mat2.
 
@@ -102,7 +102,7 @@ addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")(
 )
 
 
-@op(tangent="multilinear", tangent_with={"beta": 0})
+@op(tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
 def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat · vec.
 
@@ -134,7 +134,7 @@ def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: floa
     return matrix_and_vectors(input.to(kind), vec1.to(kind), vec2.to(kind), beta=beta, alpha=alpha)
 
 
-@op(name="addr", tangent="multilinear", tangent_with={"beta": 0})
+@op(name="addr", tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
 def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
     check_dims("vec1", vec1, 1, "vector")
@@ -154,7 +154,7 @@ matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")(
 )
 
 
-@op(tangent="multilinear", tangent_with={"beta": 0})
+@op(tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
 def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · batch1 · batch2, pair by pair.
 
@@ -176,7 +176,7 @@ baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")(
 )
 
 
-@op(tangent="multilinear", tangent_with={"beta": 0})
+@op(tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
 def addbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · Σ batch1 · batch2 over the batch.
 

@@ -1,6 +1,7 @@
 """Cholesky factors of positive-definite matrices, and what they solve."""
 
 from backlight import return_types
+from backlight.codegen.complex_ops import adjoint
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
@@ -29,20 +30,21 @@ NOT_POSITIVE = (
 
 def factor_and_info(xp, input: Array, upper: bool):
     """Return (L, info), or (Lᵀ, info) with `upper`, which reads the upper triangle."""
-    lower, info = factors.cholesky(input.mT if upper else input)
-    return (xp.ascontiguousarray(lower.mT) if upper else lower), info
+    lower, info = factors.cholesky(adjoint(input) if upper else input)
+    return (xp.ascontiguousarray(adjoint(lower)) if upper else lower), info
 
 
 def gradient_of_factor(grad: Array, factor: Array, upper: bool, ops):
     """Return L⁻ᵀ · sym(Φ(Lᵀ · grad)) · L⁻¹, where Φ keeps the lower triangle and sym(X) averages X and Xᵀ below it."""
-    lower, grad = (factor.mT, grad.mT) if upper else (factor, grad)
-    inner = ops.tril(lower.mT @ grad)
-    inner = 0.5 * (inner + ops.tril(inner, -1).mT)
-    halfway = ops.linalg_solve_triangular(lower.mT, inner, upper=True)
+    lower, grad = (adjoint(factor), adjoint(grad)) if upper else (factor, grad)
+    turned = adjoint(lower)
+    inner = ops.tril(turned @ grad)
+    inner = 0.5 * (inner + adjoint(ops.tril(inner, -1)))
+    halfway = ops.linalg_solve_triangular(turned, inner, upper=True)
     return ops.linalg_solve_triangular(lower, halfway, upper=False, left=False)
 
 
-@op(name="linalg_cholesky_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_cholesky_ex)
+@op(name="linalg_cholesky_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_cholesky_ex, complex="own")
 def cholesky_factor(xp, input: Array, *, upper: bool = False, raising: str = ""):
     """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
 
@@ -79,7 +81,7 @@ def linalg_cholesky_ex(input: TensorState, *, upper: bool = False, check_errors:
     return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
 
-@op(name="cholesky")
+@op(name="cholesky", complex="own")
 def old_cholesky(xp, input: Array, upper: bool = False):
     """The Cholesky factor."""
     check_square("cholesky", input)
@@ -109,8 +111,8 @@ def cholesky(input: TensorState, upper: bool = False):
 
 def solved_by_factor(factor: Array, b: Array, upper: bool):
     """Return x with L · Lᵀ · x = b, as an array."""
-    lower = factor.mT if upper else factor
-    return solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
+    lower = adjoint(factor) if upper else factor
+    return solve_triangular(adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
 
 
 def gradient_of_product(product: Array, factor: Array, upper: bool):
@@ -118,11 +120,11 @@ def gradient_of_product(product: Array, factor: Array, upper: bool):
 
     As PyTorch's it is full: a tril around L takes away the gradient of the triangle that is not read.
     """
-    both = product + product.mT
+    both = product + adjoint(product)
     return factor @ both if upper else both @ factor
 
 
-@op
+@op(complex="own")
 def cholesky_solve(xp, input: Array, input2: Array, upper: bool = False):
     """Solve A · X = input, given A's Cholesky factor `input2`.
 
@@ -153,11 +155,11 @@ def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, n
     solved = ops.cholesky_solve(grad, input2, upper)
     grad_factor = None
     if needs[1]:
-        grad_factor = ops.sum_to_size(gradient_of_product(-(solved @ out.mT), input2, upper), input2_shape)
+        grad_factor = ops.sum_to_size(gradient_of_product(-(solved @ adjoint(out)), input2, upper), input2_shape)
     return (ops.sum_to_size(solved, input_shape) if needs[0] else None), grad_factor
 
 
-@op
+@op(complex="own")
 def cholesky_inverse(xp, input: Array, upper: bool = False):
     """Return A⁻¹, given A's Cholesky factor `input`.
 

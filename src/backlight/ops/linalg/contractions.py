@@ -13,6 +13,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.dims import normalise_dim, one_or_several
+from backlight.ops.elementwise.complex_numbers import conj
 from backlight.ops.linalg.matrix_products import big_name, matrix_product
 from backlight.ops.number_operands import require_no_bools
 from backlight.ops.type_promotion import category
@@ -130,7 +131,7 @@ def kron(input: TensorState, other: TensorState):
 
 @public_function
 def vecdot(x: TensorState, y: TensorState, *, dim: int = -1):
-    """Return the sum of x · y along `dim`; other dims broadcast."""
+    """Return the sum of conj(x) · y along `dim`; other dims broadcast."""
     if x._data.dtype != y._data.dtype:
         names = [big_name(one._data.dtype) for one in (x, y)]
         raise ShapeError(
@@ -142,7 +143,7 @@ def vecdot(x: TensorState, y: TensorState, *, dim: int = -1):
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
             f"{from_numpy_dtype(x._data.dtype).old_name}; convert it with .float()"
         )
-    return (x * y).sum(dim)
+    return (conj(x) * y).sum(dim)
 
 
 def cross(input: TensorState, other: TensorState, dim: int | None = None):
@@ -177,7 +178,7 @@ def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
     return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
 
 
-@op(name="linalg_cross", promote="same", tangent="multilinear", dtype_error=_one_kind)
+@op(name="linalg_cross", promote="same", tangent="multilinear", dtype_error=_one_kind, complex="holomorphic")
 def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)

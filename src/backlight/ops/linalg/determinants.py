@@ -5,16 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight import return_types
+from backlight.codegen.complex_ops import adjoint, conjugate
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
+from backlight.ops.elementwise.transcendental import log
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.linalg.matrix_checks import check_float, check_square
 from backlight.ops.linalg.singular_values import decomposed
+from backlight.ops.type_promotion import holds_complex
 
 __all__ = ["det", "logdet", "slogdet"]
 
 
-@op
+@op(complex="holomorphic")
 def linalg_det(xp, A: Array):
     """Return the determinants of square matrices.
 
@@ -36,12 +39,12 @@ def linalg_det_input(grad: Array, A: Array, ops):
     return grad[..., None, None] * ops.cofactors(A)
 
 
-@op(node="LinalgDetBackwardBackward0")
+@op(node="LinalgDetBackwardBackward0", complex="holomorphic")
 def cofactors(xp, input: Array):
     """The matrix of cofactors: what the determinant changes by for a change of each element.
 
     It exists for singular matrices too. With input = U · diag(s) · Vᵀ it is det(U) · det(V) · U · diag(c) · Vᵀ, where
-    c_i is the product of all s but s_i.
+    c_i is the product of all s but s_i; of complex numbers with U and V conjugated.
     """
     try:
         inverse = xp.linalg.inv(input)
@@ -59,6 +62,7 @@ def _cofactors_by_values(xp, matrices: Array):
     """Return the cofactors by singular values."""
     left, sizes, right = decomposed(xp, matrices, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
+    left, right = conjugate(left), conjugate(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
 
 
@@ -75,7 +79,7 @@ cofactors.derivative("input", formula="the change of the cofactors along grad: t
 )
 
 
-@op(node="LinalgDetBackwardBackwardBackward0")
+@op(node="LinalgDetBackwardBackwardBackward0", complex="holomorphic")
 def cofactor_derivative(xp, input: Array, direction: Array):
     """By how much the cofactors of `input` change along `direction`.
 
@@ -85,11 +89,11 @@ def cofactor_derivative(xp, input: Array, direction: Array):
     left, sizes, right = decomposed(xp, input, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     without = pairs_without(xp, sizes)
-    turned = left.mT @ direction @ right.mT
+    turned = conjugate(left).mT @ direction @ conjugate(right).mT
     change = -without * turned.mT
     places = xp.arange(sizes.shape[-1])
     change[..., places, places] = (without @ xp.diagonal(turned, 0, -2, -1)[..., None])[..., 0]
-    return sign[..., None, None] * (left @ change @ right)
+    return sign[..., None, None] * (conjugate(left) @ change @ conjugate(right))
 
 
 def pairs_without(xp, values: Array):
@@ -130,7 +134,7 @@ def det(input: TensorState):
     return linalg_det(input)
 
 
-@op(name="linalg_slogdet", outputs=2, returns=return_types.linalg_slogdet)
+@op(name="linalg_slogdet", outputs=2, complex="own", returns=return_types.linalg_slogdet)
 def sign_and_logarithm(xp, A: Array):
     """The sign of the determinant, and the logarithm of its size."""
     check_square("linalg.slogdet", A)
@@ -138,9 +142,13 @@ def sign_and_logarithm(xp, A: Array):
     return tuple(xp.linalg.slogdet(A))
 
 
-@sign_and_logarithm.derivative("A", formula="grad of the logarithm · A⁻ᵀ")
-def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, ops):
-    return None if grad[1] is None else grad[1][..., None, None] * ops.linalg_inv_ex(A)[0].mT
+@sign_and_logarithm.derivative("A", formula="(grad of the logarithm − i · Im(conj(grad of the sign) · sign)) · A⁻ᴴ")
+def sign_and_logarithm_input(grad: Sequence[Array | None], A: Array, out: Sequence[Array], ops):
+    factor = grad[1]
+    if grad[0] is not None and holds_complex(A):
+        turn = ops.imag(conjugate(grad[0]) * out[0]) * -1j
+        factor = turn if factor is None else factor + turn
+    return None if factor is None else factor[..., None, None] * adjoint(ops.linalg_inv_ex(A)[0])
 
 
 def linalg_slogdet(A: TensorState):
@@ -161,4 +169,6 @@ def logdet(input: TensorState):
     check_square("logdet", input._data)
     check_float("logdet", input._data)
     sign, logarithm = sign_and_logarithm(input)
+    if holds_complex(input):
+        return log(sign) + logarithm
     return where(sign == -1, np.nan, logarithm)

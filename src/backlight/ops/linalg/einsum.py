@@ -52,7 +52,7 @@ def einsum(*args):
     return contraction(operands, tuple(labels), output)
 
 
-@op(name="einsum", tangent="multilinear")
+@op(name="einsum", tangent="multilinear", complex="holomorphic")
 def contraction(xp, tensors: Arrays, terms: tuple, output: str):
     """A contraction in normal form."""
     return rounded(contract([widened(tensor) for tensor in tensors], terms, output), tensors[0].dtype)

@@ -19,7 +19,7 @@ from backlight.ops.linalg.matrix_checks import (
     raise_failure,
     times,
 )
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.system.user_warnings import warn_once
 
 __all__ = ["inverse", "triangular_solve"]
@@ -36,14 +36,14 @@ def is_vector(a_shape: Sequence[int], b_shape: Sequence[int]) -> bool:
     return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
 
 
-@op(name="linalg_solve_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_solve_ex)
+@op(name="linalg_solve_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_solve_ex, complex="holomorphic")
 def solution(xp, A: Array, B: Array, *, left: bool = True, raising: str = ""):
     """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero.
 
     Args:
         raising: what the error begins with that is raised if there is such a zero; none is raised for "".
     """
-    if is_float(A.dtype):
+    if has_gradient(A.dtype):
         check_same_kind("linalg.solve", A, B)
     check_float("linalg.solve", A)
     check_square("linalg.solve", A)
@@ -85,7 +85,7 @@ def linalg_solve_ex(A: TensorState, B: TensorState, *, left: bool = True, check_
     return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
 
 
-@op(name="linalg_inv_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_inv_ex)
+@op(name="linalg_inv_ex", outputs=2, differentiable=(0,), returns=return_types.linalg_inv_ex, complex="holomorphic")
 def inversion(xp, A: Array, *, raising: str = ""):
     """The inverse, and where an LU factor has a zero; `raising` as for `solution`."""
     check_square("linalg.inv", A)
@@ -122,7 +122,7 @@ def linalg_inv_ex(A: TensorState, *, check_errors: bool = False):
     return inversion(A, raising="linalg.inv_ex" if check_errors else "")
 
 
-@op
+@op(complex="holomorphic")
 def linalg_solve_triangular(xp, input: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """Solve input · X = B, or X · input = B with left=False; only one triangle of `input` is read.
 
@@ -155,7 +155,7 @@ def triangle_read(grad: Array, upper: bool, unit: bool, ops):
     return ops.triu(grad, int(unit)) if upper else ops.tril(grad, -int(unit))
 
 
-@op(name="triangular_solve", outputs=2, returns=return_types.triangular_solve)
+@op(name="triangular_solve", outputs=2, returns=return_types.triangular_solve, complex="holomorphic")
 def old_triangular(
     xp, input: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ):

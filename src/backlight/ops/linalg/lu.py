@@ -11,8 +11,10 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.linalg import factors
+from backlight.ops.elementwise.complex_numbers import conj_physical
 from backlight.ops.linalg.matrix_checks import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.linalg.matrix_products import big_name
+from backlight.ops.type_promotion import holds_complex
 from backlight.sizes import Shape
 from backlight.system.user_warnings import warn_once
 
@@ -32,7 +34,7 @@ def check_factored(name: str, array: Array, pivot: bool) -> None:
         )
     if not pivot:
         raise ShapeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; leave pivot=True")
-    if array.dtype.char not in "fd":
+    if array.dtype.char not in "fdFD":
         raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 
@@ -64,7 +66,7 @@ def filled_up(part: Array, shape: Sequence[int], dim: int, ops):
     return ops.cat([part, zeros(sizes, part)], dim)
 
 
-@op
+@op(complex="linear")
 def permutation_matrix(xp, pivots: Array, size: int, kind: np.dtype):
     """P, of a dtype, from the rows that were exchanged."""
     return factors.permutation_matrix(pivots, size, kind)
@@ -92,7 +94,13 @@ def gradient_of_factors(grad_l: Array | None, grad_u: Array | None, order: Array
     return order @ product
 
 
-@op(name="linalg_lu_factor_ex", outputs=3, differentiable=(0,), returns=return_types.linalg_lu_factor_ex)
+@op(
+    name="linalg_lu_factor_ex",
+    outputs=3,
+    differentiable=(0,),
+    returns=return_types.linalg_lu_factor_ex,
+    complex="holomorphic",
+)
 def packed_factor(xp, A: Array, *, pivot: bool = True, raising: str = ""):
     """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal.
 
@@ -149,7 +157,7 @@ def lu(A: TensorState, pivot: bool = True, get_infos: bool = False):
     return return_types._lu_with_info(packed, pivots, info) if get_infos else (packed, pivots)
 
 
-@op(name="linalg_lu", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu)
+@op(name="linalg_lu", outputs=3, differentiable=(1, 2), returns=return_types.linalg_lu, complex="holomorphic")
 def three_factors(xp, A: Array, *, pivot: bool = True):
     """The factors P, L and U."""
     check_factored("linalg.lu", A, pivot)
@@ -177,7 +185,7 @@ def linalg_lu(A: TensorState, *, pivot: bool = True):
     return three_factors(A, pivot=pivot)
 
 
-@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack)
+@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack, complex="holomorphic")
 def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True):
     """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 
@@ -219,7 +227,7 @@ def lu_unpack_input(grad: Sequence[Array | None], unpack_data: bool, LU_data_sha
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
-@op
+@op(complex="holomorphic")
 def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᵀ in the place of A with `adjoint`.
 
@@ -274,6 +282,17 @@ def _check_pivots(LU: Array, pivots: Array) -> None:
         f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?\n"
         f"  LU.size(-2) is {LU.shape[-2]}, and they go from {pivots.min()} to {pivots.max()}"
     )
+
+
+@public_function
+def solve_by_factors(LU: TensorState, pivots: TensorState, B: TensorState, *, left: bool = True, adjoint: bool = False):
+    """Solve A · X = B given A's factors; X · A = B with left=False, Aᴴ in the place of A with `adjoint`.
+
+    Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
+    """
+    if adjoint and holds_complex(B):  # Aᴴ · X = B is Aᵀ · conj(X) = conj(B)
+        return conj_physical(linalg_lu_solve(LU, pivots, conj_physical(B), left=left, adjoint=True))
+    return linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
 
 
 @public_function

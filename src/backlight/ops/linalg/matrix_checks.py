@@ -12,7 +12,7 @@ from backlight.errors import LinAlgError, ShapeError
 from backlight.kernels.half_precision import is_half
 from backlight.ops.linalg.matrix_products import big_name
 from backlight.ops.number_operands import no_kernel
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 
 
 def times(matrices: np.ndarray) -> str:
@@ -64,7 +64,7 @@ _WITHOUT_CHECK = (  # PyTorch's kernels refuse integers there, too
 
 def check_float(name: str, array: np.ndarray, low_precision: bool = False) -> None:
     """Raise PyTorch's error for a dtype that linear algebra does not take."""
-    if not is_float(array.dtype):
+    if not has_gradient(array.dtype):
         if name in _WITHOUT_CHECK:
             raise no_kernel(_KERNELS[name], array.dtype, "convert it first (.float())")
         raise ShapeError(

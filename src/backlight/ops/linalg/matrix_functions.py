@@ -24,7 +24,7 @@ from backlight.sizes import check_work
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
-@op
+@op(complex="holomorphic")
 def linalg_matrix_exp(xp, input: Array):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 

@@ -17,6 +17,7 @@ from math import prod
 
 import numpy as np
 
+from backlight.codegen.complex_ops import conjugate
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
@@ -50,7 +51,9 @@ def careful_product(xp, a: Array, b: Array, check: Callable):
 def small_name(kind: np.dtype) -> str:
     """Return a dtype as PyTorch's products name it: float, double, long int."""
     name = from_numpy_dtype(kind).old_name
-    return {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int"}.get(name, name.lower())
+    complex = {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>"}
+    names = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int"}
+    return (names | complex).get(name, name.lower())
 
 
 def big_name(kind: np.dtype) -> str:
@@ -104,7 +107,7 @@ def check_sum_dtypes(added: Array, mat1: Array, mat2: Array) -> None:
             )
 
 
-@op(name="mm", explain=check_matrices, tangent="multilinear")
+@op(name="mm", explain=check_matrices, tangent="multilinear", complex="holomorphic")
 def matrix_product(xp, input: Array, mat2: Array):
     """Multiply two matrices."""
     return (
@@ -179,7 +182,7 @@ def check_stacks(a: Array, b: Array) -> None:
         )
 
 
-@op(name="bmm", explain=check_stacks, tangent="multilinear")
+@op(name="bmm", explain=check_stacks, tangent="multilinear", complex="holomorphic")
 def batch_product(xp, input: Array, mat2: Array):
     """Multiply stacks of matrices; batch dims broadcast."""
     return (
@@ -209,7 +212,7 @@ def mv(input: TensorState, vec: TensorState):
     return matrix_vector_product(input, vec)
 
 
-@op(name="mv", tangent="multilinear")
+@op(name="mv", tangent="multilinear", complex="holomorphic")
 def matrix_vector_product(xp, input: Array, vec: Array):
     """Multiply a matrix with a vector."""
     return careful_product(xp, input, vec, check_matrix_and_vector)
@@ -239,7 +242,7 @@ def check_vector_and_matrix(a: Array, b: Array) -> None:
     check_matrices(a[None], b)
 
 
-@op(name="vm", node="SqueezeBackward4", tangent="multilinear")
+@op(name="vm", node="SqueezeBackward4", tangent="multilinear", complex="holomorphic")
 def vector_matrix_product(xp, input: Array, mat2: Array):
     """Multiply a vector with a matrix."""
     return careful_product(xp, input, mat2, check_vector_and_matrix)
@@ -249,7 +252,7 @@ vector_matrix_product.derivative("input", formula="mat2 · grad")(lambda grad, m
 vector_matrix_product.derivative("mat2", formula="input · gradᵀ")(lambda grad, input: input.reshape((-1, 1)) * grad)
 
 
-@op(tangent="multilinear")
+@op(tangent="multilinear", complex="holomorphic")
 def dot(xp, input: Array, tensor: Array):
     """Multiply two vectors element by element and add up.
 
@@ -262,13 +265,13 @@ dot.derivative("input", formula="grad · tensor")(lambda grad, tensor: grad * te
 dot.derivative("tensor", formula="grad · input")(lambda grad, input: grad * input)
 
 
-@op(tangent="multilinear")
+@op(tangent="multilinear", complex="own")
 def vdot(xp, input: Array, other: Array):
-    """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
-    return careful_product(xp, input, other, check_vectors)
+    """Multiply two vectors element by element, the first conjugated, and add up."""
+    return careful_product(xp, conjugate(input), other, check_vectors)
 
 
-vdot.derivative("input", formula="grad · other")(lambda grad, other: grad * other)
+vdot.derivative("input", formula="conj(grad) · other")(lambda grad, other: conjugate(grad) * other)
 vdot.derivative("other", formula="grad · input")(lambda grad, input: grad * input)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight import return_types
+from backlight.codegen.complex_ops import adjoint
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function, public_function
 from backlight.dtypes import from_numpy_dtype
@@ -42,25 +43,25 @@ def bound(value: TensorState | float | None):
     return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
 
-@op(name="linalg_pinv")
+@op(name="linalg_pinv", complex="own")
 def pseudoinverse(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
     if hermitian:
         check_symmetric(input, "L")
         values, left = or_not_converged(xp.linalg.eigh, input)
-        right, sizes = left.mT, xp.abs(values)
+        right, sizes = adjoint(left), xp.abs(values)
     else:
         left, values, right = decomposed(xp, input, False)
         sizes = values
     kept = sizes > tolerance(largest_of(sizes), input.shape, atol, rtol)
     inverse = xp.where(kept, 1 / xp.where(kept, values, 1), 0).astype(input.dtype)
-    return (right.mT * inverse[..., None, :]) @ left.mT
+    return (adjoint(right) * inverse[..., None, :]) @ adjoint(left)
 
 
 def check_pinv(array: Array) -> None:
     """Raise PyTorch's error for what has no pseudoinverse."""
-    if array.ndim < 2 or array.dtype.char not in "fd":
+    if array.ndim < 2 or array.dtype.char not in "fdFD":
         name = from_numpy_dtype(array.dtype).old_name
         raise ShapeError(
             f"linalg.pinv({name}{{{list(array.shape)}}}): expected a tensor with 2 or more dimensions of float, "
@@ -78,15 +79,15 @@ def pseudoinverse_gradient(grad: Array, matrix: Array, inverse: Array):
 
     Source: Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems, 1973.
     """
-    turned, grad = inverse.mT, grad.mT
+    turned, grad = adjoint(inverse), adjoint(grad)
     if matrix.shape[-2] <= matrix.shape[-1]:
         inner = grad @ inverse
         outer = inner @ turned
-        found = -(inverse @ inner).mT + outer - (matrix @ inverse) @ outer
+        found = -adjoint(inverse @ inner) + outer - (matrix @ inverse) @ outer
         return found + (turned @ inverse) @ (grad - inner @ matrix)
     inner = inverse @ grad
     outer = turned @ inner
-    found = -(inner @ inverse).mT + (grad - matrix @ inner) @ inverse @ turned
+    found = -adjoint(inner @ inverse) + (grad - matrix @ inner) @ inverse @ turned
     return found + outer - (outer @ inverse) @ matrix
 
 
@@ -114,11 +115,11 @@ def pinverse(input: TensorState, rcond: float = 1e-15):
     return linalg_pinv(input, rcond)
 
 
-@op(name="linalg_matrix_rank")
+@op(name="linalg_matrix_rank", complex="own")
 def count_of_values(xp, input: Array, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """How many singular values are not 0."""
     check_matrix("torch.linalg.matrix_rank", input, "input")
-    if input.dtype.char not in "fd":
+    if input.dtype.char not in "fdFD":
         raise ShapeError("This function doesn't handle types other than float and double; convert it (.float())")
     if hermitian:
         check_symmetric(input, "L")

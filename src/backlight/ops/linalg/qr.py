@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from backlight import return_types
+from backlight.codegen.complex_ops import adjoint
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, zeros
+from backlight.ops.type_promotion import holds_complex
 from backlight.system.user_warnings import warn_once
 
 __all__ = ["geqrf", "qr"]
@@ -15,7 +17,7 @@ __all__ = ["geqrf", "qr"]
 MODES = ("reduced", "complete", "r")
 
 
-@op(name="linalg_qr", outputs=2, returns=return_types.linalg_qr)
+@op(name="linalg_qr", outputs=2, returns=return_types.linalg_qr, complex="own")
 def orthogonal_factor(xp, A: Array, mode: str = "reduced"):
     """The factors Q and R; Q without elements for mode "r"."""
     check_matrix("linalg.qr", A)
@@ -37,12 +39,20 @@ def orthogonal_factor_input(grad: Sequence[Array | None], out: Sequence[Array], 
     grad_q = zeros(vectors.shape, vectors) if grad[0] is None else grad[0]
     grad_r = zeros(upper.shape, upper) if grad[1] is None else grad[1]
     rest, grad_rest = upper[..., count:], grad_r[..., count:]  # of columns that a wide A has too many
-    grad_q = grad_q + vectors @ (rest @ grad_rest.mT)
+    grad_q = grad_q + vectors @ (rest @ adjoint(grad_rest))
     square = upper[..., :count]
-    inner = square @ grad_r[..., :count].mT - grad_q.mT @ vectors
-    inner = ops.tril(inner) + ops.tril(inner, -1).mT
-    left = ops.linalg_solve_triangular(square.mT, grad_q + vectors @ inner, upper=False, left=False)
+    inner = square @ adjoint(grad_r[..., :count]) - adjoint(grad_q) @ vectors
+    inner = mirrored(inner, ops)
+    left = ops.linalg_solve_triangular(adjoint(square), grad_q + vectors @ inner, upper=False, left=False)
     return left if columns == count else ops.cat([left, vectors @ grad_rest], -1)
+
+
+def mirrored(matrices: Array, ops):
+    """Return the lower triangle and its mirror above the diagonal; of complex numbers their Hermitian matrix."""
+    below = ops.tril(matrices, -1)
+    if not holds_complex(matrices):
+        return ops.tril(matrices) + below.mT
+    return below + adjoint(below) + ops.diag_embed(ops.with_zeros(ops.real(ops.diagonal(matrices, 0, -2, -1))))
 
 
 def check_differentiable(mode: str, rows: int, columns: int) -> None:

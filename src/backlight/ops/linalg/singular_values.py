@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight import return_types
+from backlight.codegen.complex_ops import adjoint
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import LinAlgError, ShapeError
 from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
+from backlight.ops.shape.transposing import adjoint as mH
+from backlight.ops.type_promotion import holds_complex
 
 __all__ = ["svd"]
 
@@ -56,7 +59,7 @@ def not_converged(input: Array) -> LinAlgError:
     )
 
 
-@op(name="linalg_svd", outputs=3, returns=return_types.linalg_svd)
+@op(name="linalg_svd", outputs=3, returns=return_types.linalg_svd, complex="own")
 def decomposition(xp, A: Array, full_matrices: bool = True):
     """The singular vectors and values: U, S, Vᵀ."""
     check_matrix("linalg.svd", A)
@@ -92,19 +95,24 @@ def svd_gradient(grad_left, grad_sizes, grad_right, left, sizes, right, ops):
         squares = sizes * sizes
         apart = squares[..., None, :] - squares[..., :, None] + identity(count, sizes)
         if grad_left is not None:
-            turned = left.mT @ grad_left
-            inner = added(inner, (turned - turned.mT) / apart * sizes[..., None, :])
+            turned = adjoint(left) @ grad_left
+            skew = turned - adjoint(turned)
+            inner = added(inner, skew / apart * sizes[..., None, :])
+            if grad_right is not None and holds_complex(left):  # a phase that both vectors of a pair share
+                inner = inner + ops.diag_embed(ops.diagonal(skew, 0, -2, -1) / (2 * sizes))
         if grad_right is not None:
-            turned = right @ grad_right.mT
-            inner = added(inner, sizes[..., :, None] * ((turned - turned.mT) / apart))
+            turned = right @ adjoint(grad_right)
+            inner = added(inner, sizes[..., :, None] * ((turned - adjoint(turned)) / apart))
     if inner is None:
         return None
+    if holds_complex(left) and not holds_complex(inner):
+        inner = ops.with_zeros(inner)
     found = left @ inner @ right
     if grad_left is not None and left.shape[-2] > count:
-        outside = grad_left - left @ (left.mT @ grad_left)
+        outside = grad_left - left @ (adjoint(left) @ grad_left)
         found = found + (outside / sizes[..., None, :]) @ right
     if grad_right is not None and right.shape[-1] > count:
-        outside = grad_right - (grad_right @ right.mT) @ right
+        outside = grad_right - (grad_right @ adjoint(right)) @ right
         found = found + left @ (outside / sizes[..., :, None])
     return found
 
@@ -155,7 +163,7 @@ def svd(input: TensorState, some: bool = True, compute_uv: bool = True):
         )
     if compute_uv:
         left, sizes, right = decomposition(input, not some)
-        return return_types.svd(left, sizes, right.mT)
+        return return_types.svd(left, sizes, mH(right))
     batch, (rows, columns) = input._data.shape[:-2], input._data.shape[-2:]
     nothing = [zeros((*batch, size, size), input) for size in (rows, columns)]
     return return_types.svd(nothing[0], linalg_svdvals(input), nothing[1])

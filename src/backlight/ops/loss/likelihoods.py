@@ -16,7 +16,7 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.loss.regression_losses import reduced, reduced_and_rounded, reduction_of, share
 from backlight.ops.number_operands import no_integers, require_floats
 from backlight.ops.special.special_functions import xlogy
-from backlight.ops.type_promotion import category, is_float
+from backlight.ops.type_promotion import category, holds_complex, is_float
 from backlight.sizes import Size
 
 
@@ -212,6 +212,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         )
     if category(input._data.dtype) < 2 and category(target._data.dtype) < 2:
         raise ShapeError("kl_div: Integral inputs not supported.; convert them with .float()")
+    if holds_complex(input) or holds_complex(target):
+        raise ShapeError("kl_div: Complex inputs not supported.")
     by_batch = reduction == "batchmean"
     reduction = reduction_of("sum" if by_batch else reduction, size_average, reduce)
     if log_target:

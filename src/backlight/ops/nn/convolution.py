@@ -32,7 +32,13 @@ __all__ = [
 ]
 
 
-@op(name="convolution", tangent="multilinear", tangent_with={"bias": None}, zero_derivative=("input", "weight"))
+@op(
+    name="convolution",
+    tangent="multilinear",
+    tangent_with={"bias": None},
+    zero_derivative=("input", "weight"),
+    complex="holomorphic",
+)
 def convolve(
     xp,
     input: Array,
@@ -80,7 +86,7 @@ convolve.derivative("bias", formula="Σ grad over batch and places")(
 convolve.tangent("bias")(lambda tangent, weight: tangent.reshape((-1,) + (1,) * (weight.ndim - 2)))
 
 
-@op(node="ConvolutionBackwardBackward0", tangent="multilinear")
+@op(node="ConvolutionBackwardBackward0", tangent="multilinear", complex="holomorphic")
 def convolution_weight(
     xp, grad_output: Array, input: Array, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ):

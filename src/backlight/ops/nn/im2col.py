@@ -22,7 +22,7 @@ def _refuse_whole_numbers(kind: np.dtype):
     return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
 
 
-@op(node="Im2ColBackward0", tangent="linear", dtype_error=_refuse_whole_numbers)
+@op(node="Im2ColBackward0", tangent="linear", dtype_error=_refuse_whole_numbers, complex="linear")
 def im2col(xp, input: Array, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input
@@ -40,7 +40,7 @@ def im2col_input(
     return ops.col2im(grad, tuple(input_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
-@op(node="Col2ImBackward0", tangent="linear")
+@op(node="Col2ImBackward0", tangent="linear", complex="linear")
 def col2im(xp, input: Array, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return zeros with each column added where the kernel stood."""
     places = places_of(output_size, kernel_size, stride, padding, dilation)
@@ -127,7 +127,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def pixel_shuffle(xp, input: Array, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
 
@@ -149,7 +149,7 @@ pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     """Lay squares of r × r pixels out as r² channels.
 
@@ -182,7 +182,7 @@ def _checked_factor(name: str, option: str, factor: int, input: Array) -> int:
     return int(factor)
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def channel_shuffle(xp, input: Array, groups: int):
     """Mix channels: take the first of each group, then the second of each, …
 

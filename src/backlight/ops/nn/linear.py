@@ -91,7 +91,7 @@ def check_rows_weight_and_bias(input: Array, weight: Array, bias: Array) -> None
     check_sum_dtypes(bias, input, weight)
 
 
-@op(node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
+@op(node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear", complex="holomorphic")
 def linear_without_bias(xp, input: Array, weight: Array):
     """Rows times the transposed weight."""
     return (
@@ -101,7 +101,7 @@ def linear_without_bias(xp, input: Array, weight: Array):
     )
 
 
-@op(node="AddmmBackward0", explain=check_rows_weight_and_bias)
+@op(node="AddmmBackward0", explain=check_rows_weight_and_bias, complex="holomorphic")
 def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
     """Rows times the transposed weight, plus bias."""
     kind = input.dtype
@@ -137,7 +137,7 @@ linear_with_bias.tangent("weight")(lambda tangent, input, ops: ops.linear_withou
 linear_with_bias.tangent("bias")(lambda tangent: tangent)
 
 
-@op(node="ViewBackward0", tangent="linear")
+@op(node="ViewBackward0", tangent="linear", complex="linear")
 def view_of_rows(xp, input: Array, size: tuple):
     """A fresh result in another shape."""
     return input.reshape(size)

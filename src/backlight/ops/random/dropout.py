@@ -17,6 +17,7 @@ from backlight.kernels.random.generator import default_twister
 from backlight.ops.elementwise.arithmetic import add, mul
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.inplace import inplace
+from backlight.ops.number_operands import no_kernel
 
 __all__ = ["alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout", "native_dropout"]
 
@@ -58,6 +59,8 @@ def check_probability(p: float) -> None:
 
 def _check_float(kind: np.dtype) -> None:
     """Raise PyTorch's error for integers and bools, which the factor 1 / (1 − p) would make floats."""
+    if kind.kind == "c":
+        raise no_kernel("bernoulli_scalar_cpu_", kind, "draw a mask of real numbers, and multiply")
     if kind.kind in "iub":
         raise ShapeError(
             f"result type Float can't be cast to the desired output type {from_numpy_dtype(kind).old_name}; convert "

@@ -9,7 +9,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import public_function
-from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype, real_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -17,7 +17,7 @@ from backlight.kernels.loss import distances
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
 from backlight.ops.number_operands import require_floats
 from backlight.ops.reduction.reductions import in_dtype
-from backlight.ops.type_promotion import is_float, promote_types
+from backlight.ops.type_promotion import has_gradient, holds_complex, is_float, promote_types
 
 __all__ = ["cdist", "dist", "renorm"]
 
@@ -39,6 +39,8 @@ divide_or_zero.derivative("other", formula="−grad · out / other, 0 where othe
 
 def length_of(xp, values: Array, ord: float, dims: Sequence[int] | None, keepdim: bool):
     """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
+    if values.dtype.kind == "c":
+        values = xp.abs(values)
     if ord == 2:
         return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
     if ord == 0:
@@ -62,7 +64,7 @@ def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, di
         return None
     if ord == 2:
         return values * ops.divide_or_zero(grad, length)
-    signs = ops.sign(values)
+    signs = ops.sgn(values) if holds_complex(values) else ops.sign(values)
     if ord == 1:
         return signs * grad
     if abs(ord) == math.inf:
@@ -71,12 +73,12 @@ def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, di
     return signs * sizes ** (ord - 1) * ops.divide_or_zero(grad, length ** (ord - 1))
 
 
-@op
+@op(complex="own")
 def linalg_vector_norm(xp, input: Array, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
     check_norm(input, ord, dims)
-    return rounded(length_of(xp, widened(input), ord, dims, keepdim), input.dtype)
+    return rounded(length_of(xp, widened(input), ord, dims, keepdim), real_dtype(input.dtype))
 
 
 @linalg_vector_norm.derivative("input", formula="grad · sign(input) · (|input| / out)^(ord − 1); 0 where out is 0")
@@ -89,7 +91,7 @@ def _check_kinds(input: Array, ord: float) -> None:
     """Raise PyTorch's error for an order that is no number, and for vectors of integers."""
     if isinstance(ord, str):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str; got {ord!r}")
-    if not is_float(input.dtype):
+    if not has_gradient(input.dtype):
         raise ShapeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
             f"{from_numpy_dtype(input.dtype).old_name}\n  Convert it first (.float())"
@@ -142,16 +144,16 @@ def _refuse_distances(*kinds):
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
             "operator instead."
         )
-    if not is_float(kind):
+    if not has_gradient(kind):
         name = from_numpy_dtype(kind).old_name
         return f"norm(): input dtype should be either floating point or complex. Got {name} instead."
     return None
 
 
-@op(promote="same", dtype_error=_refuse_distances)
+@op(promote="same", dtype_error=_refuse_distances, complex="own")
 def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
-    return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
+    return rounded(length_of(xp, widened(input - other), p, None, False), real_dtype(input.dtype))
 
 
 @dist.derivative("input", formula="the slope of the p-norm at input − other")

@@ -13,7 +13,7 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import NUMPY_NAMES, kept_shape, normalise_dim, reduced_count, reduced_dims, with_numpy_names
-from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
+from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, has_gradient, is_float
 from backlight.sizes import Shape
 
 __all__ = ["all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum"]
@@ -24,7 +24,7 @@ WIDE_SIZE = 16384  # from here on, a repeated value is a view of stride 0, not a
 def add_up(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool = False):
     """Sum an array as PyTorch does: integers and bool in int64, half precision in float32, cast back."""
     kind = input.dtype
-    if kind.char in "fdl":
+    if kind.char in "fdlFD":
         return summed(input, dims, keepdim)
     if not is_float(kind):
         return xp.add.reduce(input, dims, INT64, None, keepdim)
@@ -49,7 +49,7 @@ def with_numpy_options(numpy_options: dict, dim: int | Sequence[int] | None, kee
     return numpy_options.get("axis", dim), numpy_options.get("keepdims", keepdim)
 
 
-@op(node="ExpandBackward0", tangent="linear")
+@op(node="ExpandBackward0", tangent="linear", complex="linear")
 def spread(xp, input: Array, size: tuple, dims: tuple | None = None):
     """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
     kept = input if dims is None else input.reshape(kept_shape(size, dims))
@@ -65,7 +65,7 @@ spread.derivative("input", formula="grad, summed over dims")(
 )
 
 
-@op(node="SumBackward0", tangent="linear")
+@op(node="SumBackward0", tangent="linear", complex="linear")
 def sum_all(xp, input: Array):
     """The sum of all elements."""
     return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
@@ -76,7 +76,7 @@ sum_all.derivative("input", formula="grad, repeated over the shape of input")(
 )
 
 
-@op(name="sum", node="SumBackward1", tangent="linear")
+@op(name="sum", node="SumBackward1", tangent="linear", complex="linear")
 def sum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -130,7 +130,7 @@ def nansum(
 
 def check_mean(kind: np.dtype, what: str = "Input", name: str = "mean") -> None:
     """Raise PyTorch's error for a mean of integers."""
-    if not is_float(kind):
+    if not has_gradient(kind):
         raise ShapeError(
             f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
             f"Got: {from_numpy_dtype(kind).old_name}\n  Convert it first (.float()), or pass dtype=torch.float32"
@@ -144,10 +144,10 @@ def average(xp, input: Array, dims: Sequence[int] | None = None, keepdim: bool =
     return rounded(xp.divide(total, reduced_count(input.shape, dims)), input.dtype)
 
 
-@op(node="MeanBackward0", tangent="linear")
+@op(node="MeanBackward0", tangent="linear", complex="linear")
 def mean_all(xp, input: Array):
     """The mean of all elements."""
-    return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
+    return summed(input, None, False) / input.size if input.dtype.char in "fdFD" and input.size else average(xp, input)
 
 
 mean_all.derivative("input", formula="grad / n, repeated over the shape of input")(
@@ -155,7 +155,7 @@ mean_all.derivative("input", formula="grad / n, repeated over the shape of input
 )
 
 
-@op(name="mean", node="MeanBackward1", tangent="linear")
+@op(name="mean", node="MeanBackward1", tangent="linear", complex="linear")
 def mean_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -183,7 +183,7 @@ def nanmean(
     input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
 ):
     """Average the elements that are not NaN, all of them or over `dim`."""
-    if not input.is_floating_point():
+    if not (input.is_floating_point() or input.is_complex()):
         raise ShapeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{input.dtype.old_name}\n  Convert it first (.float()): integers have no NaN"
@@ -196,7 +196,7 @@ def nanmean(
 
 def multiply_up(xp, input: Array, dims: int | None, keepdim: bool = False):
     """Multiply an array's elements: integers and bool in int64, half precision in float32, cast back."""
-    if not is_float(input.dtype):
+    if not has_gradient(input.dtype):
         return xp.multiply.reduce(input, dims, INT64, None, keepdim)
     return rounded(xp.multiply.reduce(widened(input), dims, None, None, keepdim), input.dtype)
 
@@ -217,7 +217,7 @@ def products_of_others(input: Array, dim: int, ops):
     return before * after
 
 
-@op(node="ProdBackward0")
+@op(node="ProdBackward0", complex="holomorphic")
 def prod_all(xp, input: Array):
     """The product of all elements."""
     return multiply_up(xp, input, None)
@@ -230,7 +230,7 @@ def prod_all_input(grad: Array, input: Array, out: Array, ops):
     return grad * out / input
 
 
-@op(name="prod", node="ProdBackward1")
+@op(name="prod", node="ProdBackward1", complex="holomorphic")
 def prod_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The product over `dim`."""
     dim = normalise_dim(dim, input.ndim)
@@ -262,13 +262,13 @@ def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepd
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
 
 
-@op(name="all")
+@op(name="all", complex="own")
 def all_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether no element is 0, of all elements or over `dim`."""
     return truth(xp.logical_and.reduce, input, dim, keepdim)
 
 
-@op(name="any")
+@op(name="any", complex="own")
 def any_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether some element is not 0, of all elements or over `dim`."""
     return truth(xp.logical_or.reduce, input, dim, keepdim)
@@ -278,19 +278,19 @@ all = with_numpy_names(all_true)
 any = with_numpy_names(any_true)
 
 
-@op
+@op(complex="own")
 def count_nonzero(xp, input: Array, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
 
-@op(name="logsumexp", promote="float")
+@op(name="logsumexp", promote="float", complex="holomorphic")
 def logsumexp_dims(xp, input: Array, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)
     values = widened(input)
-    largest = xp.maximum.reduce(values, dims, None, None, True, -np.inf)
-    largest = xp.where(xp.isinf(largest), values.dtype.type(0), largest)
+    largest = xp.maximum.reduce(values.real, dims, None, None, True, -np.inf)
+    largest = xp.where(xp.isinf(largest), largest.dtype.type(0), largest)
     out = xp.log(xp.add.reduce(xp.exp(values - largest), dims, None, None, True)) + largest
     return rounded(out if keepdim else xp.squeeze(out, dims), input.dtype)
 

@@ -19,7 +19,7 @@ from backlight.ops.number_operands import no_integers, no_kernel
 from backlight.ops.reduction.extremes import SELECTED, ordered_tangent
 from backlight.ops.reduction.reductions import computed_in, has_zero
 from backlight.ops.shape.joining import cat
-from backlight.ops.type_promotion import INT64, is_float
+from backlight.ops.type_promotion import INT64, has_gradient
 
 __all__ = [
     "cummax",
@@ -45,12 +45,12 @@ def scan(accumulate: Callable, input: Array, dim: int, reverse: bool = False):
     The result lies row by row, whatever the order of the input.
     """
     dim = normalise_dim(dim, input.ndim)
-    values = widened(input) if is_float(input.dtype) else input.astype(INT64)
+    values = widened(input) if has_gradient(input.dtype) else input.astype(INT64)
     out = accumulate(in_rows(values), dim, reverse).reshape(input.shape)
-    return rounded(out, input.dtype) if is_float(input.dtype) else out
+    return rounded(out, input.dtype) if has_gradient(input.dtype) else out
 
 
-@op(name="cumsum", tangent="linear")
+@op(name="cumsum", tangent="linear", complex="linear")
 def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
@@ -59,7 +59,7 @@ def running_sum(xp, input: Array, dim: int):
 running_sum.derivative("input", formula="Σ_{i≥k} grad_i")(lambda grad, dim, ops: ops.reverse_cumsum(grad, dim))
 
 
-@op(node="FlipBackward0", tangent="linear")
+@op(node="FlipBackward0", tangent="linear", complex="linear")
 def reverse_cumsum(xp, input: Array, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
     return scan(slices.running_sum, input, dim, True)
@@ -75,7 +75,7 @@ def cumsum(input: TensorState, dim: int, *, dtype: dtype | None = None):
     return computed_in(dtype, running_sum, input, dim)
 
 
-@op(tangent="linear", tangent_with={"fill": 0.0})
+@op(tangent="linear", tangent_with={"fill": 0.0}, complex="linear")
 def shift(xp, input: Array, dim: int, by: int, fill: float = 0.0):
     """Move the elements `by` places along `dim`; what falls off the end is lost, the gap is filled."""
     if input.ndim == 0:
@@ -90,7 +90,7 @@ def shift(xp, input: Array, dim: int, by: int, fill: float = 0.0):
 shift.derivative("input", formula="grad, moved back")(lambda grad, dim, by, ops: ops.shift(grad, dim, -by))
 
 
-@op
+@op(complex="holomorphic")
 def linear_recurrence(xp, factors: Array, terms: Array, *, dim: int, reverse: bool = False):
     """Solve out_k = terms_k + factors_k · out_{k−1} (out_{k+1} with `reverse`) along `dim`.
 
@@ -122,7 +122,7 @@ linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · 
 )
 
 
-@op(name="cumprod")
+@op(name="cumprod", complex="holomorphic")
 def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)

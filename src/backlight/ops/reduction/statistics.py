@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import from_numpy_dtype, real_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
-from backlight.ops.type_promotion import is_float
+from backlight.ops.elementwise.complex_numbers import complex_of, conj, imag, real
+from backlight.ops.type_promotion import FLOAT64, has_gradient, holds_complex, promote_types
 from backlight.system.user_warnings import warn_outside
 
 __all__ = ["corrcoef", "cov", "std", "std_mean", "var", "var_mean"]
@@ -23,7 +24,7 @@ NO_FREEDOM = (
 
 def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int, keepdim: bool, name: str):
     """Return (variance, mean) of an array over `dim`, half precision as float32."""
-    if not is_float(input.dtype):
+    if not has_gradient(input.dtype):
         raise ShapeError(
             "std and var only support floating point and complex dtypes\n"
             f"  Got {from_numpy_dtype(input.dtype)}: convert it first (.float())"
@@ -34,10 +35,13 @@ def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int,
         warn_outside(NO_FREEDOM.format(name))
     mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
-    spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
-    if values.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
-        return variance(xp, input.astype(xp.float64), dim, correction, keepdim, name)  # a square overflowed
-    freedom = values.dtype.type(max(count - correction, 0))
+    squares = apart * apart if apart.dtype.kind != "c" else apart.real**2 + apart.imag**2
+    spread = xp.add.reduce(squares, dims, None, None, keepdim)
+    if spread.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
+        return variance(
+            xp, input.astype(promote_types(input.dtype, FLOAT64)), dim, correction, keepdim, name
+        )  # a square overflowed
+    freedom = spread.dtype.type(max(count - correction, 0))
     return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
 
 
@@ -48,10 +52,10 @@ def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None
     return grad_input * (input - ops.mean(input, dim, True))
 
 
-@op(name="var")
+@op(name="var", complex="own")
 def var_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
-    return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
+    return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], real_dtype(input.dtype))
 
 
 var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")(
@@ -59,10 +63,10 @@ var_dims.derivative("input", formula="2 / (n − correction) · grad · (input �
 )
 
 
-@op(name="std")
+@op(name="std", complex="own")
 def std_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
-    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
+    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), real_dtype(input.dtype))
 
 
 @std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
@@ -70,11 +74,11 @@ def std_input(grad: Array, input: Array, out: Array, dim: tuple | None, correcti
     return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
 
 
-@op(name="var_mean", outputs=2)
+@op(name="var_mean", outputs=2, complex="own")
 def var_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
-    return rounded(found, input.dtype), rounded(mean, input.dtype)
+    return rounded(found, real_dtype(input.dtype)), rounded(mean, input.dtype)
 
 
 @var_mean_dims.derivative("input", formula="that of the variance plus that of the mean")
@@ -83,11 +87,11 @@ def var_mean_input(grad: Sequence[Array | None], input: Array, dim: tuple | None
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
-@op(name="std_mean", outputs=2)
+@op(name="std_mean", outputs=2, complex="own")
 def std_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
-    return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
+    return rounded(xp.sqrt(found), real_dtype(input.dtype)), rounded(mean, input.dtype)
 
 
 @std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
@@ -162,7 +166,7 @@ def cov(
         freedom = 0
     apart = rows - (rows if weights is None else rows * weights).sum(1, keepdim=True) / total
     weighted = apart if weights is None else apart * weights
-    return ((apart @ weighted.t()) / freedom).squeeze()
+    return ((apart @ conj(weighted.t())) / freedom).squeeze()
 
 
 def _observation_weights(count: int, fweights: TensorState | None, aweights: TensorState | None):
@@ -193,5 +197,8 @@ def corrcoef(input: TensorState):
     found = cov(input)
     if found.ndim == 0:
         return found / found
-    deviations = found.diagonal().sqrt()
-    return (found / deviations.unsqueeze(1) / deviations.unsqueeze(0)).clip(-1, 1)
+    deviations = real(found.diagonal()).sqrt()
+    found = found / deviations.unsqueeze(1) / deviations.unsqueeze(0)
+    if holds_complex(found):
+        return complex_of(real(found).clip(-1, 1), imag(found).clip(-1, 1))
+    return found.clip(-1, 1)

@@ -22,7 +22,7 @@ __all__ = ["broadcast_shapes", "broadcast_tensors", "broadcast_to", "repeat_inte
 ndarray = np.ndarray
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def expand(xp, input: Array, size: tuple):
     """Repeat dims of size 1, and add dims in front, without copying; -1 keeps a size."""
     return repeated_view(xp, input, size)
@@ -101,7 +101,7 @@ def broadcast_to(input: TensorState, *sizes, size: Sequence[int] | None = None):
     return expand(input, sizes_given(sizes or (size,)))
 
 
-@op(name="sum_to_size", node="SumBackward1", tangent="linear")
+@op(name="sum_to_size", node="SumBackward1", tangent="linear", complex="linear")
 def summed_to_size(xp, input: Array, size: tuple):
     """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
     return sum_to_shape(input, size)
@@ -158,7 +158,7 @@ def broadcast_tensors(*tensors) -> tuple:
     return tuple(tensor if tensor._data.shape == size else expand(tensor, size) for tensor in tensors)
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def repeat(xp, input: Array, repeats: tuple):
     """The tensor laid `repeats` times side by side, in a copy."""
     return xp.tile(input, repeats)

@@ -12,7 +12,7 @@ from backlight.sizes import sizes_given
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-@op(name="flip", tangent="linear")
+@op(name="flip", tangent="linear", complex="linear")
 def flipped(xp, input: Array, dims: tuple):
     """The slices along some dims in reverse order."""
     wanted = normalise_dims(dims, input.ndim)
@@ -53,7 +53,7 @@ def flipud(input: TensorState):
     return flipped(input, (0,))
 
 
-@op(name="roll", tangent="linear")
+@op(name="roll", tangent="linear", complex="linear")
 def rolled(xp, input: Array, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
@@ -82,7 +82,7 @@ def roll(input: TensorState, shifts: int | Sequence[int], dims: int | Sequence[i
     return rolled(input, shifts, tuple(normalise_dim(dim, input._data.ndim) for dim in dims))
 
 
-@op(name="rot90", tangent="linear")
+@op(name="rot90", tangent="linear", complex="linear")
 def turned(xp, input: Array, k: int, dims: tuple):
     """The plane of two dims turned by k quarters, from the first towards the second."""
     return xp.array(xp.rot90(input, k, dims), order="C")

@@ -59,7 +59,7 @@ def alike(name: str, tensors: Sequence[TensorState]) -> tuple:
     return tuple(cast(tensor, common) for tensor in tensors) if mixed else tensors
 
 
-@op(name="cat", tangent="linear")
+@op(name="cat", tangent="linear", complex="linear")
 def joined(xp, tensors: Arrays, dim: int):
     """The tensors end to end along a dim."""
     try:
@@ -131,7 +131,7 @@ def concatenate(tensors: Sequence[TensorState], dim: int = 0, *, axis: int | Non
     return cat(tensors, dim, axis=axis)
 
 
-@op(name="stack", tangent="linear")
+@op(name="stack", tangent="linear", complex="linear")
 def stacked(xp, tensors: Arrays, dim: int):
     """The tensors side by side along a new dim."""
     shape = tensors[0].shape
@@ -199,7 +199,7 @@ def column_stack(tensors: Sequence[TensorState]):
     return cat(columns, 1)
 
 
-@op(name="block_diag", tangent="linear")
+@op(name="block_diag", tangent="linear", complex="linear")
 def blocks(xp, tensors: Arrays):
     """A matrix with the tensors along its diagonal and zeros elsewhere."""
     shapes = [block_shape(array.shape) for array in tensors]

@@ -20,7 +20,7 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "flatten", "ravel", "reshap
 ndarray = np.ndarray
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def alias(xp, input: Array):
     """The same tensor again, as a view."""
     return input[...]
@@ -39,7 +39,7 @@ def _reshaping(name: str, meaning: str):
             raise view_problem("view", input, size) from None
 
     forward.__doc__ = meaning
-    made = op(forward, name=name, view=True)
+    made = op(forward, name=name, view=True, complex="linear")
 
     @made.derivative("input", formula="grad in the shape of input")
     def reshaped_input(grad: Array, input_shape: Shape):
@@ -52,7 +52,7 @@ view = _reshaping("view", "The same memory in another shape; one size may be -1.
 reshape_alias = _reshaping("reshape_alias", "The same as `view`, of memory with gaps or another order: for `reshape`.")
 
 
-@op(view=True, node="ViewBackward1")
+@op(view=True, node="ViewBackward1", complex="linear")
 def view_as_dtype(xp, input: Array, kind: np.dtype):
     """The same bytes, read as elements of another dtype."""
     return input.view(kind)
@@ -82,7 +82,7 @@ def _check_bytes(data: Array, kind: np.dtype) -> None:
         raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def unsafe_view(xp, input: Array, size: tuple):
     """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)
@@ -195,7 +195,7 @@ def ravel(input: TensorState):
     return view(input, (-1,))
 
 
-@op(name="squeeze_all", node="SqueezeBackward0", view=True)
+@op(name="squeeze_all", node="SqueezeBackward0", view=True, complex="linear")
 def squeezed(xp, input: Array):
     """Drop all dims of size 1."""
     return input.squeeze()
@@ -204,7 +204,7 @@ def squeezed(xp, input: Array):
 squeezed.derivative("input", formula="grad in the shape of input")(lambda grad, input_shape: grad.reshape(input_shape))
 
 
-@op(name="squeeze", node="SqueezeBackward1", view=True)
+@op(name="squeeze", node="SqueezeBackward1", view=True, complex="linear")
 def squeezed_dim(xp, input: Array, dim: int):
     """Drop one dim if its size is 1."""
     dim = normalise_dim(dim, input.ndim)
@@ -216,7 +216,7 @@ squeezed_dim.derivative("input", formula="grad in the shape of input")(
 )
 
 
-@op(name="squeeze_dims", node="SqueezeBackward2", view=True)
+@op(name="squeeze_dims", node="SqueezeBackward2", view=True, complex="linear")
 def squeezed_dims(xp, input: Array, dim: tuple):
     """Drop those of the named dims whose size is 1."""
     dims = normalise_dims(dim, input.ndim)
@@ -237,7 +237,7 @@ def squeeze(input: TensorState, dim: int | Sequence[int] | None = None, *dims):
     return squeezed_dims(input, tuple(dim)) if isinstance(dim, (tuple, list)) else squeezed_dim(input, dim)
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def unsqueeze(xp, input: Array, dim: int):
     """Add a dim of size 1 before `dim`; -1 adds it at the end."""
     dim = normalise_dim(dim, input.ndim + 1)

@@ -66,13 +66,13 @@ def joined_gradients(grads: Sequence[Array | None], sizes: Sequence[int], input_
     return ops.cat([ops.new_zeros(present, shape) if grad is None else grad for grad, shape in zip(grads, shapes)], dim)
 
 
-@op(name="split", outputs="many", view=True)
+@op(name="split", outputs="many", view=True, complex="linear")
 def split_evenly(xp, input: Array, split_size: int, dim: int):
     """Views of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return _parts(input, equal_sizes(input.shape[dim], split_size), dim)
 
 
-@op(name="split_with_sizes", outputs="many", view=True)
+@op(name="split_with_sizes", outputs="many", view=True, complex="linear")
 def split_by_sizes(xp, input: Array, split_sizes: tuple, dim: int):
     """Views of as many slices along `dim` as each of `split_sizes` says."""
     return _parts(input, split_sizes, dim)
@@ -83,7 +83,7 @@ split_by_sizes.derivative("input", formula="the gradients of the parts, joined")
 )
 
 
-@op(name="unsafe_split", outputs="many", tangent="linear")
+@op(name="unsafe_split", outputs="many", tangent="linear", complex="linear")
 def split_off(xp, input: Array, split_size: int, dim: int):
     """Copies of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return [xp.array(part) for part in _parts(input, equal_sizes(input.shape[dim], split_size), dim)]
@@ -184,7 +184,7 @@ def unsafe_chunk(input: TensorState, chunks: int, dim: int = 0):
     return tuple([input.clone() for _ in range(chunks)])
 
 
-@op(name="unbind", outputs="many", view=True)
+@op(name="unbind", outputs="many", view=True, complex="linear")
 def unbound(xp, input: Array, dim: int):
     """All slices along `dim`, as views without that dim."""
     return [input[at(dim, place)] for place in range(input.shape[dim])]

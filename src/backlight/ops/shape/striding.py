@@ -11,6 +11,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
@@ -19,7 +20,7 @@ from backlight.sizes import Shape, storage_errors
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def unfold(xp, input: Array, dimension: int, size: int, step: int):
     """All windows of `size` slices along a dim, each `step` further, the window's slices as a new last dim."""
     dim = normalise_dim(dimension, input.ndim)
@@ -45,7 +46,7 @@ unfold.derivative("input", formula="grad, summed over the windows that hold an e
 )
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def unfold_backward(xp, grad_in: Array, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)
@@ -62,7 +63,7 @@ unfold_backward.derivative("grad_in", formula="the windows of grad")(
 )
 
 
-@op(node="UnfoldBackward0_copy", tangent="linear")
+@op(node="UnfoldBackward0_copy", tangent="linear", complex="linear")
 def unfold_copy(xp, input: Array, dimension: int, size: int, step: int):
     """The same as `unfold`, copied."""
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
@@ -73,7 +74,7 @@ unfold_copy.derivative("input", formula="grad, summed over the windows that hold
 )
 
 
-@op(name="as_strided", view=True)
+@op(name="as_strided", view=True, complex="linear")
 def strided_view(xp, input: Array, positions: np.ndarray, data: np.ndarray):
     """A view of memory that the tensor shares: `data`, whose elements lie at `positions` of it, counted row by row."""
     return data
@@ -115,6 +116,10 @@ def _places_in(input: TensorState, data: Array):
     memory = memory_of(input)
     if memory is input._data:
         return positions_in(input, wrap(data))
+    if (
+        memory.dtype.kind != input._data.dtype.kind
+    ):  # a view of parts, or of pairs: taken as elements of the input's dtype
+        memory = parts_of(memory) if memory.dtype.kind == "c" else memory.ravel(order="K").view(input._data.dtype)
     memory_tensor, size = wrap(memory), input._data.size
     places = np.full(memory.size, size)
     places[positions_in(memory_tensor, input)] = np.arange(size).reshape(input._data.shape)
@@ -154,7 +159,7 @@ def storage_offset_of(tensor: TensorState) -> int:
     return (own - start) // data.itemsize
 
 
-@op(name="as_strided_scatter", tangent="linear")
+@op(name="as_strided_scatter", tangent="linear", complex="linear")
 def strided_scatter(xp, input: Array, src: Array, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")

@@ -6,13 +6,14 @@ from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
+from backlight.ops.elementwise.complex_numbers import conj
 from backlight.sizes import sizes_given
 from backlight.system.user_warnings import warn_outside
 
 __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def transpose(xp, input: Array, dim0: int, dim1: int):
     """Swap two dims."""
     try:
@@ -28,7 +29,7 @@ transpose.derivative("input", formula="grad with the same dims swapped")(
 )
 
 
-@op(view=True)
+@op(view=True, complex="linear")
 def t(xp, input: Array):
     """Swap the dims of a matrix; leave fewer dims as they are."""
     if input.ndim > 2:
@@ -41,7 +42,7 @@ def t(xp, input: Array):
 t.derivative("input", formula="gradᵀ")(lambda grad, ops: ops.t(grad))
 
 
-@op(name="permute", view=True)
+@op(name="permute", view=True, complex="linear")
 def permuted(xp, input: Array, dims: tuple):
     """The dims in another order."""
     try:
@@ -155,7 +156,7 @@ def matrix_transpose(input: TensorState):
 
 
 def hermitian_transpose(input: TensorState):
-    """Return `input.H`: the transpose of a matrix (of real numbers)."""
+    """Return `input.H`: the conjugate transpose of a matrix."""
     ndim = input._data.ndim
     if ndim == 0:
         return _same(input, "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
@@ -164,11 +165,11 @@ def hermitian_transpose(input: TensorState):
             f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor. For "
             "batches of matrices, consider using tensor.mH"
         )
-    return transpose(input, 0, 1)
+    return conj(transpose(input, 0, 1))
 
 
 def adjoint(input: TensorState):
     """Return the conjugate transpose of each matrix: for real numbers the transpose."""
     if input._data.ndim == 1:
         raise ShapeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return transpose(input, -2, -1)
+    return conj(transpose(input, -2, -1))

@@ -31,7 +31,7 @@ def _check_matrix(name: str, input: Array) -> None:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; this one has {input.ndim}")
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def tril(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
@@ -41,7 +41,7 @@ def tril(xp, input: Array, diagonal: int = 0):
 tril.derivative("input", formula="grad on and below the diagonal")(lambda grad, diagonal, ops: ops.tril(grad, diagonal))
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def triu(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)
@@ -89,7 +89,7 @@ def _indices(row: int, col: int, offset: int, dtype: dtype, device, layout, *, u
     return wrap(np.stack(np.nonzero(~mask if upper else mask)).astype(kind))
 
 
-@op(tangent="linear")
+@op(tangent="linear", complex="linear")
 def diag_embed(xp, input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices, in two new dims, with the last dim of `input` on a diagonal."""
     ndim = input.ndim + 1
@@ -110,7 +110,7 @@ diag_embed.derivative("input", formula="the diagonal of grad")(
 )
 
 
-@op(node="DiagonalBackward0_copy", tangent="linear")
+@op(node="DiagonalBackward0_copy", tangent="linear", complex="linear")
 def diagonal_copy(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The same as `diagonal`, copied."""
     return xp.array(diagonal.op.forward(xp, input, offset, dim1, dim2), order="C")
@@ -140,7 +140,7 @@ def diagflat(input: TensorState, offset: int = 0):
     return diag_embed(flatten(input), offset)
 
 
-@op(tangent="linear", dtype_error=no_bools("trace"))
+@op(tangent="linear", dtype_error=no_bools("trace"), complex="linear")
 def trace(xp, input: Array):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

@@ -17,7 +17,16 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, GraphError
 from backlight.linalg import vecdot
-from backlight.ops.elementwise import arithmetic, copying, division, powers, rounding, transcendental, where_clamp
+from backlight.ops.elementwise import (
+    arithmetic,
+    complex_numbers,
+    copying,
+    division,
+    powers,
+    rounding,
+    transcendental,
+    where_clamp,
+)
 from backlight.ops.linalg import matrix_products
 from backlight.ops.reduction import extremes, reductions, scans
 from backlight.tensor.creation import from_numpy
@@ -40,9 +49,10 @@ def _named(*families: tuple[ModuleType, str]) -> dict[str, Callable]:
 # Ops under the names that NumPy's ufuncs share with the array API standard.
 STANDARD = _named(
     (arithmetic, "add multiply subtract"),
+    (complex_numbers, "conj"),
     (division, "floor_divide remainder"),
     (powers, "hypot logaddexp pow reciprocal sqrt square"),
-    (rounding, "abs ceil conj copysign floor negative positive sign trunc"),
+    (rounding, "abs ceil copysign floor negative positive sign trunc"),
     (transcendental, "acos acosh asin asinh atan atan2 atanh cos cosh exp expm1 log log1p log2 log10"),
     (transcendental, "sin sinh tan tanh"),
     (where_clamp, "maximum minimum"),

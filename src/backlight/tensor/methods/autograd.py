@@ -26,7 +26,8 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import ArgumentError, GraphError, ShapeError
-from backlight.ops.type_promotion import is_float
+from backlight.ops.elementwise.complex_numbers import is_conj
+from backlight.ops.type_promotion import has_gradient
 
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
@@ -69,7 +70,7 @@ class GraphMethods:
         if bool(value) == (self._edge is not None):
             return
         if value:
-            if not is_float(self._data.dtype):
+            if not has_gradient(self._data.dtype):
                 raise GraphError(
                     "only Tensors of floating point and complex dtype can require gradients; this one is "
                     f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"
@@ -85,7 +86,7 @@ class GraphMethods:
         """Set `requires_grad` and return the tensor itself."""
         if interpreted.blocks or transforms.open:
             refuse_inside("requires_grad_", "(or perhaps using torch.autograd.functional.* APIs) ")
-        if requires_grad and self._edge is None and not is_float(self._data.dtype):
+        if requires_grad and self._edge is None and not has_gradient(self._data.dtype):
             raise GraphError(
                 "only Tensors of floating point dtype can require gradients; this one is "
                 f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"
@@ -284,11 +285,16 @@ class GraphMethods:
         """Return the memory as a NumPy array, not copied; NumPy cannot resize it.
 
         Raises:
-            RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph.
+            RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph. Or it was
+                made by `conj()`.
         """
         if self._edge is not None and not force and modes.grad_enabled:
             raise GraphError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead." + origin(self)
+            )
+        if is_conj(self) and not force:
+            raise GraphError(
+                "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
             )
         storage_of(self)
         return writable(self).view()

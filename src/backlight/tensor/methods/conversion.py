@@ -139,16 +139,8 @@ class ConversionMethods:
         return False
 
     def is_complex(self) -> bool:
-        """Tell whether the elements are complex: never."""
-        return False
-
-    def is_conj(self) -> bool:
-        """Tell whether a conjugation is pending: never."""
-        return False
-
-    def is_neg(self) -> bool:
-        """Tell whether a negation is pending: never."""
-        return False
+        """Tell whether the elements are complex."""
+        return self._data.dtype.kind == "c"
 
     def is_signed(self) -> bool:
         """Tell whether the dtype is signed."""

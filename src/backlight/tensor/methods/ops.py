@@ -25,6 +25,7 @@ from backlight.ops.elementwise import (
     transcendental,
     where_clamp,
 )
+from backlight.ops.fourier import short_time
 from backlight.ops.indexing import gather_scatter, getitem, index_selection, masking, slicing
 from backlight.ops.inplace import inplace, inplace_view
 from backlight.ops.linalg import (
@@ -67,7 +68,7 @@ OPS: tuple[tuple[ModuleType, str, str], ...] = (
     (powers, "logaddexp logaddexp2", "pow float_power square reciprocal sqrt rsqrt hypot ldexp"),
     (
         rounding,
-        "positive angle conj conj_physical resolve_conj resolve_neg frexp",
+        "positive angle frexp",
         "abs absolute neg negative sign sgn floor ceil trunc fix frac round copysign heaviside nan_to_num nextafter",
     ),
     (
@@ -85,7 +86,8 @@ OPS: tuple[tuple[ModuleType, str, str], ...] = (
         "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift",
     ),
     (where_clamp, "maximum minimum fmax fmin", "clamp clip clamp_min clamp_max"),
-    (complex_numbers, "conj_physical_ stft istft", ""),
+    (short_time, "stft istft", ""),
+    (complex_numbers, "conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg", ""),
     (copying, "clone contiguous to type_as", ""),
     (softmax, "softmax log_softmax", ""),
     (reductions, "sum nansum mean nanmean prod all any count_nonzero logsumexp", ""),
@@ -165,15 +167,16 @@ class OpMethods:
     zero_ = filling.zero_into
     type = copying.as_type
     repeat = expanding.repeated
-    real = property(rounding.conj)
+    real = property(complex_numbers.real, complex_numbers.set_real)
+    imag = property(complex_numbers.imag, complex_numbers.set_imag)
     T = property(transposing.reversed_dims)
     mT = property(transposing.matrix_transpose)
     H = property(transposing.hermitian_transpose)
     mH = property(transposing.adjoint)
 
-    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
-    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
-    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
+    cdouble = _cast_to(dtypes.complex128)
+    cfloat = _cast_to(dtypes.complex64)
+    chalf = complex_numbers.chalf
 
     def polygamma(self, n: int):
         """Return the n-th derivative of digamma."""

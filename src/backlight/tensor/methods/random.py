@@ -1,15 +1,17 @@
 """Tensor's methods that write random numbers into it."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import complex_dtype, from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.engine.views import check_may_write, has_history
 from backlight.errors import GraphError, ShapeError, UnsupportedError
+from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.kernels.random import distributions
 from backlight.ops.inplace import write
@@ -26,8 +28,15 @@ def require_float(kernel: str, kind: np.dtype) -> None:
         raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
 
 
+def _joined(parts: np.ndarray) -> np.ndarray:
+    """Return complex numbers of their parts, the last dim; in the order in which the parts lie."""
+    return parts[..., 0] + parts[..., 1] * complex_dtype(parts.dtype).type(1j)
+
+
 def uniform_numbers(array: np.ndarray, low: float, high: float, generator: Generator | None) -> np.ndarray:
     """Return uniform numbers in the shape of an array, which is not written to."""
+    if array.dtype.kind == "c":
+        return _joined(uniform_numbers(parts_of(array), low, high, generator))
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
         raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
@@ -39,6 +48,8 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator: Genera
     """Return normal numbers in the shape of an array, which is not written to."""
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if array.dtype.kind == "c":
+        return _joined(normal_numbers(parts_of(array), mean, std / math.sqrt(2), generator))
     require_float("normal_kernel_cpu", array.dtype)
     twister, blocks = twister_of(generator), array.flags.c_contiguous
     return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
@@ -147,8 +158,9 @@ class RandomMethods:
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-        if self._data.dtype == bool:
-            raise UnsupportedError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
+        if self._data.dtype.kind in "bc":
+            name = from_numpy_dtype(self._data.dtype).old_name
+            raise UnsupportedError(f"\"geometric_cpu\" not implemented for '{name}'; draw numbers, and compare them")
         return _fill(self, "geometric_", distributions.geometric, generator, p)
 
     @composite_function

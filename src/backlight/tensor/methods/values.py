@@ -82,7 +82,7 @@ class ValueMethods:
     def __contains__(self, element: object) -> bool:
         if isinstance(element, ValueMethods):
             element = element._data
-        elif not isinstance(element, (bool, int, float, np.generic)):
+        elif not isinstance(element, (bool, int, float, complex, np.generic)):
             raise GraphError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
@@ -99,10 +99,10 @@ class ValueMethods:
 
     def __float__(self) -> float:
         _warn_of_lost_history(self)
-        return float(_only_value(self))
+        return float(_real_value(self, "double"))
 
     def __int__(self) -> int:
-        return int(_only_value(self))
+        return int(_real_value(self, "int64_t"))
 
     def __complex__(self) -> complex:
         _warn_of_lost_history(self)
@@ -110,7 +110,7 @@ class ValueMethods:
 
     def __index__(self) -> int:
         data = self._data
-        if data.size != 1 or category(data.dtype) == 2:
+        if data.size != 1 or category(data.dtype) >= 2:
             raise ArgumentError("only integer tensors of a single element can be converted to an index")
         return int(data.item())
 
@@ -229,6 +229,16 @@ def _only_value(tensor: TensorState):
             f"only one element tensors can be converted to Python scalars; it has {tensor._data.size}: use tolist()"
         )
     return tensor.item()
+
+
+def _real_value(tensor: TensorState, name: str):
+    """Return the only element as a real number, or raise PyTorch's error for one with an imaginary part."""
+    value = _only_value(tensor)
+    if not isinstance(value, complex):
+        return value
+    if value.imag != 0:
+        raise GraphError(f"value cannot be converted to type {name} without overflow; take .real or .abs() of it")
+    return value.real
 
 
 def _warn_of_lost_history(tensor: TensorState) -> None:

@@ -24,7 +24,7 @@ from backlight.engine.tensor_state import LEAF, edge_of, storage_of, wrap, writa
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
 from backlight.ops.shape.reshaping import unsafe_view
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import has_gradient
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel, levels_of, open_levels, to_batched, to_physical, unwrapped
@@ -45,7 +45,7 @@ class RecordedInputs:
         self.outside = modes.grad_enabled
         self.levels = open_levels()
         for tensor in tensors:
-            if not is_float(tensor._data.dtype):
+            if not has_gradient(tensor._data.dtype):
                 raise GraphError(f"{NO_GRADIENTS}; an argument is of {tensor.dtype}: convert it with .float() first")
         plain = [to_physical(tensor, self.levels) for tensor in tensors]
         self.linked = [one._edge is not None and self.outside for one in plain]
