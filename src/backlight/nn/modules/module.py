@@ -7,20 +7,32 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
-from backlight.nn.internal.hooks import HookRegistration
+from backlight.nn.internal.hooks import HookRegistration, Hooks
 from backlight.nn.internal.hooks import register_module_backward_hook as register_module_backward_hook
 from backlight.nn.internal.hooks import register_module_forward_hook as register_module_forward_hook
 from backlight.nn.internal.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
 from backlight.nn.internal.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from backlight.nn.internal.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from backlight.nn.internal.registration import Registry
-from backlight.nn.internal.state_dict import Checkpoint
+from backlight.nn.internal.registration import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
+from backlight.nn.internal.registration import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from backlight.nn.internal.registration import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
+from backlight.nn.internal.state_dict import Checkpoint, StateHooks
+from backlight.nn.internal.state_dict import IncompatibleKeys as _IncompatibleKeys  # noqa: F401 - PyTorch has it here
 from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_meta, materialised, meta_like
 from backlight.settings import compile as compiled
 from backlight.types import Device
 
 __all__ = ["Module"]
+
+HOOKS = frozenset(vars(Hooks())) | frozenset(vars(StateHooks()))  # the names of PyTorch's dictionaries
 
 
 class Module(Registry, Tree, Checkpoint, HookRegistration):
@@ -63,6 +75,15 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             NotImplementedError: it does not.
         """
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __setstate__(self, state: dict) -> None:
+        """Take the attributes of a pickled module: ours, or PyTorch's, which keeps its hooks in ten dictionaries."""
+        hooks = {name: value for name, value in state.items() if name in HOOKS}
+        self.__dict__.update({name: value for name, value in state.items() if name not in hooks})
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        for name, value in hooks.items():
+            if value:
+                setattr(self, name, value)
 
     def compile(self, *args, **kwargs) -> None:
         """Accept the options of `compile`; has no effect."""
