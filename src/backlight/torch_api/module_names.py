@@ -167,6 +167,27 @@ NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys() | PRIVATE.keys()
 ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
 
 
+def value_of(module: str, name: str):
+    """Return what a name in one of PyTorch's modules is here; None if backlight lacks it."""
+    found = _found(module, name)
+    return None if found is MISSING else found
+
+
+def pytorch_name(value: object) -> tuple[str, str] | None:
+    """Return PyTorch's module and name for a class or a function of backlight; None for what PyTorch lacks."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if not isinstance(name, str) or not isinstance(module, str):
+        return None
+    if module.partition(".")[0] not in ("backlight", "torch"):
+        return None
+    own = [path for path, ours in OURS.items() if ours == module]
+    spread = [path for path, (_, names) in SPREAD.items() if name in names.split()]
+    for path in [*own, *spread, module, "torch.nn", "torch.nn.functional", "torch.optim", "torch"]:
+        if path in NAMES and _found(path, name) is value:
+            return path, name
+    return None
+
+
 def not_here(name: str) -> str:
     """Return the message for a name of PyTorch's that backlight lacks."""
     return f"{name} is not in backlight; if you need it, open an issue in the backlight repository that names it"
