@@ -30,9 +30,10 @@ from backlight.errors import ArgumentError, GraphError, MissingMethodError, Valu
 from backlight.kernels.state_blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict]
+ParamsT = Parameters  # PyTorch's name
 Update = Callable[[Tensor, np.ndarray, np.ndarray], None]  # of a parameter, its array, and its gradient's array
 DifferentiableUpdate = Callable[[Tensor, Tensor], None]  # of a parameter and its gradient
 

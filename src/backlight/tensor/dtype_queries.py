@@ -10,6 +10,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
 from backlight.ops import type_promotion
 from backlight.ops.elementwise.copying import type_name
+from backlight.tensor.storages import TypedStorage, UntypedStorage
 from backlight.types import Device
 
 __all__ = [
@@ -76,8 +77,8 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Tell whether an object is one of PyTorch's storages: never."""
-    return False
+    """Tell whether an object is the storage of a tensor, as `untyped_storage()` and `storage()` return it."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def is_floating_point(input: TensorState) -> bool:

@@ -12,15 +12,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
+
+from backlight.torch_api.stand_ins import accelerators
+from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
 
 OLDER = "backlight.amp.older"
+STAND_INS = "backlight.torch_api.stand_ins"
 
 # The files of torch.nn.modules, with the names that are in other files of backlight.nn
 _NN_MODULES = {
     "activation": "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
-    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d",
+    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d SyncBatchNorm",
     "channelshuffle": "ChannelShuffle",
     "conv": (
         "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d "
@@ -49,6 +53,9 @@ _NN_MODULES = {
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
+    "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
+    "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
     "torch.functional": (
         "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
@@ -66,7 +73,21 @@ PRIVATE = {
         "custom_bwd": f"{OLDER}.custom_bwd",
         "custom_fwd": f"{OLDER}.custom_fwd",
     },
-    "torch._C": {"_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled"},
+    "torch._C": {
+        "_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled",
+        "_get_tracing_state": f"{STAND_INS}.jit._get_tracing_state",
+    },
+    "torch.nn.functional": {"has_torch_function": "backlight.overrides.has_torch_function"},
+    "torch.nn.init": {
+        "_calculate_correct_fan": "backlight.nn.init.fan_of",
+        "_calculate_fan_in_and_fan_out": "backlight.nn.init.fans",
+    },
+    "torch.nn.modules.dropout": {"_DropoutNd": "backlight.nn.modules.dropout.Dropping"},
+    "torch.nn.modules.module": {"_addindent": "backlight.nn.modules.module.indented"},
+    "torch.nn.modules.pooling": {
+        "_AvgPoolNd": "backlight.nn.modules.pooling._Mean",
+        "_MaxPoolNd": "backlight.nn.modules.pooling._Max",
+    },
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": "backlight.nn.modules.batchnorm.BatchNorm",
         "_NormBase": "backlight.nn.modules.batchnorm.ChannelNorm",
@@ -96,18 +117,24 @@ amp autograd autograd.forward_ad autograd.function autograd.functional autograd.
 autograd.graph autograd.profiler autograd.variable fft func linalg masked nn nn.functional nn.init nn.modules
 nn.modules.activation nn.modules.container nn.modules.distance nn.modules.dropout nn.modules.flatten nn.modules.lazy
 nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.modules.padding nn.modules.sparse
-nn.modules.transformer nn.modules.upsampling nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
-nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.weight_norm optim optim.adadelta optim.adagrad
-optim.adam optim.adamax optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam
+nn.modules.transformer nn.modules.upsampling nn.parallel nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
+nn.utils.parametrize nn.utils.prune nn.utils.rnn nn.utils.spectral_norm nn.utils.weight_norm optim optim.adadelta
+optim.adagrad optim.adam optim.adamax optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam
 optim.rmsprop optim.rprop optim.sgd overrides profiler return_types serialization signal signal.windows special
-testing types utils.checkpoint utils.dlpack utils.hooks
+testing types utils._pytree utils.benchmark utils.checkpoint utils.dlpack utils.hooks
 """
 OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch": "backlight",
+    "torch._dynamo": "backlight.torch_api.stand_ins.compiler",
     "torch.amp.autocast_mode": "backlight.amp.autocasting",
     "torch.amp.grad_scaler": "backlight.amp.scaling",
     "torch.autograd.anomaly_mode": "backlight.dispatch.anomaly_mode",
     "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
+    "torch.compiler": "backlight.torch_api.stand_ins.compiler",
+    "torch.distributed": "backlight.torch_api.stand_ins.distributed",
+    "torch.hub": "backlight.torch_api.stand_ins.hub",
+    "torch.jit": "backlight.torch_api.stand_ins.jit",
+    "torch.multiprocessing": "backlight.torch_api.stand_ins.processes",
     "torch.nn.common_types": "backlight.types",
     "torch.nn.modules.utils": "backlight.nn.internal.tuples",
     "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",
@@ -117,7 +144,11 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.optim._muon": "backlight.optim.muon",
     "torch.optim.adamw": "backlight.optim.adam",
     "torch.optim.swa_utils": "backlight.utils.averaging",
+    "torch.quasirandom": "backlight.tensor.quasirandom",
     "torch.random": "backlight.tensor.generators",
+    "torch.utils.data._utils.collate": "backlight.data.collate",
+    "torch.utils.data._utils.fetch": "backlight.data.fetching",
+    "torch.utils.data._utils.worker": "backlight.data.worker_info",
     "torch.utils.data": "backlight.data",
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",
@@ -128,37 +159,21 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
 }
 
 
-def _no() -> bool:
-    return False
-
-
-def _none() -> int:
-    return 0
-
-
-def _ignored(*args, **kwargs) -> None:
-    """Do nothing, as PyTorch does without an accelerator."""
-
-
-ABSENT = {"is_available": _no, "is_built": _no, "device_count": _none, "manual_seed": _ignored, "empty_cache": _ignored}
-CUDA = {"is_initialized": _no, "manual_seed_all": _ignored}
-CUDNN = {"enabled": False, "benchmark": False, "deterministic": False, "allow_tf32": False}
-
-VERSION = "2.13.0+backlight"  # the PyTorch version that backlight is compared with, marked as different
-
 ADDED = {
-    "torch": {"__version__": VERSION},
-    "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
-    "torch.backends": {},
-    "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},
-    "torch.backends.cudnn": {**ABSENT, **CUDNN, "version": _ignored},
-    "torch.backends.mps": ABSENT,
-    "torch.cpu": {},
-    "torch.cuda": {**ABSENT, **CUDA},
-    "torch.mps": ABSENT,
+    **accelerators.MODULES,
+    "torch": {
+        "__version__": VERSION,
+        "OutOfMemoryError": accelerators.OutOfMemoryError,
+        "AcceleratorError": accelerators.AcceleratorError,
+        "compiled_with_cxx11_abi": accelerators.compiled_with_cxx11_abi,
+        "get_device_module": accelerators.get_device_module,
+        "set_flush_denormal": accelerators.set_flush_denormal,
+    },
+    "torch.__config__": {"show": show, "parallel_info": parallel_info},
+    "torch.torch_version": {"TorchVersion": TorchVersion, "__version__": VERSION},
     "torch.utils": {},
+    "torch.utils.data._utils": {},
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
-    "torch.xpu": ABSENT,
     "torchvision": {},
 }
 

@@ -152,6 +152,12 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         """Return the module, which is on the CPU already."""
         return self
 
+    def share_memory(self):
+        """Move all parameters and buffers into memory that processes share, and return the module."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.share_memory_()
+        return self
+
     def cuda(self, device: Device = None):
         """Raise: there is no CUDA.
 
@@ -195,9 +201,9 @@ def changed_options(module: Module, **defaults: object) -> list[str]:
     ]
 
 
-def indented(text: str) -> str:
-    """Return a text with all lines but the first moved right by two spaces."""
-    return text.replace("\n", "\n  ")
+def indented(text: str, spaces: int = 2) -> str:
+    """Return a text with all lines but the first moved right by some spaces."""
+    return text.replace("\n", "\n" + " " * spaces)
 
 
 def _device_and_dtype(value: object, device: Device, kind: dtype | None) -> tuple[Device, dtype | None]:
