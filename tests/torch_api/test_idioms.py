@@ -30,3 +30,8 @@ def test_a_script_prints_under_backlight_what_it_prints_under_pytorch(path):
     assert ours == expected
     assert codes == [0]
     assert ours, "a script that prints nothing shows nothing"
+
+
+def test_there_are_scripts_for_each_part():
+    assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent"}
+    assert len(SCRIPTS) >= 50

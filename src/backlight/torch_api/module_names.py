@@ -114,7 +114,7 @@ def spread_names(module: str) -> dict[str, str]:
 
 _SAME_NAME = """
 amp autograd autograd.forward_ad autograd.function autograd.functional autograd.grad_mode autograd.gradcheck
-autograd.graph autograd.profiler autograd.variable fft func linalg masked nn nn.functional nn.init nn.modules
+autograd.graph autograd.profiler autograd.variable fft func linalg masked nn nn.functional nn.grad nn.init nn.modules
 nn.modules.activation nn.modules.container nn.modules.distance nn.modules.dropout nn.modules.flatten nn.modules.lazy
 nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.modules.padding nn.modules.sparse
 nn.modules.transformer nn.modules.upsampling nn.parallel nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations

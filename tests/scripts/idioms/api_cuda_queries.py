@@ -34,3 +34,5 @@ for call in (
     except (RuntimeError, AssertionError):
         print("refused")
 print(torch.cuda.get_arch_list(), torch.cuda.get_rng_state_all(), torch.xpu.is_available(), torch.mtia.is_available())
+
+torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = torch.backends.cuda.matmul.allow_tf32 = False
