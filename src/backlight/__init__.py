@@ -96,6 +96,7 @@ from backlight.system.lazy_import import names_later as _names_later
 from backlight.system.user_warnings import is_warn_always_enabled, set_warn_always
 from backlight.tensor import generators as random
 from backlight.tensor.creation import *
+from backlight.tensor.creation import meta as _meta
 from backlight.tensor.dtype_queries import *
 from backlight.tensor.factories import *
 from backlight.tensor.generators import *
@@ -166,6 +167,7 @@ _BY_PLACE = {
     """,
     "backlight.tensor.interop.dlpack": "asarray from_dlpack",
 }
+_meta.make = _function_later("backlight.nn.meta_tensors", "meta_tensor")
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """

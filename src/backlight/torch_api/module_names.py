@@ -102,6 +102,7 @@ PRIVATE = {
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
     },
     "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
+    "torch.utils.tensorboard": {"SummaryWriter": "backlight.adapters.tensorboard.InstalledSummaryWriter"},
     "torch.utils.hooks": {"RemovableHandle": "backlight.engine.hooks.RemovableHandle"},
 }
 

@@ -149,10 +149,17 @@ class ProcessContext:
             process.join(grace_period)
         self._raise(failed[0])
 
+    def _text_of(self, number: int) -> str | None:
+        """Return the text of the exception that a process sent; None if it ended without sending one."""
+        try:
+            return self.results[number].recv() if self.results[number].poll() else None
+        except EOFError:
+            return None
+
     def _raise(self, number: int) -> None:
         process = self.processes[number]
-        if self.results[number].poll():
-            text = self.results[number].recv()
+        text = self._text_of(number)
+        if text is not None:
             message = f"\n\n-- Process {number} terminated with the following error:\n{text}"
             raise ProcessRaisedException(message, number, process.pid)
         if process.exitcode < 0:
