@@ -5,8 +5,10 @@ with a reason, or does not find it. PyTorch must be installed; tests/torch_api/t
 page with what this writes.
 """
 
+import functools
 import importlib
 import re
+import subprocess
 import sys
 import types
 import warnings
@@ -102,6 +104,15 @@ REASONS = [
 ]
 
 
+@functools.cache
+def modules_at_import() -> frozenset[str]:
+    """Return the names of PyTorch's modules that a fresh `import torch` loads: later there may be more."""
+    spaces = ", ".join(SPACES.split())
+    program = f"import sys, {spaces}; print(*[name for name in sys.modules if name.startswith('torch')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return frozenset(done.stdout.split())
+
+
 def public_names(space: str) -> list[str]:
     """Return the names of a namespace that are PyTorch's own: functions, classes, constants and modules."""
     module = importlib.import_module(space)
@@ -114,7 +125,7 @@ def public_names(space: str) -> list[str]:
 
 def _is_own(value: object, path: str) -> bool:
     if isinstance(value, types.ModuleType):
-        return value.__name__ == path
+        return value.__name__ == path and path in modules_at_import()
     if callable(value):
         where = getattr(value, "__module__", None) or "torch"
         return where.partition(".")[0] in ("torch", "builtins", "_VariableFunctionsClass")

@@ -138,7 +138,7 @@ def _show_as(wrapper: Callable, module: str, name: str) -> None:
 def _kind(value: object):
     """Return what decides whether a function takes a value: its type and its elements', 0 dims or more, its range."""
     if isinstance(value, TensorState):
-        return type(value), value._data.ndim == 0
+        return type(value), not value.is_meta and value._data.ndim == 0
     if isinstance(value, int):
         return type(value), -(2**63) <= value < 2**63
     return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
