@@ -115,10 +115,10 @@ def check_view(tensor: TensorState) -> None:
         )
     if kind is INFERENCE:
         raise GraphError(
-            "A view was created in inference mode and is being modified inplace in normal mode. Given that this use case "
-            "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-            "inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or both "
-            f"outside (if you want the inplace to be tracked).{made}"
+            "A view was created in inference mode and is being modified inplace in normal mode. Given that this use "
+            "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+            "the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or "
+            f"both outside (if you want the inplace to be tracked).{made}"
         )
     if kind is MULTI:
         raise GraphError(
