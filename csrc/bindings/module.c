@@ -148,6 +148,7 @@ static PyMethodDef methods[] = {
     {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_returned", core_returned, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_backward_pass", (PyCFunction)(void (*)(void))core_backward_pass, METH_FASTCALL, "Run a backward pass without hooks."},
+    {"core_older", core_older, METH_O, "Call this with (function, args, kwargs) after a TypeError: it may return a result."},
     {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
     {"core_kinds", core_kinds, METH_VARARGS, "Say what tells which kinds of arguments a function takes."},
     {"checked_function", checked_function, METH_VARARGS, "Return a function whose failed calls are explained."},

@@ -234,7 +234,8 @@ static inline PyObject *direct_call(OpFunction *self, PyObject *const *args, siz
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
-  if (check_arguments(&self->check, (PyObject *)self, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;
+  if (check_arguments(&self->check, (PyObject *)self, args, PyVectorcall_NARGS(flags), names) < 0)
+    return older_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
   return call_explained(&self->base, args, flags, names);
 }
 

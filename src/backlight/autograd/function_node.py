@@ -123,7 +123,7 @@ class FunctionNode(Node):
                     "corresponding forward input was not a Variable"
                 )
             if one is not None and not isinstance(one, TensorState):
-                raise GraphError(f"expected Variable or None (got {type(one).__name__}) as gradient {place}")
+                raise GraphError(f"expected Variable or None (got {type(one).__name__}); it is gradient {place}")
         return [found[place] for place in self.tensor_places]
 
     def fitting(self, i: int, grad: TensorState):

@@ -256,7 +256,11 @@ def _part_of(func: Callable, part: Callable) -> Callable:
 
 
 def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool) -> None:
-    everything = [out for out in as_tuple(check.func(*check.inputs)) if isinstance(out, TensorState)]
+    everything = list(as_tuple(check.func(*check.inputs)))
+    for out in everything:
+        if not isinstance(out, TensorState):
+            kind = type(out).__name__
+            raise AttributeError(f"'{kind}' object has no attribute 'requires_grad'; the function must return tensors")
     fast = fast and not any(one._data.dtype.kind == "c" for one in check.wanted)
     compare = _compare_products if fast else _compare_jacobians
     if not any(out._edge is not None for out in everything):

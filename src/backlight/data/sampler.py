@@ -1,7 +1,7 @@
 """Samplers: in which order the samples of a dataset are taken."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from itertools import islice
+from itertools import cycle, islice
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -173,3 +173,55 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         full, rest = divmod(len(self.sampler), self.batch_size)
         return full + bool(rest and not self.drop_last)
+
+
+class DistributedSampler(Sampler[int]):
+    """The part of a dataset's indices that one of several processes takes; all of them together take all.
+
+    Args:
+        num_replicas: how many processes there are; must be given, since there are no groups of processes here.
+        rank: which of them this is; must be given.
+        shuffle: take the indices in an order at random, the same in all processes: see `set_epoch`.
+        seed: of that order.
+        drop_last: leave out the last indices where they cannot be divided, rather than take the first ones again.
+
+    Raises:
+        ValueError: the number of processes or the rank is missing, or the rank is not among them.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
+        if num_replicas is None or rank is None:
+            raise ValueProblem(
+                "Default process group has not been initialized, please make sure to call init_process_group; there "
+                "are none in backlight: pass num_replicas and rank"
+            )
+        if not 0 <= rank < num_replicas:
+            raise ValueProblem(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        self.epoch = 0
+        count = len(dataset)
+        self.num_samples = count // num_replicas if drop_last else -(-count // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next order at random be that of an epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        indices = list(range(len(self.dataset)))
+        if self.shuffle:
+            indices = randperm(len(indices), generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
+        repeated = islice(cycle(indices), self.total_size)
+        return iter(list(repeated)[self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples

@@ -2,7 +2,8 @@
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 
 from backlight.kernels.state_blocks import Block
 
@@ -10,20 +11,32 @@ _next_id = itertools.count().__next__
 
 
 class RemovableHandle(Block):
-    """Removes its hook on `remove()`, or at the end of a `with` block."""
+    """Removes its hook on `remove()`, or at the end of a `with` block.
 
-    __slots__ = ("_hooks", "id")
+    Args:
+        hooks_dict: the dictionary of hooks.
+        hook: what to put into it under the handle's `id`; None if the caller does so.
+        extra_dict: further dictionaries, from which the `id` is removed with the hook.
+    """
 
-    def __init__(self, hooks: dict, hook: Callable):
+    __slots__ = ("extra_dict_ref", "hooks_dict_ref", "id")
+
+    def __init__(
+        self, hooks_dict: dict, hook: Callable | tuple | None = None, *, extra_dict: dict | Iterable[dict] = ()
+    ):
         self.id = _next_id()
-        hooks[self.id] = hook
-        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookDict) else lambda: hooks
+        if hook is not None:
+            hooks_dict[self.id] = hook
+        self.hooks_dict_ref = _reference(hooks_dict)
+        extra = (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
+        self.extra_dict_ref = tuple(map(_reference, extra)) if extra else ()
 
     def remove(self) -> None:
         """Remove the hook; calling it twice does no harm."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
     def _block_state(self):
         return None
@@ -39,3 +52,8 @@ class HookDict(dict):
     """A dict that can be referred to weakly, so that a handle does not keep hooks alive."""
 
     __slots__ = ("__weakref__",)
+
+
+def _reference(hooks: dict) -> Callable[[], dict | None]:
+    """Return a weak reference to a dict of hooks; to a plain dict, which has none, a function that returns it."""
+    return weakref.ref(hooks) if isinstance(hooks, (HookDict, OrderedDict)) else lambda: hooks

@@ -114,9 +114,26 @@ class Node:
         """Drop what was saved for backward."""
 
     def __call__(self, *grads):
-        """Run this node's derivative on gradients of its outputs; return a gradient for each edge (alone if one)."""
+        """Run this node's derivative on gradients of its outputs; return a gradient for each edge (alone if one).
+
+        Raises:
+            TypeError: there are not as many gradients as outputs, or one is neither a tensor nor None.
+        """
+        self._check_call(grads)
+        if not self.wants_undefined and all(grad is None for grad in grads):
+            return None if len(self.edges) == 1 else (None,) * len(self.edges)
         found = tuple(self.backward_graph(grads[0] if self.outputs == 1 else list(grads), self.edges))
         return found[0] if len(found) == 1 else found
+
+    def _check_call(self, grads: tuple) -> None:
+        if len(grads) != self.outputs:
+            raise ArgumentError(
+                f"expected {self.outputs} arguments, got {len(grads)} instead; {self.name()} takes the gradient of "
+                "each of its outputs"
+            )
+        for place, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, TensorState):
+                raise ArgumentError(f"argument {place} is not a Variable; it must be a tensor or None")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -150,6 +167,15 @@ class AccumulateGrad(Node):
         self.code = None
         self.lasti = 0
         self.extra = None
+
+    def __call__(self, *grads) -> tuple:
+        """Add a gradient to `variable.grad`."""
+        self._check_call(grads)
+        (grad,) = grads
+        if grad is not None:
+            present = self.variable._grad
+            self.variable._grad = grad.clone() if present is None else present + grad
+        return ()
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1

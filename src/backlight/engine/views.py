@@ -16,6 +16,7 @@ from backlight.kernels.elementwise.complex_parts import parts_of
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
+INFERENCE = "made in inference mode"
 MULTI = "one of several views made by one op"
 CUSTOM = "made by a custom Function"
 
@@ -111,6 +112,13 @@ def check_view(tensor: TensorState) -> None:
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
             "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
             "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
+            f"both outside (if you want the inplace to be tracked).{made}"
+        )
+    if kind is INFERENCE:
+        raise GraphError(
+            "A view was created in inference mode and is being modified inplace in normal mode. Given that this use "
+            "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+            "the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or "
             f"both outside (if you want the inplace to be tracked).{made}"
         )
     if kind is MULTI:

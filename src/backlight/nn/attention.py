@@ -108,6 +108,9 @@ def multi_head_attention_forward(
         q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
     mask = _cubic(attn_mask, sizes, key.shape[0])
     more = int(add_zero_attn) + int(bias_k is not None)
+    biased = bias_k is not None and bias_v is not None
+    _check_static(static_k, "key" if biased else None, sizes, q.shape[-1], "static_k")
+    _check_static(static_v, "value" if biased else None, sizes, q.shape[-1], "static_v")
     if bias_k is not None:
         k, v = cat([k, bias_k.expand(1, sizes.batch, -1)]), cat([v, bias_v.expand(1, sizes.batch, -1)])
     q = _by_heads(q, sizes)
@@ -132,6 +135,21 @@ def multi_head_attention_forward(
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _check_static(static: Tensor | None, biased: str | None, sizes: Sizes, width: int, name: str) -> None:
+    """Raise AssertionError unless given keys or values have the shape of projected ones, and no bias is added to them.
+
+    Args:
+        biased: "key" or "value" if there is a bias.
+    """
+    if static is None:
+        return
+    if biased is not None:
+        raise AssertionError(f"bias cannot be added to static {biased}.")
+    for dim, wanted in ((0, sizes.rows), (2, width // sizes.heads)):
+        if static.shape[dim] != wanted:
+            raise AssertionError(f"expecting {name}.size({dim}) of {wanted}, but got {static.shape[dim]}")
 
 
 def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:

@@ -120,6 +120,17 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+def fan_of(tensor: Tensor, mode: str) -> int:
+    """Return one of the two fans of a weight, by its name: "fan_in" or "fan_out".
+
+    Raises:
+        ValueError: `mode` is neither.
+    """
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueProblem(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return fans(tensor)[mode.lower() == "fan_out"]
+
+
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Rng = None) -> Tensor:
     """Draw from the uniform distribution over ±gain · √(6 / (fan_in + fan_out)).
 

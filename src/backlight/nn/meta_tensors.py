@@ -1,11 +1,18 @@
-"""Parameters and buffers without memory, of `module.to("meta")`: they have a shape and a dtype, and no values."""
+"""Tensors without memory, on the meta device: they have a shape and a dtype, and no values.
+
+A module on the meta device has such parameters and buffers: one that was made there (`nn.Linear(2, 3, device="meta")`,
+`with torch.device("meta")`), or moved (`module.to("meta")`). What fills them in place has no effect.
+"""
 
 from math import prod
 
+import numpy as np
+
 from backlight.devices import device
-from backlight.dtypes import dtype
+from backlight.dtypes import bool as bool_
+from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype, int64
 from backlight.engine.tensor_state import LEAF, TensorState, new
-from backlight.errors import UnsupportedError
+from backlight.errors import GraphError, UnsupportedError
 from backlight.nn.parameter import Parameter
 from backlight.sizes import Size
 from backlight.tensor.factories import empty
@@ -24,9 +31,9 @@ class MetaTensorMixin:
     @property
     def _data(self):
         raise UnsupportedError(
-            f"Cannot copy out of meta tensor; no data! This one, of shape {list(self.shape)}, belongs to a module that "
-            "was moved to 'meta': such a module is for torch.func.functional_call, which brings values, and for "
-            "to_empty(device='cpu') or load_state_dict(…, assign=True). No op runs on the meta device here"
+            f"Cannot copy out of meta tensor; no data! This one has the shape {list(self.shape)}. A module of such "
+            "tensors is for torch.func.functional_call, which brings values, and for to_empty(device='cpu') or "
+            "load_state_dict(…, assign=True). No op runs on the meta device here"
         )
 
     @property
@@ -65,9 +72,27 @@ class MetaTensorMixin:
         """Tell whether the dtype is a floating point one."""
         return self._kind.is_floating_point
 
+    def detach(self):
+        """Return a tensor of the same shape, without memory as this one."""
+        return _made(MetaBuffer, self._shape, self._kind, False)
+
+    data = property(detach, doc="A tensor of the same shape, without memory.")
+
+    def as_parameter(self, requires_grad: bool) -> "MetaParameter":
+        """Return a parameter of the same shape."""
+        return _made(MetaParameter, self._shape, self._kind, requires_grad)
+
+    def _unchanged(self, *args, **kwargs):
+        """Return the tensor itself: there are no values to change."""
+        return self
+
+    uniform_ = normal_ = trunc_normal_ = random_ = bernoulli_ = exponential_ = _unchanged
+    fill_ = zero_ = copy_ = add_ = sub_ = mul_ = div_ = clamp_ = erfinv_ = _unchanged
+
     def __repr__(self) -> str:
-        more = ", requires_grad=True" if self.requires_grad else ""
-        return f"{type(self).shown}(..., device='meta', size={tuple(self._shape)}, dtype={self._kind}{more})"
+        more = "" if self._kind in (get_default_dtype(), int64, bool_) else f", dtype={self._kind}"
+        more += ", requires_grad=True" if self.requires_grad else ""
+        return f"tensor(..., device='meta', size={tuple(self._shape)}{more})"
 
     def __deepcopy__(self, memo: dict):
         return memo.setdefault(id(self), _made(type(self), self._shape, self._kind, self.requires_grad))
@@ -81,15 +106,14 @@ class MetaParameter(MetaTensorMixin, Parameter):
 
     __slots__ = ()
 
-    shown = "Parameter"
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{MetaTensorMixin.__repr__(self)}"
 
 
 class MetaBuffer(MetaTensorMixin, Tensor):
-    """A buffer without memory."""
+    """A tensor, for example a buffer, without memory."""
 
     __slots__ = ()
-
-    shown = "tensor"
 
 
 def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorState:
@@ -98,6 +122,18 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     made._storage = made._view = None
     made._shape, made._kind = shape, kind
     return made
+
+
+def meta_tensor(shape: tuple[int, ...], kind: np.dtype, requires_grad: bool) -> MetaBuffer:
+    """Return a tensor without memory.
+
+    Raises:
+        RuntimeError: it is to require grad, and is not of a floating point dtype.
+    """
+    found = from_numpy_dtype(kind)
+    if requires_grad and not found.is_floating_point:
+        raise GraphError("Only Tensors of floating point and complex dtype can require gradients")
+    return _made(MetaBuffer, Size(shape), found, requires_grad)
 
 
 def is_meta(tensor: TensorState) -> bool:

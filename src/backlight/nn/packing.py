@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight import dtypes
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.indexing.index_selection import index_copy, index_select
@@ -72,13 +73,58 @@ class PackedSequence(PackedFields):
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
+    def cpu(self):
+        """Return the sequence itself: it is on the CPU."""
+        return self
+
+    def cuda(self, *args, **kwargs):
+        """Raise a RuntimeError: there is no such device."""
+        return self.to("cuda")
+
+    def pin_memory(self):
+        """Raise a RuntimeError: memory cannot be pinned without an accelerator."""
+        return type(self)(self.data.pin_memory(), *self[1:])
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the rows are on an accelerator: never."""
+        return False
+
+    def is_pinned(self) -> bool:
+        """Tell whether the memory is pinned: never."""
+        return False
+
     def float(self):
         """Convert the rows to float32."""
-        return type(self)(self.data.float(), *self[1:])
+        return self.to(dtypes.float32)
 
     def double(self):
         """Convert the rows to float64."""
-        return type(self)(self.data.double(), *self[1:])
+        return self.to(dtypes.float64)
+
+    def half(self):
+        """Convert the rows to float16."""
+        return self.to(dtypes.float16)
+
+    def long(self):
+        """Convert the rows to int64."""
+        return self.to(dtypes.int64)
+
+    def int(self):
+        """Convert the rows to int32."""
+        return self.to(dtypes.int32)
+
+    def short(self):
+        """Convert the rows to int16."""
+        return self.to(dtypes.int16)
+
+    def char(self):
+        """Convert the rows to int8."""
+        return self.to(dtypes.int8)
+
+    def byte(self):
+        """Convert the rows to uint8."""
+        return self.to(dtypes.uint8)
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

@@ -58,6 +58,8 @@ class Parameter(Tensor, metaclass=_ParameterKind):
                 f"Parameter data has to be a tensor, but got {type(data).__name__}: wrap it with torch.tensor(…) first"
             )
         check_is_bool(requires_grad)
+        if data.is_meta:
+            return data.as_parameter(requires_grad)
         if implements_torch_function(type(data)):
             return _of_own_class(data, requires_grad)
         made = new(cls)

@@ -10,6 +10,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import copy_tangents, has_tangents, write_tangents
+from backlight.codegen.runtime_support import is_operand
 from backlight.dispatch import observation
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.dispatcher import composite_function
@@ -27,11 +28,12 @@ from backlight.ops.type_promotion import LONG, category
 from backlight.ops.view_history import edge_of_values, rewritten_history
 
 
-def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None = None):
+def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None = None, operator: bool = False):
     """Return the in-place form of an op's public function: it writes into its first argument and returns it.
 
     Args:
         ufunc: NumPy's function for the op, used where nothing is recorded and no dtype has to change.
+        operator: whether it is a Python operator, which returns NotImplemented for an operand that is foreign to it.
     """
     name = name or public.__name__ + "_"
 
@@ -46,6 +48,8 @@ def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None
             if observation.observers.active:
                 observation.end_write(self)
             return self
+        if operator and not (is_operand(args[0]) or isinstance(args[0], (np.ndarray, np.generic))):
+            return NotImplemented
         return write_op(public, name, self, args, kwargs)
 
     write_result.__name__ = write_result.__qualname__ = name

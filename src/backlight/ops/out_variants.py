@@ -22,6 +22,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedE
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.linalg.matrix_products import small_name
+from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import category
 
 _EXACT = """
@@ -62,6 +63,8 @@ _WORDS = {
     "multinomial": "multinomial expects {Wanted} tensor out, got: {Given}",
     "mv": "addmv input tensors must have the same dtype, but got {Given}, {Wanted}, and {Wanted}",
     "nan_to_num": "nan_to_num: dtype of out: {Given} should be same as input: {Wanted}",
+    **dict.fromkeys(("argmax", "argmin"), "Expected out tensor to have dtype {wanted}, but got {given} instead"),
+    "nonzero": "nonzero: Expected out tensor to have scalar type {Wanted} but got scalar type{Given}",
     "narrow_copy": "Expected self.dtype() == output.dtype() to be true, but got false.",
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{Wanted} and result "
     "has dtype {Given}",
@@ -128,6 +131,20 @@ xlogy zeros
 """
 NAMES = frozenset(_NAMES.split())
 
+# These may not write over a part of what they read: NOTE [Overlaps] in ops/memory_overlap.py
+_IN_PLACE_OF_READ = """
+abs absolute acos acosh add addcdiv addcmul addr angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
+atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cat
+ceil clamp clamp_max clamp_min clip concat concatenate conj_physical copysign cos cosh cumprod cumsum deg2rad diff
+digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac gcd ge ger greater
+greater_equal gt hardshrink heaviside hstack hypot i0 igamma igammac isneginf isposinf kron lcm ldexp le lerp less
+less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
+logical_xor logit lt masked_select max maximum min minimum msort mul multiply nan_to_num ne neg negative nextafter
+normal not_equal outer pow rad2deg reciprocal remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square
+sub subtract take take_along_dim tan tanh true_divide trunc where xlogy
+"""
+MAY_NOT_OVERLAP = frozenset(_IN_PLACE_OF_READ.split())
+
 # Without a dtype these compute in that of `out`.
 _IN_DTYPE_OF_OUT = """
 arange cumprod cumsum empty eye full linspace logspace mean nanmean ones prod rand randint randn randperm range
@@ -185,6 +202,9 @@ def written(function: Callable, args: tuple, kwargs: dict):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
     for target, found in zip(outs, results):
         check_out_dtype(name, found._data.dtype, target._data.dtype, len(outs) > 1)
+    if name in MAY_NOT_OVERLAP:
+        for target in outs:
+            refuse_overlaps(target, (*args, *kwargs.values()), name)
     for target, found in zip(outs, results):
         _write(target, found._data, name)
     if isinstance(result, TensorState):

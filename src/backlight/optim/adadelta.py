@@ -4,8 +4,8 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import adadelta_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number, parts
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, differentiable_gradient, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adadelta"]
@@ -56,5 +56,21 @@ class Adadelta(Optimizer):
             count_step(state)
             square, steps = parts(state["square_avg"]), parts(state["acc_delta"])
             adadelta_step(values, grad, square, steps, rate, rho, eps, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, rho, eps = group["lr"], group["rho"], group["eps"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "square_avg", "acc_delta")
+            count_step(state)
+            grad = differentiable_gradient(param, grad, group)
+            square = state["square_avg"] = rho * state["square_avg"] + (1 - rho) * grad * grad
+            delta = (state["acc_delta"] + eps).sqrt() / (square + eps).sqrt() * grad
+            state["acc_delta"] = rho * state["acc_delta"] + (1 - rho) * delta * delta
+            param.add_(-rate * delta)
 
         return update

@@ -3,8 +3,17 @@
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import adagrad_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, filled_like, init_state, number, parts
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import (
+    checked,
+    count_step,
+    differentiable_gradient,
+    direction,
+    filled_like,
+    init_state,
+    number,
+    parts,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adagrad"]
@@ -55,6 +64,18 @@ class Adagrad(Optimizer):
             state = self._state_of(param)
             size = rate / (1 + (count_step(state) - 1) * rate_decay)
             adagrad_step(values, grad, parts(state["sum"]), size, eps, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, rate_decay, eps = group["lr"], group["lr_decay"], group["eps"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self._state_of(param)
+            size = rate / (1 + (count_step(state) - 1) * rate_decay)
+            grad = differentiable_gradient(param, grad, group)
+            squares = state["sum"] = state["sum"] + grad * grad
+            param.add_(-size * grad / (squares.sqrt() + eps))
 
         return update
 

@@ -5,11 +5,12 @@ import math
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import adam_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
+from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, Update
 from backlight.optim.options import (
     checked,
     count_step,
     decay_factor,
+    differentiable_gradient,
     direction,
     given_options,
     init_state,
@@ -79,12 +80,33 @@ class Adam(Optimizer):
 
         return update
 
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+        names = AMSGRAD if group["amsgrad"] else AVERAGES
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, *names)
+            count_step(state)
+            count, grad = state["step"], differentiable_gradient(param, grad, group)  # a tensor, of float32
+            mean = state["exp_avg"] = state["exp_avg"].lerp(grad, 1 - beta1)
+            square = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+            if names is AMSGRAD:
+                square = state["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
+            size = -rate / (1 - beta1**count)
+            param.add_(mean / (square.sqrt() / ((1 - beta2**count).sqrt() * size) + eps / size))
+
+        return update
+
 
 class AdamW(Adam):
     """Adam whose weight decay shrinks the parameter and leaves the gradient alone.
 
     Source: Ilya Loshchilov, Frank Hutter: Decoupled Weight Decay Regularization, 2017, arXiv:1711.05101
     """
+
+    _added_options = ADDED_OPTIONS | {"decoupled_weight_decay": True}
 
     def __init__(
         self,

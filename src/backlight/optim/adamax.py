@@ -3,8 +3,9 @@
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import adamax_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number, parts
+from backlight.ops.shape.joining import stack
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, differentiable_gradient, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adamax"]
@@ -53,5 +54,20 @@ class Adamax(Optimizer):
             size = rate / (1 - beta1 ** count_step(state))
             mean, largest = parts(state["exp_avg"]), parts(state["exp_inf"])
             adamax_step(values, grad, mean, largest, size, 1 - beta1, beta2, eps, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "exp_avg", "exp_inf")
+            size = rate / (1 - beta1 ** count_step(state))
+            grad = differentiable_gradient(param, grad, group)
+            mean = state["exp_avg"] = state["exp_avg"].lerp(grad, 1 - beta1)
+            largest = state["exp_inf"] = stack([beta2 * state["exp_inf"], grad.abs() + eps]).amax(0)
+            param.add_(-size * mean / largest)
 
         return update

@@ -3,8 +3,17 @@
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import asgd_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number, parts, scalar
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import (
+    checked,
+    count_step,
+    differentiable_gradient,
+    direction,
+    init_state,
+    number,
+    parts,
+    scalar,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["ASGD"]
@@ -28,6 +37,8 @@ class ASGD(Optimizer):
 
     Source: Boris T. Polyak, Anatoli B. Juditsky: Acceleration of Stochastic Approximation by Averaging, 1992
     """
+
+    _captured = "params, mus, etas, and state_steps"
 
     def __init__(
         self,
@@ -55,6 +66,23 @@ class ASGD(Optimizer):
             count = count_step(state)
             eta, share = float(state["eta"]._data), float(state["mu"]._data)
             asgd_step(values, grad, parts(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)
+            _set(state["eta"], rate / (1 + lambd * rate * count) ** alpha)
+            _set(state["mu"], 1 / max(1, count - start))
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, lambd, alpha, start = number(group["lr"]), group["lambd"], group["alpha"], group["t0"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "ax", eta=scalar(rate), mu=scalar(1))
+            count, grad = count_step(state), differentiable_gradient(param, grad, group)
+            eta, share = float(state["eta"]._data), float(state["mu"]._data)
+            param.mul_(1 - lambd * eta)
+            param.add_(-eta * grad)
+            state["ax"] = param.clone() if share == 1 else state["ax"] + share * (param - state["ax"])
             _set(state["eta"], rate / (1 + lambd * rate * count) ** alpha)
             _set(state["mu"], 1 / max(1, count - start))
 

@@ -5,8 +5,18 @@ import math
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import nadam_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, parts, scalar
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import (
+    checked,
+    count_step,
+    decay_factor,
+    differentiable_gradient,
+    direction,
+    init_state,
+    number,
+    parts,
+    scalar,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["NAdam"]
@@ -31,6 +41,8 @@ class NAdam(Optimizer):
 
     Source: Timothy Dozat: Incorporating Nesterov Momentum into Adam, 2016
     """
+
+    _captured = "params, mu_products and state_steps"
 
     def __init__(
         self,
@@ -69,5 +81,26 @@ class NAdam(Optimizer):
             mean, square = parts(state["exp_avg"]), parts(state["exp_avg_sq"])
             scale = 1 / math.sqrt(1 - beta2**count)
             nadam_step(values, grad, mean, square, of_grad, of_mean, 1 - beta1, beta2, eps, scale, shrink, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+
+        def momentum(count: float) -> float:
+            return beta1 * (1.0 - 0.5 * 0.96 ** (count * group["momentum_decay"]))
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "exp_avg", "exp_avg_sq", mu_product=scalar(1))
+            count, grad = count_step(state), differentiable_gradient(param, grad, group)
+            now, ahead = momentum(count), momentum(count + 1)
+            product = state["mu_product"] = state["mu_product"] * now
+            mean = state["exp_avg"] = state["exp_avg"].lerp(grad, 1 - beta1)
+            square = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+            root = (square / (1 - beta2**count)).sqrt() + eps
+            param.add_(grad * (-rate * (1.0 - now) / (1.0 - product)) / root)
+            param.add_(mean * (-rate * ahead / (1.0 - product * ahead)) / root)
 
         return update

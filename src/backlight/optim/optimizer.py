@@ -11,39 +11,110 @@ optim/options.py shows it in the same way.
 
 NOTE [Writing an optimizer]
 Write `updater(group)`: it reads the group's options once and returns a function that changes one parameter. Or override
-`step`, as for PyTorch.
+`step`, as for PyTorch. `differentiable_updater(group)` is the same update in ordinary operations, for the option
+`differentiable=True`: the parameter, which then is no leaf, is changed in place, and the state is replaced by tensors
+with a history.
 """
 
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from functools import wraps
 from itertools import chain
 
 import numpy as np
 
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.grad_mode import enable_grad
-from backlight.engine.hooks import HookDict, RemovableHandle
+from backlight.engine.hooks import RemovableHandle
 from backlight.engine.provenance import user_place
 from backlight.engine.storage import before_write, guarding
 from backlight.engine.tensor_state import TensorState, wrap, writable
-from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
+from backlight.errors import ArgumentError, GraphError, MissingMethodError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.state_blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict]
+ParamsT = Parameters  # PyTorch's name
 Update = Callable[[Tensor, np.ndarray, np.ndarray], None]  # of a parameter, its array, and its gradient's array
+DifferentiableUpdate = Callable[[Tensor, Tensor], None]  # of a parameter and its gradient
 
 required = object()
 
 NUMBERS = {"step", "mu_product", "eta", "mu"}  # entries of a state without the parameter's shape and dtype
 
 
-NOT_COPIED = frozenset({"step", "_before_step", "_after_step"})
+# The dictionaries of an optimizer's hooks, by the ids of their handles
+HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+NOT_COPIED = frozenset({"step", *HOOKS})
+# Options that older state dicts lack, with the values that they had before there was an option
+ADDED_OPTIONS = {
+    **{"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None},
+    **{"amsgrad": False, "nesterov": False, "centered": False, "momentum": 0, "decoupled_weight_decay": False},
+}
+
+
+class StepHooks:
+    """Hooks on the steps of all optimizers."""
+
+    def __init__(self):
+        self.before = OrderedDict()
+        self.after = OrderedDict()
+
+
+EVERYWHERE = StepHooks()
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of any optimizer; it may return other (args, kwargs)."""
+    return RemovableHandle(EVERYWHERE.before, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of any optimizer."""
+    return RemovableHandle(EVERYWHERE.after, hook)
+
+
+def between_hooks(step: Callable, args: tuple, kwargs: dict):
+    """Call a step, whose first argument is the optimizer, between the hooks on it.
+
+    Raises:
+        RuntimeError: a hook before it returned something else than two things, or None.
+    """
+    optimizer = args[0]
+    for hook in [*EVERYWHERE.before.values(), *optimizer._optimizer_step_pre_hooks.values()]:
+        answer = hook(optimizer, args, kwargs)
+        if answer is None:
+            continue
+        if not (isinstance(answer, tuple) and len(answer) == 2):
+            raise GraphError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {answer}.")
+        args, kwargs = answer
+    result = step(*args, **kwargs)
+    for hook in [*optimizer._optimizer_step_post_hooks.values(), *EVERYWHERE.after.values()]:
+        hook(optimizer, args, kwargs)
+    return result
+
+
+def _hooked(step: Callable) -> Callable:
+    """Return the `step` of a class that overrides ours, between the hooks."""
+
+    @wraps(step)
+    def wrapper(*args, **kwargs):
+        return between_hooks(step, args, kwargs)
+
+    wrapper.hooked = True
+    return wrapper
 
 
 class Optimizer:
@@ -58,6 +129,10 @@ class Optimizer:
         TypeError: `params` is one tensor, or holds something that is no tensor.
     """
 
+    _captured = "params and state_steps"  # which tensors PyTorch's message about capturable=True names
+    _differentiable_foreach = False  # whether foreach=True and differentiable=True go together
+    _added_options: Mapping[str, object] = ADDED_OPTIONS
+
     def __init__(self, params: Parameters, defaults: dict):
         if isinstance(params, TensorState):
             raise ArgumentError(
@@ -67,7 +142,7 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict = defaultdict(dict)
         self.param_groups: list[dict] = []
-        self._before_step, self._after_step = HookDict(), HookDict()
+        self._prepare_hooks()
         groups = list(params)
         if not groups:
             raise ValueProblem(
@@ -84,8 +159,19 @@ class Optimizer:
         return {name: value for name, value in vars(self).items() if name not in NOT_COPIED}
 
     def __setstate__(self, state: dict) -> None:
+        """Take a state, of a pickle or a state dict; options that it lacks, being older, get their first values."""
         self.__dict__.update(state)
-        self._before_step, self._after_step = HookDict(), HookDict()
+        self._prepare_hooks()
+        for group in self.param_groups:
+            for name in self.defaults.keys() & self._added_options.keys():
+                group.setdefault(name, self._added_options[name])
+
+    def _prepare_hooks(self) -> None:
+        """Make the dictionaries of hooks, and let a step of the class's own run them."""
+        for name in HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+        if not hasattr(type(self).step, "hooked"):
+            type(self).step = _hooked(type(self).step)
 
     def add_param_group(self, param_group: dict) -> None:
         """Add parameters with their own options.
@@ -113,7 +199,7 @@ class Optimizer:
                 kind = type(param)
                 name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
                 raise ArgumentError(f"optimizer can only optimize Tensors, but one of the params is {name}")
-            if not (param.is_leaf or param.retains_grad):
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueProblem(
                     "can't optimize a non-leaf Tensor; it was computed by "
                     f"{param.grad_fn.name()} at {param.grad_fn.where}: optimize what it was computed from, or "
@@ -157,23 +243,24 @@ class Optimizer:
         Returns:
             What `closure` returned.
         """
-        if self._before_step or self._after_step:
-            args, kwargs = (self, closure), {}
-            for hook in list(self._before_step.values()):
-                answer = hook(self, args, kwargs)
-                if answer is not None:
-                    args, kwargs = answer
-            result = self._step(*args[1:], **kwargs)
-            for hook in list(self._after_step.values()):
-                hook(self, args, kwargs)
-            return result
+        hooks = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+        if (hooks or EVERYWHERE.before or EVERYWHERE.after) and type(self).step is Optimizer.step:
+            return between_hooks(Optimizer._step, (self,) if closure is None else (self, closure), {})
         return self._step(closure)
 
-    def _step(self, closure: Callable | None) -> Tensor | float | None:
+    step.hooked = True
+
+    def _step(self, closure: Callable | None = None) -> Tensor | float | None:
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        for group in self.param_groups:
+            if group.get("capturable"):
+                self._refuse_capturable(group["params"])
+        if self.defaults.get("differentiable"):
+            self._differentiable_step()
+            return loss
         place = user_place()
         if guarding.blocks:
             before_write(param for group in self.param_groups for param in group["params"] if param._grad is not None)
@@ -189,6 +276,32 @@ class Optimizer:
                         end_write(param)
         return loss
 
+    def _refuse_capturable(self, params: list[Tensor]) -> None:
+        if any(param._grad is not None for param in params):
+            raise AssertionError(
+                f"If capturable=True, {self._captured} must be on supported devices: "
+                "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']; all tensors here are on the CPU: leave it False"
+            )
+
+    def _differentiable_step(self) -> None:
+        """Update every parameter that has a gradient by ordinary operations, which are recorded."""
+        with enable_grad():
+            for group in self.param_groups:
+                if group.get("foreach") and not self._differentiable_foreach:
+                    raise AssertionError("_foreach ops don't support autograd")
+                update = self.differentiable_updater(group)
+                for param in group["params"]:
+                    if param._grad is not None:
+                        update(param, param._grad)
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        """Return the function that updates one parameter of a group in place, by its gradient, a tensor.
+
+        Raises:
+            NotImplementedError: the subclass has none.
+        """
+        raise MissingMethodError(f"{type(self).__name__} must have a method differentiable_updater(group)")
+
     def updater(self, group: dict) -> Update:
         """Return the function that updates one parameter of a group, by the group's options.
 
@@ -199,14 +312,36 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
-        return RemovableHandle(self._before_step, hook)
+        return RemovableHandle(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return RemovableHandle(self._after_step, hook)
+        return RemovableHandle(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before `state_dict` collects the state.
+
+        Args:
+            prepend: call it before the hooks that are there.
+        """
+        return _registered(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` when `state_dict` has collected it; it may return another one."""
+        return _registered(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before `load_state_dict` loads it; it may return another one."""
+        return _registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` when `load_state_dict` is done."""
+        return _registered(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self) -> dict:
         """Return the state and the groups, with a number in place of each parameter."""
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
         params = list(chain.from_iterable(group["params"] for group in self.param_groups))
         numbers: dict[int, int] = {}
         for number, param in enumerate(params):
@@ -219,7 +354,7 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(key)] if isinstance(key, TensorState) else key: value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        return _changed_by(self._optimizer_state_dict_post_hooks, self, {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Load state and options from the `state_dict` of an optimizer over similar parameters.
@@ -227,6 +362,7 @@ class Optimizer:
         Raises:
             ValueError: the groups are not of the same number and sizes.
         """
+        state_dict = _changed_by(self._optimizer_load_state_dict_pre_hooks, self, state_dict.copy())
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueProblem(
@@ -249,7 +385,9 @@ class Optimizer:
             other["params"] = own["params"]
             if "param_names" in own:
                 other.setdefault("param_names", own["param_names"])
-        self.state, self.param_groups = state, saved
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -257,6 +395,21 @@ class Optimizer:
             lines += [""] * (number > 0) + [f"Parameter Group {number}"]
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _registered(hooks: OrderedDict, hook: Callable, prepend: bool) -> RemovableHandle:
+    handle = RemovableHandle(hooks, hook)
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _changed_by(hooks: dict, optimizer: Optimizer, state_dict: dict) -> dict:
+    """Return a state dict as hooks leave it."""
+    for hook in list(hooks.values()):
+        answer = hook(optimizer, state_dict)
+        state_dict = state_dict if answer is None else answer
+    return state_dict
 
 
 def _names_and_tensors(params: Tensor | Iterable) -> tuple[list[str], list]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
-from backlight.errors import ArgumentError, DimError, ValueProblem
+from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.tensor.tensor import Tensor
 
@@ -47,11 +47,11 @@ def checked(arguments: dict, *not_negative: str) -> dict:
     for name in SWITCHES & options.keys():
         if not isinstance(options[name], (bool, int, np.bool_, NoneType)):
             raise ArgumentError(f"{name} must be True, False or None, not {type(options[name]).__name__}")
-    if options.get("differentiable"):
-        raise ValueProblem(
-            "differentiable=True is not in backlight: a step writes into the parameters' memory; write the update as "
-            "ordinary operations to differentiate it"
-        )
+    if isinstance(rate, TensorState) and options.get("foreach") and options.get("capturable") is False:
+        if "amsgrad" in options:
+            raise ValueProblem("lr as a Tensor is not supported for capturable=False and foreach=True")
+    if options.get("fused") and options.get("differentiable"):
+        raise GraphError("`fused` does not support `differentiable`")
     if options.get("foreach") and options.get("fused"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     return options
@@ -77,6 +77,21 @@ def direction(group: dict) -> tuple[int, float]:
     """Return a group's sign of the gradient, and its weight decay."""
     decay = 0 if group.get("decoupled_weight_decay") else number(group["weight_decay"])
     return -1 if group["maximize"] else 1, decay
+
+
+def differentiable_gradient(param: Tensor, grad: Tensor, group: dict) -> Tensor:
+    """Return what a differentiable step takes as the gradient: with its sign, and with the weight decay.
+
+    A decoupled weight decay shrinks the parameter instead.
+    """
+    grad = -grad if group["maximize"] else grad
+    decay = group.get("weight_decay", 0)
+    if not isinstance(decay, TensorState) and decay == 0:
+        return grad
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - group["lr"] * decay)
+        return grad
+    return grad + decay * param.clone()
 
 
 def decay_factor(group: dict) -> float:
@@ -115,5 +130,7 @@ def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
 def count_step(state: dict) -> float:
     """Increment the step count of a parameter's state, and return it."""
     step = state["step"]
+    if not isinstance(step, TensorState):  # as in old state dicts
+        step = state["step"] = scalar(step)
     step._data = step._data + step._data.dtype.type(1)
     return float(step._data)

@@ -5,8 +5,17 @@ import math
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import radam_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, decay_factor, direction, init_state, number, parts
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import (
+    checked,
+    count_step,
+    decay_factor,
+    differentiable_gradient,
+    direction,
+    init_state,
+    number,
+    parts,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -61,6 +70,22 @@ class RAdam(Optimizer):
             size, rectified = rate / (1 - beta1**count), rectification(beta2, count)
             mean, square = parts(state["exp_avg"]), parts(state["exp_avg_sq"])
             radam_step(values, grad, mean, square, size, 1 - beta1, beta2, eps, rectified, shrink, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "exp_avg", "exp_avg_sq")
+            count, grad = count_step(state), differentiable_gradient(param, grad, group)
+            mean = state["exp_avg"] = state["exp_avg"].lerp(grad, 1 - beta1)
+            square = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+            rectified = rectification(beta2, count)
+            step = -rate / (1 - beta1**count) * mean
+            param.add_(step * (rectified / (square.sqrt() + eps)) if rectified else step)
 
         return update
 

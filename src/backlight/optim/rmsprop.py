@@ -3,8 +3,8 @@
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, direction, init_state, number, parts
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, differentiable_gradient, direction, init_state, number, parts
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["RMSprop"]
@@ -63,5 +63,27 @@ class RMSprop(Optimizer):
             mean = parts(state["grad_avg"]) if centered else None
             square = parts(state["square_avg"])
             rmsprop_step(values, grad, square, velocity, mean, rate, alpha, eps, momentum, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, alpha, eps = group["lr"], group["alpha"], group["eps"]
+        momentum, centered = group["momentum"], group["centered"]
+        names = ["square_avg", *(["momentum_buffer"] if momentum > 0 else []), *(["grad_avg"] if centered else [])]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, *names)
+            count_step(state)
+            grad = differentiable_gradient(param, grad, group)
+            square = state["square_avg"] = alpha * state["square_avg"] + (1 - alpha) * grad * grad
+            if centered:
+                mean = state["grad_avg"] = state["grad_avg"].lerp(grad, 1 - alpha)
+                square = square - mean * mean
+            step = grad / (square.sqrt() + eps)
+            if momentum > 0:
+                step = state["momentum_buffer"] = momentum * state["momentum_buffer"] + step
+            param.add_(-rate * step)
 
         return update

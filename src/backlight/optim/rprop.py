@@ -4,8 +4,10 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, count_step, filled_like, init_state, number, parts
+from backlight.ops.elementwise.where_clamp import where
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import checked, count_step, differentiable_gradient, filled_like, init_state, number, parts
+from backlight.tensor.factories import full_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Rprop"]
@@ -54,5 +56,22 @@ class Rprop(Optimizer):
             count_step(state)
             before, sizes = parts(state["prev"]), parts(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        (shrink, grow), sizes = group["etas"], group["step_sizes"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            state = self.state[param]
+            if not state:
+                init_state(state, param, "prev", step_size=full_like(param.detach(), number(group["lr"])))
+            count_step(state)
+            grad = differentiable_gradient(param, grad, group)
+            agreement = (grad * state["prev"]).sign()
+            factor = where(agreement > 0, grow, where(agreement < 0, shrink, 1.0)).to(grad.dtype)
+            size = state["step_size"] = (state["step_size"] * factor).clamp(*sizes)
+            grad = state["prev"] = where(agreement < 0, 0.0, grad)
+            param.add_(-grad.sign() * size)
 
         return update

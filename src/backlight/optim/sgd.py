@@ -4,8 +4,8 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
-from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import checked, direction, number, parts, zeros_like
+from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.options import checked, differentiable_gradient, direction, number, parts, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["SGD"]
@@ -26,6 +26,9 @@ class SGD(Optimizer):
 
     Source: Ilya Sutskever et al.: On the importance of initialization and momentum in deep learning, 2013
     """
+
+    _differentiable_foreach = True
+    _added_options = ADDED_OPTIONS | {"fused": False}
 
     def __init__(
         self,
@@ -62,5 +65,23 @@ class SGD(Optimizer):
                     buffer, kept = state.setdefault("momentum_buffer", zeros_like(param)), 1
                 velocity = parts(buffer)
             sgd_step(values, grad, velocity, rate, momentum, kept, nesterov, sign, decay)
+
+        return update
+
+    def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
+        rate, momentum, nesterov = group["lr"], group["momentum"], group["nesterov"]
+
+        def update(param: Tensor, grad: Tensor) -> None:
+            grad = differentiable_gradient(param, grad, group)
+            if momentum:
+                state = self.state[param]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer = grad.detach().clone()
+                else:
+                    buffer = momentum * buffer + (1 - group["dampening"]) * grad
+                state["momentum_buffer"] = buffer
+                grad = grad + momentum * buffer if nesterov else buffer
+            param.add_(-rate * grad)
 
         return update

@@ -1,7 +1,17 @@
 """Saving and loading, under PyTorch's names."""
 
+from backlight.serialization.allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from backlight.serialization.reading import load
 from backlight.serialization.safe import load_file, save_file
 from backlight.serialization.writing import save
 
-__all__ = ["load", "load_file", "save", "save_file"]
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "load_file",
+    "safe_globals",
+    "save",
+    "save_file",
+]

@@ -10,7 +10,7 @@ most as many bytes as the file has.
 import io
 import pickle
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -68,15 +68,19 @@ class _Storages:
         elements.view(np.uint8)[:] = np.frombuffer(content, np.uint8)
 
 
-def read_legacy(file: BinaryIO, names: Mapping[str, object]):
-    """Return the value in a file of the legacy format (see NOTE [The legacy format])."""
+def read_legacy(file: BinaryIO, read: Callable):
+    """Return the value in a file of the legacy format (see NOTE [The legacy format]).
+
+    Args:
+        read: reads the value's pickle from a file, with a function that returns the value of a persistent id.
+    """
     content = file.read()
     rest = io.BytesIO(content)
     storages = _Storages(len(content))
     magic, protocol, machine = (read_pickle(rest, {}, storages.stored) for _ in range(3))
     if (magic, protocol) != (MAGIC, PROTOCOL) or not isinstance(machine, dict) or not machine.get("little_endian"):
         raise LoadError(f"the file must be of protocol {PROTOCOL} and little-endian, and is not: save it again")
-    value = read_pickle(rest, names, storages.stored)
+    value = read(rest, storages.stored)
     keys = read_pickle(rest, {}, storages.stored)
     if not isinstance(keys, list) or set(keys) != set(storages.arrays):
         raise LoadError("the file is damaged: the storages that it lists are not those of its tensors")

@@ -3,14 +3,17 @@
 NOTE [Reading without running]
 A pickle is a program for a small stack machine. Python's own machine calls any function that the file names; this one
 supports plain values, containers, and a table of a few builders, and raises for all else. It never imports, and sets
-attributes only on an OrderedDict that it made itself.
+attributes only on an OrderedDict that it made itself. What a program allows (`add_safe_globals`) is called, too, and
+gets its state.
 """
 
 import pickletools
 import warnings
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pickle import UnpicklingError
+from types import MappingProxyType
 from typing import BinaryIO
 
 from backlight.errors import BacklightError
@@ -40,24 +43,32 @@ TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT"}, {"GET", "BINGET", "LONG_BINGET"}
 
 
-def read_pickle(content: bytes | BinaryIO, names: Mapping[str, object], stored: Callable):
+def read_pickle(
+    content: bytes | BinaryIO,
+    names: Mapping[str, object],
+    stored: Callable,
+    allowed: Mapping[str, object] = MappingProxyType({}),
+):
     """Return the value of a pickle.
 
     Args:
         content: the pickle, or a file positioned at its beginning; afterwards it is positioned after its end.
         names: the allowed names, by "module.name": values, and Builders for functions that may be called.
         stored: returns the value of a persistent id.
+        allowed: classes and functions, by "module.name", that a program allows to be called.
 
     Raises:
         UnpicklingError: the pickle is damaged, or names something else.
     """
-    machine = Machine(names, stored)
+    machine = Machine(names, stored, allowed)
     try:
         with warnings.catch_warnings():  # damaged bytes may look like deprecated escapes: Python warns
             warnings.simplefilter("ignore", DeprecationWarning)
             for opcode, argument, _ in pickletools.genops(content):
                 machine.run(opcode.name, argument)
         return machine.result()
+    except LoadError:
+        raise
     except DAMAGE as problem:
         raise LoadError(f"Weights only load failed: the file is damaged ({problem}); save it again") from problem
 
@@ -75,12 +86,26 @@ def hashable(key: object):
     return key
 
 
+def _set_state(made: object, state: object) -> None:
+    """Give an object of an allowed class its state, as pickle does."""
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        made.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        setattr(made, name, value)
+
+
 class Machine:
     """The stack machine (see NOTE [Reading without running])."""
 
-    def __init__(self, names: Mapping[str, object], stored: Callable):
+    def __init__(self, names: Mapping[str, object], stored: Callable, allowed: Mapping[str, object]):
         self.names = names
         self.stored = stored
+        self.allowed = allowed
+        self.called = list(allowed.values())  # compared by identity: they may define ==
         self.stack: list = []
         self.memo: dict[int, object] = {}
 
@@ -161,31 +186,57 @@ class Machine:
         return self.stack[-1]
 
     def do_global(self, argument: str) -> None:
-        self._name(".".join(argument.split(" ", 1)))
+        self._name(*argument.split(" ", 1))
 
     def do_stack_global(self, _: object) -> None:
-        self._name(".".join(self._popped(2)))
+        self._name(*self._popped(2))
 
-    def _name(self, path: str) -> None:
+    def _name(self, module: str, name: str) -> None:
+        path = f"{module}.{name}"
+        now = ".".join(NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))  # in Python 3
+        for each in (path, now):
+            if each in self.allowed:
+                self.stack.append(self.allowed[each])
+                return
         if path not in self.names:
             raise LoadError(
-                f"Weights only load failed. Unsupported global: GLOBAL {path} was not an allowed global by default; "
-                "backlight loads tensors and plain values, and runs no code of a file: save model.state_dict(), not "
-                "the model"
+                "Weights only load failed. This file can still be loaded: if you trust its source, with "
+                "weights_only=False, which runs code of the file; better save model.state_dict(), not the model.\n"
+                f"\tWeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by default. "
+                f"Please use `torch.serialization.add_safe_globals([{path}])` or the "
+                f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if you trust "
+                "this class/function."
             )
         self.stack.append(self.names[path])
 
+    def _is_allowed(self, value: object) -> bool:
+        return any(value is each for each in self.called)
+
     def do_reduce(self, _: object) -> None:
         builder, arguments = self._popped(2)
-        if not isinstance(builder, Builder) or not isinstance(arguments, tuple):
+        if not isinstance(arguments, tuple):
+            raise TypeError("something is called that may not be")
+        if self._is_allowed(builder):
+            self.stack.append(builder(*arguments))
+            return
+        if not isinstance(builder, Builder):
             raise TypeError("something is called that may not be")
         self.stack.append(builder.call(*arguments))
 
-    do_newobj = do_reduce
+    def do_newobj(self, _: object) -> None:
+        kind, arguments = self.stack[-2:]
+        if not self._is_allowed(kind):
+            self.do_reduce(None)
+            return
+        del self.stack[-2:]
+        self.stack.append(kind.__new__(kind, *arguments))
 
     def do_build(self, _: object) -> None:
         (state,) = self._popped(1)
         made = self.stack[-1]
+        if self._is_allowed(type(made)):
+            _set_state(made, state)
+            return
         if type(made) is not OrderedDict or not isinstance(state, dict):
             raise LoadError(f"Weights only load failed. Can not build {type(made).__name__} from a state")
         made.__dict__.update(state)

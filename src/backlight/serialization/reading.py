@@ -1,11 +1,12 @@
 """`load`: files that `save` or PyTorch wrote."""
 
+import io
 import math
 import os
 import struct
 import zipfile
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import BinaryIO
 
@@ -16,7 +17,9 @@ from backlight.dtypes import ALL, to_numpy_dtype
 from backlight.engine.storage import stored_in
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.nn.parameter import Parameter
+from backlight.serialization.allowed import ALLOWED
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
+from backlight.serialization.objects import ObjectUnpickler
 from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
 from backlight.sizes import Size
 from backlight.tensor.tensor import Tensor
@@ -28,39 +31,54 @@ def load(
     map_location: object = None,
     pickle_module: object = None,
     *,
-    weights_only: bool = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     **options,
 ):
-    """Return the content of a file in PyTorch's format: tensors and plain values in dicts and lists. No code is run.
+    """Return the content of a file in PyTorch's format: tensors and plain values in dicts and lists.
+
+    No code of the file is run, unless `weights_only` is False.
 
     Args:
         f: a path, or a file open for reading.
         map_location: the device of the tensors; only the CPU.
         pickle_module: accepted; Python's pickle is not used.
-        weights_only: accepted; nothing else is loaded in any case.
+        weights_only: refuse a file that holds more than tensors and plain values, and what `add_safe_globals` allows.
+            With False whatever the file names is imported and called, also if it does harm: only for files that you
+            trust.
         mmap: accepted; the file is read.
 
     Raises:
         UnpicklingError: the file is damaged, of another format, or holds more than tensors and plain values.
     """
     require_cpu(map_location if isinstance(map_location, (str, device)) else None)
+    read = _read_plain if weights_only or weights_only is None else _read_any
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return _read(file)
-    return _read(f)
+            return _read(file, read)
+    return _read(f, read)
 
 
-def _read(file: BinaryIO):
+def _read_plain(content: BinaryIO, stored: Callable):
+    """Read a pickle of plain values, and of what is allowed."""
+    return read_pickle(content, NAMES, stored, ALLOWED.by_path())
+
+
+def _read_any(content: BinaryIO, stored: Callable):
+    """Read a pickle of any values: what it names is called."""
+    return ObjectUnpickler(content, NAMES, stored).load()
+
+
+def _read(file: BinaryIO, read: Callable):
     """Return the content of a file, in the zip format or the legacy format."""
     start = file.tell()
     head = file.read(len(LEGACY_HEAD))
     file.seek(start)
     try:
         if head == LEGACY_HEAD:
-            return read_legacy(file, NAMES)
+            return read_legacy(file, read)
         with zipfile.ZipFile(file) as archive:
-            return _Archive(archive, file).content()
+            return _Archive(archive, file).content(read)
     except LoadError:
         raise
     except (zipfile.BadZipFile, struct.error, OSError, *DAMAGE) as problem:
@@ -82,12 +100,12 @@ class _Archive:
         self.root = pickles[0].removesuffix("data.pkl")
         self.arrays: dict[str, StoredArray] = {}
 
-    def content(self):
+    def content(self, read: Callable):
         """Return the value of the pickle."""
         order = f"{self.root}byteorder"
         if order in self.archive.namelist() and self._bytes(order) != b"little":
             raise LoadError("the file must have little-endian numbers, and has big-endian ones: save it again")
-        return read_pickle(self._bytes(f"{self.root}data.pkl"), NAMES, self.stored)
+        return read(io.BytesIO(self._bytes(f"{self.root}data.pkl")), self.stored)
 
     def _bytes(self, name: str) -> bytes:
         """Return the bytes of an entry, which must not be compressed: so nothing expands beyond the file's size."""

@@ -1,11 +1,13 @@
-"""`save`: tensors and plain values in PyTorch's zip format, which `torch.load(weights_only=True)` reads.
+"""`save`: tensors and plain values in PyTorch's zip format, which `torch.load(weights_only=True)` reads; and objects.
 
 NOTE [The format]
 A zip archive, not compressed: `data.pkl` is a pickle in which each tensor is a call of `_rebuild_tensor_v2` with a
 persistent id, and `data/<number>` has the bytes of that id. The pickle is written here, opcode by opcode:
-Python's pickler would write the names of our classes.
+Python's pickler would write the names of our classes. A value that is no plain one goes through that pickler
+(NOTE [Whole objects] in objects.py).
 """
 
+import io
 import math
 import os
 import pickle
@@ -21,9 +23,10 @@ import numpy as np
 from backlight.devices import device
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ValueProblem
+from backlight.errors import ValueProblem
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
+from backlight.serialization.objects import ObjectPickler
 from backlight.sizes import Size
 from backlight.tensor.pickling import base_array, layout_in
 from backlight.types import FileLike
@@ -36,22 +39,22 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write tensors and plain values, in dicts, lists and tuples at any depth, as PyTorch would.
+    """Write tensors and plain values, in dicts, lists and tuples at any depth, as PyTorch would; other objects too.
 
     A file at a path is replaced atomically when the new one is complete.
 
     Args:
-        obj: the value to save, for example a state_dict.
+        obj: the value to save, for example a state_dict. A model, or another object, is written too, and is then
+            loaded with `weights_only=False` only.
         f: a path, or a file open for writing.
         pickle_module: accepted; Python's pickler is not used.
         pickle_protocol: accepted; it is 2.
         _use_new_zipfile_serialization: False writes the format of before PyTorch 1.6.
 
     Raises:
-        TypeError: `obj` holds something else.
+        PicklingError: `obj` holds something that pickle cannot write, such as a lambda.
     """
-    writer = _Writer(shared_storages(obj), legacy=not _use_new_zipfile_serialization)
-    writer.write(obj)
+    writer = _written(obj, legacy=not _use_new_zipfile_serialization)
     put = _archive if _use_new_zipfile_serialization else _in_a_row
     if not isinstance(f, (str, os.PathLike)):
         put(f, writer)
@@ -60,6 +63,23 @@ def save(
     with open(part, "wb") as file:
         put(file, writer)
     part.replace(f)
+
+
+def _written(obj: object, legacy: bool) -> "_Writer":
+    """Return a writer that has written a value: by itself, or, for one that is not plain, through Python's pickler."""
+    writer = _Writer(shared_storages(obj), legacy)
+    try:
+        writer.write(obj)
+    except _NotPlainError:
+        writer = _Writer(None, legacy)
+        content = io.BytesIO()
+        ObjectPickler(content, writer.in_memory, writer.stored, legacy).dump(obj)
+        writer.out += content.getvalue()[2:-1]  # without its PROTO and its STOP
+    return writer
+
+
+class _NotPlainError(Exception):
+    """A value is no tensor and no plain value."""
 
 
 def shared_storages(value: object) -> set[int]:
@@ -97,7 +117,7 @@ def _archive(file: BinaryIO, writer: "_Writer") -> None:
 class _Writer:
     """Writes the pickle, and collects the arrays for the other entries (see NOTE [The format])."""
 
-    def __init__(self, shared: set[int], legacy: bool):
+    def __init__(self, shared: set[int] | None, legacy: bool):
         self.shared = shared
         self.legacy = legacy
         self.out = bytearray()
@@ -112,10 +132,7 @@ class _Writer:
             if isinstance(value, kind):
                 method(self, value)
                 return
-        raise ArgumentError(
-            f"save must be given tensors and plain values in dicts, lists and tuples, got {type(value).__name__}: of a "
-            "module or an optimizer, save the state_dict()"
-        )
+        raise _NotPlainError
 
     def constant(self, value: bool | None) -> None:
         self.out += {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}[value]
@@ -179,7 +196,7 @@ class _Writer:
         self._call("torch._utils", "_rebuild_parameter", value.detach(), value.requires_grad, OrderedDict())
 
     def tensor(self, value: TensorState) -> None:
-        memory, offset, strides = self._in_memory(value)
+        memory, offset, strides = self.in_memory(value)
         self._name("torch._utils", "_rebuild_tensor_v2")
         self.out += pickle.MARK
         self._memory(memory)
@@ -187,10 +204,10 @@ class _Writer:
             self.write(each)
         self.out += pickle.TUPLE + pickle.REDUCE
 
-    def _in_memory(self, value: TensorState) -> tuple:
+    def in_memory(self, value: TensorState) -> tuple:
         """Return the array to store for a tensor, and the tensor's layout in it: (array, offset, strides)."""
         size = value._data.dtype.itemsize
-        base = base_array(value) if id(value._storage) in self.shared else None
+        base = base_array(value) if self.shared is None or id(value._storage) in self.shared else None
         if base is not None and not base.nbytes % size:
             _, kind, start, steps = layout_in(base, value._data)
             if not any(number % size for number in (start, *steps)):
@@ -199,18 +216,23 @@ class _Writer:
         shape = tuple(value.shape)
         return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
-    def _memory(self, data: np.ndarray) -> None:
-        """Write the persistent id of an array's bytes."""
+    def stored(self, data: np.ndarray) -> int:
+        """Return the number of an array's bytes."""
         array = np.asarray(data)
         key = (array.ctypes.data, array.shape, array.strides, array.dtype) if isinstance(data, np.ndarray) else id(data)
         if key not in self.numbers:
             self.numbers[key] = len(self.arrays)
             self.kept.append(data)
             self.arrays.append(np.ascontiguousarray(array))
+        return self.numbers[key]
+
+    def _memory(self, data: np.ndarray) -> None:
+        """Write the persistent id of an array's bytes."""
+        number, array = self.stored(data), np.asarray(data)
         self.out += pickle.MARK
         self.text("storage")
         self._name("torch", f"{from_numpy_dtype(array.dtype).old_name}Storage")
-        self.text(str(self.numbers[key]))
+        self.text(str(number))
         self.text("cpu")
         self.integer(array.size)
         if self.legacy:
@@ -224,7 +246,7 @@ class _Writer:
 
     def _inside(self, owner: object, values: Iterable) -> None:
         if id(owner) in self.inside:
-            raise ValueProblem(f"a {type(owner).__name__} must not hold itself to be saved")
+            raise _NotPlainError  # pickle writes what holds itself
         self.inside.add(id(owner))
         for value in values:
             self.write(value)

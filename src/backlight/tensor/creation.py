@@ -2,13 +2,13 @@
 
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from backlight import dtypes
-from backlight.devices import require_cpu
+from backlight.devices import CHOSEN, is_meta, require_cpu
 from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.storage import new_storage
@@ -46,8 +46,19 @@ def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
 
 
+class _Meta:
+    """What makes tensors without memory: `meta_tensor` of nn/meta_tensors.py, which is above."""
+
+    make: Callable | None = None
+
+
+meta = _Meta()
+
+
 def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout | None = None, pin_memory: bool = False):
     """Return a tensor over an array, with PyTorch's usual options."""
+    if (device is not None or CHOSEN.blocks) and is_meta(device):
+        return meta.make(data.shape, data.dtype, requires_grad)
     require_cpu(device)
     require_strided(layout)
     if pin_memory:

@@ -4,12 +4,14 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.codegen.runtime_support import is_number
-from backlight.devices import CPU, device, require_cpu
+from backlight.devices import CHOSEN, CPU, device, require_cpu
+from backlight.devices import device as device_kind
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
 from backlight.ops import type_promotion
 from backlight.ops.elementwise.copying import type_name
+from backlight.tensor.storages import TypedStorage, UntypedStorage
 from backlight.types import Device
 
 __all__ = [
@@ -76,8 +78,8 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Tell whether an object is one of PyTorch's storages: never."""
-    return False
+    """Tell whether an object is the storage of a tensor, as `untyped_storage()` and `storage()` return it."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def is_floating_point(input: TensorState) -> bool:
@@ -129,10 +131,17 @@ def get_device(input: TensorState) -> int:
 
 
 def get_default_device() -> device:
-    """Return the device of new tensors: the CPU."""
-    return CPU
+    """Return the device of new tensors: the CPU, or inside `with torch.device("meta")` that."""
+    return CHOSEN.blocks[-1] if CHOSEN.blocks else CPU
 
 
 def set_default_device(device: Device) -> None:
-    """Set the device of new tensors; raise a RuntimeError for any but "cpu"."""
-    require_cpu(device)
+    """Set the device of new tensors: "cpu", "meta", or None for the CPU.
+
+    Raises:
+        RuntimeError: it is another one.
+    """
+    chosen = CPU if device is None else device_kind(device)
+    if chosen.type != "meta":
+        require_cpu(chosen)
+    CHOSEN.blocks = () if device is None else (chosen,)

@@ -12,15 +12,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
+
+from backlight.torch_api.stand_ins import accelerators
+from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
 
 OLDER = "backlight.amp.older"
+STAND_INS = "backlight.torch_api.stand_ins"
 
 # The files of torch.nn.modules, with the names that are in other files of backlight.nn
 _NN_MODULES = {
     "activation": "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
-    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d",
+    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d SyncBatchNorm",
     "channelshuffle": "ChannelShuffle",
     "conv": (
         "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d "
@@ -90,6 +94,9 @@ _DISTRIBUTIONS = {
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
     "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
+    "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
+    "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
     "torch.functional": (
         "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
@@ -107,12 +114,26 @@ PRIVATE = {
         "custom_bwd": f"{OLDER}.custom_bwd",
         "custom_fwd": f"{OLDER}.custom_fwd",
     },
-    "torch._C": {"_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled"},
+    "torch._C": {
+        "_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled",
+        "_get_tracing_state": f"{STAND_INS}.jit._get_tracing_state",
+    },
     "torch.distributions.relaxed_bernoulli": {
         "LogitRelaxedBernoulli": "backlight.distributions.relaxed.LogitRelaxedBernoulli"
     },
     "torch.distributions.relaxed_categorical": {
         "ExpRelaxedCategorical": "backlight.distributions.relaxed.ExpRelaxedCategorical"
+    },
+    "torch.nn.functional": {"has_torch_function": "backlight.overrides.has_torch_function"},
+    "torch.nn.init": {
+        "_calculate_correct_fan": "backlight.nn.init.fan_of",
+        "_calculate_fan_in_and_fan_out": "backlight.nn.init.fans",
+    },
+    "torch.nn.modules.dropout": {"_DropoutNd": "backlight.nn.modules.dropout.Dropping"},
+    "torch.nn.modules.module": {"_addindent": "backlight.nn.modules.module.indented"},
+    "torch.nn.modules.pooling": {
+        "_AvgPoolNd": "backlight.nn.modules.pooling._Mean",
+        "_MaxPoolNd": "backlight.nn.modules.pooling._Max",
     },
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": "backlight.nn.modules.batchnorm.BatchNorm",
@@ -128,6 +149,7 @@ PRIVATE = {
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
     },
     "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
+    "torch.utils.tensorboard": {"SummaryWriter": "backlight.adapters.tensorboard.InstalledSummaryWriter"},
     "torch.utils.hooks": {"RemovableHandle": "backlight.engine.hooks.RemovableHandle"},
 }
 
@@ -143,22 +165,28 @@ amp autograd autograd.forward_ad autograd.function autograd.functional autograd.
 autograd.graph autograd.profiler autograd.variable distributions distributions.constraint_registry
 distributions.constraints distributions.distribution distributions.independent distributions.kl
 distributions.mixture_same_family distributions.transformed_distribution distributions.transforms
-distributions.von_mises fft func linalg masked nn nn.functional nn.init nn.modules
+distributions.von_mises fft func linalg masked nn nn.functional nn.grad nn.init nn.modules
 nn.modules.activation nn.modules.container nn.modules.distance nn.modules.dropout nn.modules.flatten nn.modules.lazy
 nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.modules.padding nn.modules.sparse
-nn.modules.transformer nn.modules.upsampling nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
-nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.weight_norm optim optim.adadelta optim.adagrad
-optim.adam optim.adamax optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam
+nn.modules.transformer nn.modules.upsampling nn.parallel nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
+nn.utils.parametrize nn.utils.prune nn.utils.rnn nn.utils.spectral_norm nn.utils.weight_norm optim optim.adadelta
+optim.adagrad optim.adam optim.adamax optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam
 optim.rmsprop optim.rprop optim.sgd overrides profiler return_types serialization signal signal.windows special
-testing types utils.checkpoint utils.dlpack utils.hooks
+testing types utils._pytree utils.benchmark utils.checkpoint utils.dlpack utils.hooks
 """
 OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch": "backlight",
+    "torch._dynamo": "backlight.torch_api.stand_ins.compiler",
     "torch.amp.autocast_mode": "backlight.amp.autocasting",
     "torch.amp.grad_scaler": "backlight.amp.scaling",
     "torch.autograd.anomaly_mode": "backlight.dispatch.anomaly_mode",
     "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
+    "torch.compiler": "backlight.torch_api.stand_ins.compiler",
+    "torch.distributed": "backlight.torch_api.stand_ins.distributed",
     "torch.distributions.utils": "backlight.distributions.parameters",
+    "torch.hub": "backlight.torch_api.stand_ins.hub",
+    "torch.jit": "backlight.torch_api.stand_ins.jit",
+    "torch.multiprocessing": "backlight.torch_api.stand_ins.processes",
     "torch.nn.common_types": "backlight.types",
     "torch.nn.modules.utils": "backlight.nn.internal.tuples",
     "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",
@@ -168,7 +196,11 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.optim._muon": "backlight.optim.muon",
     "torch.optim.adamw": "backlight.optim.adam",
     "torch.optim.swa_utils": "backlight.utils.averaging",
+    "torch.quasirandom": "backlight.tensor.quasirandom",
     "torch.random": "backlight.tensor.generators",
+    "torch.utils.data._utils.collate": "backlight.data.collate",
+    "torch.utils.data._utils.fetch": "backlight.data.fetching",
+    "torch.utils.data._utils.worker": "backlight.data.worker_info",
     "torch.utils.data": "backlight.data",
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",
@@ -179,43 +211,48 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
 }
 
 
-def _no() -> bool:
-    return False
-
-
-def _none() -> int:
-    return 0
-
-
-def _ignored(*args, **kwargs) -> None:
-    """Do nothing, as PyTorch does without an accelerator."""
-
-
-ABSENT = {"is_available": _no, "is_built": _no, "device_count": _none, "manual_seed": _ignored, "empty_cache": _ignored}
-CUDA = {"is_initialized": _no, "manual_seed_all": _ignored}
-CUDNN = {"enabled": False, "benchmark": False, "deterministic": False, "allow_tf32": False}
-
-VERSION = "2.13.0+backlight"  # the PyTorch version that backlight is compared with, marked as different
-
 ADDED = {
-    "torch": {"__version__": VERSION},
-    "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
-    "torch.backends": {},
-    "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},
-    "torch.backends.cudnn": {**ABSENT, **CUDNN, "version": _ignored},
-    "torch.backends.mps": ABSENT,
-    "torch.cpu": {},
-    "torch.cuda": {**ABSENT, **CUDA},
-    "torch.mps": ABSENT,
+    **accelerators.MODULES,
+    "torch": {
+        "__version__": VERSION,
+        "OutOfMemoryError": accelerators.OutOfMemoryError,
+        "AcceleratorError": accelerators.AcceleratorError,
+        "compiled_with_cxx11_abi": accelerators.compiled_with_cxx11_abi,
+        "get_device_module": accelerators.get_device_module,
+        "set_flush_denormal": accelerators.set_flush_denormal,
+    },
+    "torch.__config__": {"show": show, "parallel_info": parallel_info},
+    "torch.torch_version": {"TorchVersion": TorchVersion, "__version__": VERSION},
     "torch.utils": {},
+    "torch.utils.data._utils": {},
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
-    "torch.xpu": ABSENT,
     "torchvision": {},
 }
 
 MISSING = object()
 NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys() | PRIVATE.keys()
 ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
+
+
+def value_of(module: str, name: str):
+    """Return what a name in one of PyTorch's modules is here; None if backlight lacks it."""
+    found = _found(module, name)
+    return None if found is MISSING else found
+
+
+def pytorch_name(value: object) -> tuple[str, str] | None:
+    """Return PyTorch's module and name for a class or a function of backlight; None for what PyTorch lacks."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if not isinstance(name, str) or not isinstance(module, str):
+        return None
+    if module.partition(".")[0] not in ("backlight", "torch"):
+        return None
+    own = [path for path, ours in OURS.items() if ours == module]
+    spread = [path for path, (_, names) in SPREAD.items() if name in names.split()]
+    for path in [*own, *spread, module, "torch.nn", "torch.nn.functional", "torch.optim", "torch"]:
+        if path in NAMES and _found(path, name) is value:
+            return path, name
+    return None
 
 
 def not_here(name: str) -> str:

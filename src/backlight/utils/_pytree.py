@@ -3,10 +3,10 @@
 A leaf is any object except a tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterable, Iterator
 from types import UnionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
@@ -16,19 +16,23 @@ from backlight.transforms.pytrees import tree_unflatten as unflatten
 __all__ = [
     "PyTree",
     "TreeSpec",
+    "keystr",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
     "tree_any",
     "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
     "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
@@ -144,6 +148,73 @@ def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable
     if cls in NODES:
         raise ValueProblem(f"{cls} is already registered as pytree node.")
     NODES[cls] = (flatten_fn, unflatten_fn)
+
+
+class SequenceKey(NamedTuple):
+    """The place of a child in a tuple or list."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+class MappingKey(NamedTuple):
+    """The key of a child in a dict."""
+
+    key: object
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+class GetAttrKey(NamedTuple):
+    """The field of a child in a named tuple."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+def keystr(kp: Iterable) -> str:
+    """Return a path to a leaf as a text, such as `[0]['weight']`."""
+    return "".join(map(str, kp))
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list[tuple], TreeSpec]:
+    """Return pairs of path and leaf in order, and the structure around the leaves."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return list(zip(_paths(spec, ()), leaves)), spec
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: Callable | None = None) -> list[tuple]:
+    """Return pairs of path and leaf in order."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Return the structure with `func(path, leaf, …)` for each leaf, with the leaves of other structures."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_parts(rest, spec) for rest in rests]
+    return unflatten([func(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others)], spec)
+
+
+def _paths(spec: TreeSpec, above: tuple) -> Iterator[tuple]:
+    """Yield the paths to the leaves of a structure in order."""
+    if spec.is_leaf():
+        yield above
+        return
+    for place, child in enumerate(spec.children):
+        yield from _paths(child, (*above, _key(spec, place)))
+
+
+def _key(spec: TreeSpec, place: int) -> SequenceKey | MappingKey | GetAttrKey:
+    if spec.kind is namedtuple:
+        return GetAttrKey(spec.context._fields[place])
+    if isinstance(spec.kind, type) and issubclass(spec.kind, dict):
+        return MappingKey((spec.context[1] if spec.kind is defaultdict else spec.context)[place])
+    return SequenceKey(place)
 
 
 def _test(which: Which) -> Callable:

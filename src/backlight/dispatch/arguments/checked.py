@@ -10,6 +10,7 @@ import numpy as np
 
 from backlight.dispatch import torch_function
 from backlight.dispatch.arguments.kinds import TYPES
+from backlight.dispatch.arguments.older_signatures import called_as_before
 from backlight.dispatch.dispatcher import dispatch, dispatching, public_function
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.engine.tensor_state import TensorState
@@ -137,7 +138,7 @@ def _show_as(wrapper: Callable, module: str, name: str) -> None:
 def _kind(value: object):
     """Return what decides whether a function takes a value: its type and its elements', 0 dims or more, its range."""
     if isinstance(value, TensorState):
-        return type(value), value._data.ndim == 0
+        return type(value), not value.is_meta and value._data.ndim == 0
     if isinstance(value, int):
         return type(value), -(2**63) <= value < 2**63
     return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
@@ -158,7 +159,7 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
         kinds = _kind(args), *kwargs, *map(_kind, kwargs.values())
         if kinds not in taken:
             if (problem := refused(wrapper, args, kwargs)) is not None:
-                raise problem
+                return _result_as_before(wrapper, args, kwargs, problem)
             if not torch_function.overrides_state.on:  # a subclass must not be kept alive
                 taken.add(kinds)
         try:
@@ -166,12 +167,20 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
         except UNFORESEEN as problem:
             problem.__traceback__ = problem.__traceback__.tb_next
             better = explained(wrapper, args, kwargs, problem)
-            if better is problem:
+            if better is problem and not isinstance(problem, TypeError):
                 raise
-        raise better
+        return _result_as_before(wrapper, args, kwargs, better)
 
     _show_as(wrapper, module, name)
     return wrapper
+
+
+def _result_as_before(function: Callable, args: tuple, kwargs: dict, problem: Exception):
+    """Return the result of a call that has an older signature; raise the exception of any other."""
+    found = called_as_before(function, args, kwargs) if isinstance(problem, TypeError) else NotImplemented
+    if found is NotImplemented:
+        raise problem
+    return found
 
 
 def unwrapped(function: Callable):
@@ -225,4 +234,6 @@ def _checked_property(value: property) -> property:
 
 if core is not None:
     core.core_explain(explained)
+    if hasattr(core, "core_older"):  # a module that was built before lacks it
+        core.core_older(called_as_before)
     core.core_kinds(compiled_masks, refused, TYPES)

@@ -52,7 +52,7 @@ class GradientWatch:
         return args
 
     def hook_outputs(self, result: object):
-        """Return the result, a tensor or a tuple, with its tensors passed through the second identity node."""
+        """Return the result, a tensor or a (named) tuple, with its tensors passed through the second identity node."""
         if not isinstance(result, (TensorState, tuple)):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
@@ -129,7 +129,7 @@ def _apply_hook_function(values: tuple, hook: Callable) -> tuple[tuple, list[int
     replaced = list(values)
     for place, tensor in zip(places, hooked):
         replaced[place] = tensor
-    return tuple(replaced), places
+    return tuple(replaced) if type(values) is tuple else type(values)(*replaced), places
 
 
 def _spread(places: list[int], grads: tuple, count: int) -> tuple:

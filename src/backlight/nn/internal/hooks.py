@@ -5,42 +5,49 @@ Old backward hooks (`register_backward_hook`) and full ones exclude each other: 
 
 NOTE [Hooks everywhere]
 A module without hooks has no `Hooks`: its call looks once and goes to `forward`. The first hook for all modules puts
-`EVERYWHERE` in the place where modules without their own find theirs; a module's own `Hooks` run those first.
+`EVERYWHERE` in the place where modules without their own find theirs; a module's own `Hooks` run after those.
+
+NOTE [Dictionaries of hooks]
+PyTorch's programs read and edit a module's dictionaries of hooks (`module._forward_hooks.clear()`). Here a module gets
+them when one is first read, set or added to; from then on they are what its calls look at.
 """
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from backlight.engine.hooks import HookDict, RemovableHandle
+from backlight.engine.hooks import RemovableHandle
 from backlight.errors import GraphError
 from backlight.nn.internal.backward_hooks import GradientWatch, hook_last_node
 
 
-@dataclass(frozen=True)
-class Hook:
-    """A hook function with its options: called with keyword arguments too, and even if forward raised."""
-
-    function: Callable
-    with_kwargs: bool = False
-    always_call: bool = False
-
-
 class Hooks:
-    """All hooks of one module, created when the first hook is registered."""
+    """All hooks of one module under PyTorch's names: functions, and flags of functions, by the ids of their handles."""
 
     def __init__(self):
-        self.before = HookDict()
-        self.after = HookDict()
-        self.backward_before = HookDict()
-        self.backward = HookDict()
-        self.last_node = HookDict()
-        self.full: bool | None = None  # whether backward hooks are full ones; None before the first
+        self._forward_pre_hooks = OrderedDict()
+        self._forward_pre_hooks_with_kwargs = OrderedDict()
+        self._forward_hooks = OrderedDict()
+        self._forward_hooks_with_kwargs = OrderedDict()
+        self._forward_hooks_always_called = OrderedDict()
+        self._backward_pre_hooks = OrderedDict()
+        self._backward_hooks = OrderedDict()
+        self._is_full_backward_hook: bool | None = None  # what `_backward_hooks` are; None before the first
 
-    def _joined(self, moment: str) -> dict:
-        """Return the hooks of one kind, global ones first."""
-        own, everywhere = getattr(self, moment), getattr(EVERYWHERE, moment)
+    def _joined(self, kind: str) -> dict:
+        """Return the hooks, or flags, of one kind, global ones first."""
+        own, everywhere = getattr(self, kind), getattr(EVERYWHERE, kind)
         return {**everywhere, **own} if everywhere else own
+
+    def _backward_functions(self, full: bool) -> list[Callable]:
+        """Return the backward hooks that are full ones, or those that are not, global ones first."""
+        own = () if self is EVERYWHERE else (self,)
+        return [
+            hook
+            for hooks in (EVERYWHERE, *own)
+            if hooks._is_full_backward_hook is full
+            for hook in hooks._backward_hooks.values()
+        ]
 
     def call(self, module: object, args: tuple, kwargs: dict):
         """Call the module's forward between its hooks."""
@@ -51,14 +58,14 @@ class Hooks:
             if backward_hooks is not None:
                 args = backward_hooks.hook_inputs(args)
             result = module.forward(*args, **kwargs)
-            for number, hook in list(self._joined("after").items()):
+            for number, hook in list(self._joined("_forward_hooks").items()):
                 finished.add(number)
-                answer = _run_after(hook, module, args, kwargs, result)
+                answer = self._run_after(number, hook, module, args, kwargs, result)
                 result = result if answer is None else answer
             result = result if backward_hooks is None else backward_hooks.hook_outputs(result)
-            last_node = self._joined("last_node")
+            last_node = self._backward_functions(full=False)
             if last_node:
-                hook_last_node(module, args, result, [hook.function for hook in last_node.values()])
+                hook_last_node(module, args, result, last_node)
             return result
         except Exception:
             self._run_always_called(module, args, kwargs, result, finished)
@@ -70,16 +77,16 @@ class Hooks:
         Raises:
             RuntimeError: there were hooks of the other kind.
         """
-        if self.full is not None and self.full is not full:
+        if self._is_full_backward_hook is not None and self._is_full_backward_hook is not full:
             raise GraphError(
                 f"Cannot use both regular backward hooks and full backward hooks {where}. Please use only one of them."
             )
-        self.full = full
+        self._is_full_backward_hook = full
 
     def _run_before(self, module: object, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        for hook in list(self._joined("before").values()):
-            if hook.with_kwargs:
-                answer = hook.function(module, args, kwargs)
+        for number, hook in list(self._joined("_forward_pre_hooks").items()):
+            if number in self._forward_pre_hooks_with_kwargs:
+                answer = hook(module, args, kwargs)
                 if answer is None:
                     continue
                 if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -88,26 +95,28 @@ class Hooks:
                     )
                 args, kwargs = answer
             else:
-                answer = hook.function(module, args)
+                answer = hook(module, args)
                 if answer is not None:
                     args = answer if isinstance(answer, tuple) else (answer,)
         return args, kwargs
 
+    def _run_after(self, number: int, hook: Callable, module: object, args: tuple, kwargs: dict, result: object):
+        if number in self._joined("_forward_hooks_with_kwargs"):
+            return hook(module, args, kwargs, result)
+        return hook(module, args, result)
+
     def _full_backward_hooks(self, module: object) -> GradientWatch | None:
-        before, after = self._joined("backward_before"), self._joined("backward")
-        if not (before or after):
-            return None
-        return GradientWatch(
-            module, [hook.function for hook in before.values()], [hook.function for hook in after.values()]
-        )
+        before, after = self._joined("_backward_pre_hooks"), self._backward_functions(full=True)
+        return GradientWatch(module, list(before.values()), after) if before or after else None
 
     def _run_always_called(self, module: object, args: tuple, kwargs: dict, result: object, finished: set) -> None:
         """After an error, run the forward hooks with `always_call` that have not run yet."""
-        for number, hook in self._joined("after").items():
-            if not hook.always_call or number in finished:
+        always = self._joined("_forward_hooks_always_called")
+        for number, hook in list(self._joined("_forward_hooks").items()):
+            if number not in always or number in finished:
                 continue
             try:
-                answer = _run_after(hook, module, args, kwargs, result)
+                answer = self._run_after(number, hook, module, args, kwargs, result)
                 result = result if answer is None else answer
             except Exception as problem:
                 warnings.warn(
@@ -117,17 +126,34 @@ class Hooks:
                 )
 
 
-def _run_after(hook: Hook, module: object, args: tuple, kwargs: dict, result: object):
-    return hook.function(module, args, kwargs, result) if hook.with_kwargs else hook.function(module, args, result)
-
-
 EVERYWHERE = Hooks()
+
+
+class HookAttribute:
+    """An attribute of a module that is kept in its `Hooks` (see NOTE [Dictionaries of hooks])."""
+
+    def __set_name__(self, owner: type, name: str):
+        self.name = name
+
+    def __get__(self, module: object, owner: type | None = None):
+        return self if module is None else getattr(module._own_hooks(), self.name)
+
+    def __set__(self, module: object, value: dict | bool | None) -> None:
+        setattr(module._own_hooks(), self.name, value)
 
 
 class HookRegistration:
     """Module's methods that register hooks."""
 
     _hooks: Hooks | None = None
+    _forward_pre_hooks = HookAttribute()
+    _forward_pre_hooks_with_kwargs = HookAttribute()
+    _forward_hooks = HookAttribute()
+    _forward_hooks_with_kwargs = HookAttribute()
+    _forward_hooks_always_called = HookAttribute()
+    _backward_pre_hooks = HookAttribute()
+    _backward_hooks = HookAttribute()
+    _is_full_backward_hook = HookAttribute()
 
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
@@ -138,7 +164,11 @@ class HookRegistration:
             prepend: call it before the hooks that are there.
             with_kwargs: call `hook(module, args, kwargs)`; it may return both.
         """
-        return self._register("before", Hook(hook, with_kwargs), prepend)
+        own = self._own_hooks()
+        handle = _registered(own._forward_pre_hooks, hook, own._forward_pre_hooks_with_kwargs)
+        if with_kwargs:
+            own._forward_pre_hooks_with_kwargs[handle.id] = True
+        return _put_first(own._forward_pre_hooks, handle) if prepend else handle
 
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -150,19 +180,25 @@ class HookRegistration:
             with_kwargs: call `hook(module, args, kwargs, output)`.
             always_call: call it even if forward raises.
         """
-        return self._register("after", Hook(hook, with_kwargs, always_call), prepend)
+        own = self._own_hooks()
+        handle = _registered_after(own, hook, with_kwargs, always_call)
+        return _put_first(own._forward_hooks, handle) if prepend else handle
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` before gradients pass backward through the module; it may replace them."""
-        return self._register("backward_before", Hook(hook), prepend)
+        own = self._own_hooks()
+        handle = _registered(own._backward_pre_hooks, hook)
+        return _put_first(own._backward_pre_hooks, handle) if prepend else handle
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
 
         The hook may return other gradients for the inputs.
         """
-        self._own_hooks().choose(True, "on a single Module")
-        return self._register("backward", Hook(hook), prepend)
+        own = self._own_hooks()
+        own.choose(True, "on a single Module")
+        handle = _registered(own._backward_hooks, hook)
+        return _put_first(own._backward_hooks, handle) if prepend else handle
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` after the last node of the module's forward; PyTorch's old hook.
@@ -173,56 +209,68 @@ class HookRegistration:
         Raises:
             RuntimeError: the module has full backward hooks.
         """
-        self._own_hooks().choose(False, "on a single Module")
-        return self._register("last_node", Hook(hook), False)
+        own = self._own_hooks()
+        own.choose(False, "on a single Module")
+        return _registered(own._backward_hooks, hook)
 
     def _own_hooks(self) -> Hooks:
         if "_hooks" not in self.__dict__:
             object.__setattr__(self, "_hooks", Hooks())
         return self._hooks
 
-    def _register(self, moment: str, hook: Hook, prepend: bool) -> RemovableHandle:
-        hooks = getattr(self._own_hooks(), moment)
-        earlier = dict(hooks) if prepend else {}
-        if prepend:
-            hooks.clear()
-        handle = RemovableHandle(hooks, hook)
-        hooks.update(earlier)
-        return handle
+
+def _registered(hooks: dict, hook: Callable, *flags: dict) -> RemovableHandle:
+    handle = RemovableHandle(hooks, extra_dict=flags)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _registered_after(own: Hooks, hook: Callable, with_kwargs: bool, always_call: bool) -> RemovableHandle:
+    flags = own._forward_hooks_with_kwargs, own._forward_hooks_always_called
+    handle = _registered(own._forward_hooks, hook, *flags)
+    for flag, given in zip(flags, (with_kwargs, always_call)):
+        if given:
+            flag[handle.id] = True
+    return handle
+
+
+def _put_first(hooks: OrderedDict, handle: RemovableHandle) -> RemovableHandle:
+    hooks.move_to_end(handle.id, last=False)
+    return handle
 
 
 # --- for all modules --------------------------------------------------------------------------------------------------
 
 
-def _register_everywhere(moment: str, hook: Hook) -> RemovableHandle:
+def _everywhere() -> Hooks:
     HookRegistration._hooks = EVERYWHERE
-    return RemovableHandle(getattr(EVERYWHERE, moment), hook)
+    return EVERYWHERE
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module; it may return other arguments."""
-    return _register_everywhere("before", Hook(hook))
+    return _registered(_everywhere()._forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
     hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module; it may return another output."""
-    return _register_everywhere("after", Hook(hook, with_kwargs, always_call))
+    return _registered_after(_everywhere(), hook, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_output)` before gradients pass backward through any module."""
-    return _register_everywhere("backward_before", Hook(hook))
+    return _registered(_everywhere()._backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
     EVERYWHERE.choose(True, "as a global Module hook")
-    return _register_everywhere("backward", Hook(hook))
+    return _registered(_everywhere()._backward_hooks, hook)
 
 
 def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the last node of any module's forward; PyTorch's old hook."""
     EVERYWHERE.choose(False, "as a global Module hook")
-    return _register_everywhere("last_node", Hook(hook))
+    return _registered(_everywhere()._backward_hooks, hook)

@@ -6,6 +6,10 @@ name into `_buffers`; everything else is an ordinary attribute. A name is in one
 wins.
 """
 
+from collections import OrderedDict
+from collections.abc import Callable
+
+from backlight.engine.hooks import RemovableHandle
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.parameter import Buffer, Parameter
@@ -18,6 +22,41 @@ def typename(value: object) -> str:
         return value.type()
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+class RegistrationHooks:
+    """Hooks, common to all modules, that are called when one gets a parameter, a buffer or a child."""
+
+    def __init__(self):
+        self.parameter = OrderedDict()
+        self.buffer = OrderedDict()
+        self.module = OrderedDict()
+
+
+REGISTRATION = RegistrationHooks()
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever a module gets a parameter; it may return another one."""
+    return RemovableHandle(REGISTRATION.parameter, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever a module gets a buffer; it may return another one."""
+    return RemovableHandle(REGISTRATION.buffer, hook)
+
+
+def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever a module gets a child; it may return another one."""
+    return RemovableHandle(REGISTRATION.module, hook)
+
+
+def _passed(hooks: dict, module: object, name: str, value: object):
+    """Return a value as the hooks on its registration leave it."""
+    for hook in list(hooks.values()):
+        answer = hook(module, name, value)
+        value = value if answer is None else answer
+    return value
 
 
 class Registry:
@@ -55,13 +94,13 @@ class Registry:
         elif _is_module(value):
             self._require_registries("module")
             self._forget(name, "_parameters", "_buffers")
-            own["_modules"][name] = value
+            own["_modules"][name] = _passed(REGISTRATION.module, self, name, value)
         elif name in own.get("_modules", ()):
             if value is not None:
                 raise ArgumentError(
                     f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
-            own["_modules"][name] = None
+            own["_modules"][name] = _passed(REGISTRATION.module, self, name, None)
         elif isinstance(value, Buffer):
             self._require_registries("buffer")
             self._forget(name)
@@ -131,7 +170,7 @@ class Registry:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = None if param is None else _passed(REGISTRATION.parameter, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is not trained.
@@ -149,7 +188,7 @@ class Registry:
             raise ArgumentError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _passed(REGISTRATION.buffer, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -165,7 +204,7 @@ class Registry:
         if not (module is None or _is_module(module)):
             raise ArgumentError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", self._modules)
-        self._modules[name] = module
+        self._modules[name] = _passed(REGISTRATION.module, self, name, module)
 
     def register_module(self, name: str, module: object) -> None:
         """The same as `add_module`."""

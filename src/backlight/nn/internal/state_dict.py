@@ -1,13 +1,15 @@
 """A module's state as a dict of tensors, and back; hooks on both, and state that is no tensor."""
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import update_wrapper
 from typing import NamedTuple
 
 import numpy as np
 
 from backlight.dispatch.observation import begin_write, end_write
-from backlight.engine.hooks import HookDict, RemovableHandle
+from backlight.engine.hooks import RemovableHandle
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, GraphError, ShapeError
@@ -20,52 +22,115 @@ EXTRA = "_extra_state"  # the key of what `get_extra_state` returns
 
 
 class StateHooks:
-    """All hooks on the state of one module."""
+    """All hooks on the state of one module, under PyTorch's names, by the ids of their handles."""
 
     def __init__(self):
-        self.before_saving = HookDict()
-        self.after_saving = HookDict()
-        self.before_loading = HookDict()
-        self.after_loading = HookDict()
+        self._state_dict_pre_hooks = OrderedDict()
+        self._state_dict_hooks = OrderedDict()
+        self._load_state_dict_pre_hooks = OrderedDict()
+        self._load_state_dict_post_hooks = OrderedDict()
+
+
+class StateHookAttribute:
+    """A dictionary of a module's hooks on its state, kept in its `StateHooks`, which are made when first used."""
+
+    def __set_name__(self, owner: type, name: str):
+        self.name = name
+
+    def __get__(self, module: object, owner: type | None = None):
+        return self if module is None else getattr(module._own_state_hooks(), self.name)
+
+    def __set__(self, module: object, hooks: dict) -> None:
+        setattr(module._own_state_hooks(), self.name, hooks)
+
+
+class ModuleHook:
+    """A hook that gets the module first, whichever module that is when a copy of it loads a state.
+
+    The module is referred to weakly: it holds the hook.
+    """
+
+    def __init__(self, hook: Callable, module: object):
+        update_wrapper(self, hook)
+        self.hook = hook
+        self.module = weakref.ref(module)
+
+    def __call__(self, *args) -> None:
+        self.hook(self.module(), *args)
+
+    def __getstate__(self) -> tuple[Callable, object]:
+        return self.hook, self.module()
+
+    def __setstate__(self, state: tuple[Callable, object]) -> None:
+        self.__init__(*state)
 
 
 class StateHookRegistration:
     """Module's methods that register hooks on its state."""
 
     _state_hooks: StateHooks | None = None
+    _state_dict_pre_hooks = StateHookAttribute()
+    _state_dict_hooks = StateHookAttribute()
+    _load_state_dict_pre_hooks = StateHookAttribute()
+    _load_state_dict_post_hooks = StateHookAttribute()
 
     def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before the module's state is collected."""
-        return self._register_state_hook("before_saving", hook)
+        return RemovableHandle(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, metadata)` when it is collected; the hook may change the dict."""
-        return self._register_state_hook("after_saving", hook)
+        hook._from_public_api = True
+        return RemovableHandle(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable) -> RemovableHandle:
+        """Call a hook as `register_state_dict_post_hook` does; it may also return another dict.
+
+        Raises:
+            RuntimeError: the hook was registered by `register_state_dict_post_hook` before.
+        """
+        if getattr(hook, "_from_public_api", False):
+            raise GraphError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return RemovableHandle(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading.
 
         The hook may change the dict and the lists.
         """
-        return self._register_state_hook("before_loading", hook)
+        return RemovableHandle(self._load_state_dict_pre_hooks, ModuleHook(hook, self))
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
+        """Call a hook as `register_load_state_dict_pre_hook` does, without the module unless `with_module`."""
+        return RemovableHandle(self._load_state_dict_pre_hooks, ModuleHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; the hook may change the lists of keys."""
-        return self._register_state_hook("after_loading", hook)
+        return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
-    def _register_state_hook(self, moment: str, hook: Callable) -> RemovableHandle:
-        if self._state_hooks is None:
+    def _own_state_hooks(self) -> StateHooks:
+        if "_state_hooks" not in self.__dict__:
             object.__setattr__(self, "_state_hooks", StateHooks())
-        return RemovableHandle(getattr(self._state_hooks, moment), hook)
+        return self._state_hooks
 
-    def _run_state_hooks(self, moment: str, *args) -> None:
-        if self._state_hooks is None:
-            return
-        for hook in list(getattr(self._state_hooks, moment).values()):
-            answer = hook(self, *args)
-            if answer is not None and moment == "after_saving":
+    def _hooks_on_state(self, kind: str) -> list[Callable]:
+        return [] if self._state_hooks is None else list(getattr(self._state_hooks, kind).values())
+
+    def _changed_by_hooks(self, destination: dict, prefix: str, metadata: dict) -> dict:
+        """Run the hooks on a collected state, and return what they leave."""
+        for hook in self._hooks_on_state("_state_dict_hooks"):
+            answer = hook(self, destination, prefix, metadata)
+            if answer is not None and getattr(hook, "_from_public_api", False):
                 raise GraphError("state_dict post-hook must return None; change the dict that the hook is given")
-            if answer is not None and moment == "after_loading":
+            destination = destination if answer is None else answer
+        return destination
+
+    def _run_hooks_after_loading(self, keys: "IncompatibleKeys") -> None:
+        for hook in self._hooks_on_state("_load_state_dict_post_hooks"):
+            if hook(self, keys) is not None:
                 raise AssertionError(
                     "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
                     "values, if incompatible_keys need to be modified, it should be done inplace."
@@ -103,25 +168,6 @@ class IncompatibleKeys(NamedTuple):
     __str__ = __repr__
 
 
-class Findings:
-    """Errors while a state is loaded, collected for one message."""
-
-    def __init__(self, strict: bool = True):
-        self.strict = strict
-        self.missing: list[str] = []
-        self.unexpected: list[str] = []
-        self.errors: list[str] = []
-
-    def messages(self) -> list[str]:
-        """Return the lines of the error: missing names first, then names too many, then what does not fit."""
-        lines = list(self.errors)
-        if self.strict and self.unexpected:
-            lines.insert(0, f"Unexpected key(s) in state_dict: {_quoted(self.unexpected)}. ")
-        if self.strict and self.missing:
-            lines.insert(0, f"Missing key(s) in state_dict: {_quoted(self.missing)}. ")
-        return lines
-
-
 def _quoted(names: list[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
@@ -145,13 +191,13 @@ class Checkpoint(StateHookRegistration):
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
-        self._run_state_hooks("before_saving", prefix, keep_vars)
+        for hook in self._hooks_on_state("_state_dict_pre_hooks"):
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        self._run_state_hooks("after_saving", destination, prefix, metadata)
-        return destination
+        return self._changed_by_hooks(destination, prefix, metadata)
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
         """Put this module's own tensors into `destination`; a class with its own layout overrides this."""
@@ -185,52 +231,86 @@ class Checkpoint(StateHookRegistration):
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        findings = Findings(strict)
-        self._load_below(dict(state_dict), "", assign, findings)
-        messages = findings.messages()
-        if messages:
-            raise ShapeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(messages))
-        return IncompatibleKeys(findings.missing, findings.unexpected)
+        metadata = getattr(state_dict, "_metadata", None)
+        state = OrderedDict(state_dict)
+        if metadata is not None:
+            state._metadata = metadata
+        keys, errors = IncompatibleKeys([], []), []
+        self._load_below(state, "", {} if metadata is None else metadata, assign, keys, errors)
+        if strict and keys.unexpected_keys:
+            errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
+        if strict and keys.missing_keys:
+            errors.insert(0, f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
+        if errors:
+            raise ShapeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+        return keys
 
-    def _load_below(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
-        metadata = {"version": self._version}
-        lists = (findings.missing, findings.unexpected, findings.errors)
-        self._run_state_hooks("before_loading", state, prefix, metadata, findings.strict, *lists)
-        self._load_from_state_dict(state, prefix, assign, findings)
+    def _load_below(
+        self, state: dict, prefix: str, metadata: Mapping, assign: bool, keys: IncompatibleKeys, errors: list[str]
+    ) -> None:
+        own = dict(metadata.get(prefix[:-1], {}))
+        if assign:
+            own["assign_to_params_buffers"] = assign
+        self._load_from_state_dict(state, prefix, own, True, keys.missing_keys, keys.unexpected_keys, errors)
         for name, module in self._modules.items():
             if module is not None:
                 below = f"{prefix}{name}."
                 part = {key: value for key, value in state.items() if key.startswith(below)}
-                module._load_below(part, below, assign, findings)
-        self._run_state_hooks("after_loading", IncompatibleKeys(findings.missing, findings.unexpected))
+                module._load_below(part, below, metadata, assign, keys, errors)
+        self._run_hooks_after_loading(keys)
 
-    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
-        """Load this module's own tensors; a class whose layout has changed overrides this."""
+    def _load_from_state_dict(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load this module's own tensors; a class whose layout has changed overrides this.
+
+        Args:
+            state_dict: the state of this module and all below it, by full names; it may be changed.
+            local_metadata: what the state says of this module: the "version" of its class's layout, and
+                "assign_to_params_buffers" if the tensors themselves are taken.
+            strict: whether names on one side only are added to `missing_keys` and `unexpected_keys`.
+            error_msgs: what is wrong otherwise; all of it becomes one error.
+        """
+        for hook in self._hooks_on_state("_load_state_dict_pre_hooks"):
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         own = self._own_state()
+        missing, assign = [], local_metadata.get("assign_to_params_buffers", False)
         for name, tensor in own.items():
             key = prefix + name
-            if key not in state:
-                findings.missing.append(key)
+            if key not in state_dict:
+                missing.append(key)
                 continue
-            problem = self._load_one(name, tensor, key, state[key], assign)
+            problem = self._load_one(name, tensor, key, state_dict[key], assign)
             if problem:
-                findings.errors.append(problem)
-        self._load_extra_state(state, prefix + EXTRA, findings)
-        for key in state:
-            if key == prefix + EXTRA:
+                error_msgs.append(problem)
+        unexpected = self._load_extra_state(state_dict, prefix + EXTRA, missing)
+        for key in state_dict:
+            if key == prefix + EXTRA or not key.startswith(prefix):
                 continue
             name, dot, _ = key[len(prefix) :].partition(".")
             if name not in (self._modules if dot else own):
-                findings.unexpected.append(key)
+                unexpected.append(key)
+        if strict:
+            missing_keys += missing
+            unexpected_keys += unexpected
 
-    def _load_extra_state(self, state: dict, key: str, findings: Findings) -> None:
+    def _load_extra_state(self, state: dict, key: str, missing: list[str]) -> list[str]:
+        """Load the state that is no tensor, and return its key if the class has no such state."""
         if self._overrides("set_extra_state"):
             if key in state:
                 self.set_extra_state(state[key])
             else:
-                findings.missing.append(key)
+                missing.append(key)
         elif key in state:
-            findings.unexpected.append(key)
+            return [key]
+        return []
 
     def _load_one(self, name: str, tensor: Tensor, key: str, value: object, assign: bool) -> str | None:
         """Load one tensor, or return what is wrong with it."""

@@ -5,7 +5,6 @@ import warnings
 from backlight.dtypes import dtype, int64
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.internal.state_dict import Findings
 from backlight.nn.modules.normalization import AffineNorm
 from backlight.tensor.factories import ones, zeros
 from backlight.tensor.tensor import Tensor
@@ -70,11 +69,22 @@ class ChannelNorm(AffineNorm):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
-        """Load a state; one from before batches were counted leaves the count as it is."""
-        if self.track_running_stats:
-            state.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
-        super()._load_from_state_dict(state, prefix, assign, findings)
+    def _load_from_state_dict(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load a state; one from before batches were counted (version 1) leaves the count as it is."""
+        if self.track_running_stats and (local_metadata.get("version") or 0) < 2:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ shapes; at the first call it also becomes an ordinary module: its class changes 
 """
 
 from backlight.errors import GraphError, MissingMethodError
-from backlight.nn.internal.state_dict import Findings
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import is_lazy
 
@@ -50,10 +49,21 @@ class LazyModuleMixin:
         """Tell whether a parameter or buffer has no shape yet."""
         return any(map(is_lazy, (*self._parameters.values(), *self._buffers.values())))
 
-    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         """Give parameters the shapes that the state has, and load it."""
         for name, own in (*self._parameters.items(), *self._buffers.items()):
-            value = state.get(prefix + name)
+            value = state_dict.get(prefix + name)
             if is_lazy(own) and value is not None and not is_lazy(value):
                 own.materialize(tuple(value.shape))
-        super()._load_from_state_dict(state, prefix, assign, findings)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )

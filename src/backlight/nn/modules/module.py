@@ -9,14 +9,24 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
-from backlight.nn.internal.hooks import HookRegistration
+from backlight.nn.internal.hooks import HookRegistration, Hooks
 from backlight.nn.internal.hooks import register_module_backward_hook as register_module_backward_hook
 from backlight.nn.internal.hooks import register_module_forward_hook as register_module_forward_hook
 from backlight.nn.internal.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
 from backlight.nn.internal.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from backlight.nn.internal.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from backlight.nn.internal.registration import Registry
-from backlight.nn.internal.state_dict import Checkpoint
+from backlight.nn.internal.registration import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
+from backlight.nn.internal.registration import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from backlight.nn.internal.registration import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
+from backlight.nn.internal.state_dict import Checkpoint, StateHooks
+from backlight.nn.internal.state_dict import IncompatibleKeys as _IncompatibleKeys  # noqa: F401 - PyTorch has it here
 from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_meta, materialised, meta_like
 from backlight.ops.type_promotion import has_gradient
@@ -25,6 +35,7 @@ from backlight.types import Device
 
 __all__ = ["Module"]
 
+HOOKS = frozenset(vars(Hooks())) | frozenset(vars(StateHooks()))  # the names of PyTorch's dictionaries
 COMPLEX_MODULES = (
     "Complex modules are a new feature under active development whose design may change, and some modules might not "
     "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
@@ -78,6 +89,15 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             NotImplementedError: it does not.
         """
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __setstate__(self, state: dict) -> None:
+        """Take the attributes of a pickled module: ours, or PyTorch's, which keeps its hooks in ten dictionaries."""
+        hooks = {name: value for name, value in state.items() if name in HOOKS}
+        self.__dict__.update({name: value for name, value in state.items() if name not in hooks})
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        for name, value in hooks.items():
+            if value:
+                setattr(self, name, value)
 
     def compile(self, *args, **kwargs) -> None:
         """Accept the options of `compile`; has no effect."""
@@ -148,6 +168,12 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         """Return the module, which is on the CPU already."""
         return self
 
+    def share_memory(self):
+        """Move all parameters and buffers into memory that processes share, and return the module."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.share_memory_()
+        return self
+
     def cuda(self, device: Device = None):
         """Raise: there is no CUDA.
 
@@ -191,9 +217,9 @@ def changed_options(module: Module, **defaults: object) -> list[str]:
     ]
 
 
-def indented(text: str) -> str:
-    """Return a text with all lines but the first moved right by two spaces."""
-    return text.replace("\n", "\n  ")
+def indented(text: str, spaces: int = 2) -> str:
+    """Return a text with all lines but the first moved right by some spaces."""
+    return text.replace("\n", "\n" + " " * spaces)
 
 
 def _device_and_dtype(value: object, device: Device, kind: dtype | None) -> tuple[Device, dtype | None]:

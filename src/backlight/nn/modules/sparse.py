@@ -100,12 +100,12 @@ class Embedding(_Table):
         return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
 
-def padding_row(padding_idx: int | None, rows: int) -> int | None:
-    """Return the padding row counted from the start."""
+def padding_row(padding_idx: int | None, rows: int, name: str = "Padding_idx") -> int | None:
+    """Return the padding row counted from the start; `name` is what PyTorch's error of the layer calls it."""
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"Padding_idx must be within num_embeddings; got {padding_idx} for {rows} rows")
+        raise AssertionError(f"{name} must be within num_embeddings; got {padding_idx} for {rows} rows")
     return padding_idx % rows
 
 
@@ -147,7 +147,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = padding_row(padding_idx, num_embeddings)
+        self.padding_idx = padding_row(padding_idx, num_embeddings, "padding_idx")
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset

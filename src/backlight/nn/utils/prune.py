@@ -118,7 +118,7 @@ def remove(module: Module, name: str) -> Module:
     for key, method in methods.pruning_hooks(module).items():
         if method._tensor_name == name:
             method.remove(module)
-            del module._hooks.before[key]
+            del module._forward_pre_hooks[key]
             return module
     raise ValueProblem(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 

@@ -103,15 +103,15 @@ def pruning_hooks(module: Module) -> dict:
     if not isinstance(module, Module):
         kind = type(module).__name__
         raise ArgumentError(f"'{kind}' object has no attribute '_forward_pre_hooks': what is pruned must be a Module")
-    hooks = {} if module._hooks is None else module._hooks.before
-    return {key: hook.function for key, hook in hooks.items() if isinstance(hook.function, BasePruningMethod)}
+    hooks = {} if module._hooks is None else module._forward_pre_hooks
+    return {key: hook for key, hook in hooks.items() if isinstance(hook, BasePruningMethod)}
 
 
 def _take_hook(module: Module, name: str) -> BasePruningMethod | None:
     """Remove the method that prunes a parameter, and return it; None if there is none."""
     for key, method in pruning_hooks(module).items():
         if method._tensor_name == name:
-            del module._hooks.before[key]
+            del module._forward_pre_hooks[key]
             return method
     return None
 

@@ -41,8 +41,8 @@ class WeightNorm:
 
 def find_hook(module: Module, kind: type, name: str) -> int | None:
     """Return the key of the hook of a class that a module has for a weight, among those before its forward."""
-    hooks = {} if module._hooks is None else module._hooks.before
-    found = (key for key, hook in hooks.items() if isinstance(hook.function, kind) and hook.function.name == name)
+    hooks = {} if module._hooks is None else module._forward_pre_hooks
+    found = (key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name)
     return next(found, None)
 
 
@@ -51,7 +51,7 @@ def remove_hook(module: Module, kind: type, name: str, what: str) -> Module:
     key = find_hook(module, kind, name)
     if key is None:
         raise ValueProblem(f"{what} of '{name}' not found in {module}")
-    module._hooks.before.pop(key).function.remove(module)
+    module._forward_pre_hooks.pop(key).remove(module)
     return module
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import is_half
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.indexing.embedding import embedding, shorten_rows
@@ -48,7 +48,12 @@ def embedding_bag(
     _check_range(indices, weight._data.shape[0])
     if max_norm is not None:
         shorten_rows(weight, input, max_norm, norm_type)
-    padding = -1 if padding_idx is None else padding_idx % weight._data.shape[0]
+    rows = weight._data.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise ShapeError(
+            f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
+        )
+    padding = -1 if padding_idx is None else padding_idx % rows
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights.reshape((-1,))
     if padding >= 0:
@@ -134,13 +139,13 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
     if dims not in (1, 2):
         raise ValueProblem(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {dims}")
     if mode not in ("sum", "mean", "max"):
-        raise ValueProblem(f"mode has to be one of sum, mean or max, got {mode!r}")
+        raise ValueProblem(f"mode has to be one of sum, mean or max; got {mode!r}")
     if mode == "max" and scale_grad_by_freq:
         raise ValueProblem("max mode does not support scaling the gradient by the frequency")
     if mode == "max" and sparse:
         raise ValueProblem("max mode does not support sparse weights")
     if per_sample_weights is not None and mode != "sum":
-        raise ShapeError(
+        raise UnsupportedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )

@@ -184,6 +184,8 @@ def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict):
         )
     if data.dtype.kind in "bu":
         return _mask(view, dim, data.astype(bool), found) if data.ndim else _flag(view, dim, bool(data), found)
+    if data.dtype.kind == "i" and not data.ndim and not hasattr(data, "of_a_batch"):
+        return _select(view, dim, int(data)), dim
     if data.dtype not in INDEX_KINDS:
         raise DimError(
             "tensors used as indices must be long, int, byte or bool tensors; this one is "
@@ -216,6 +218,8 @@ def _mask(view: TensorState, dim: int, mask: np.ndarray, found: dict):
 def _as_tensor(sequence: Sequence[int]):
     """Return a list, tuple, range or array of an index as a tensor."""
     if isinstance(sequence, np.ndarray):
+        if sequence.dtype.kind == "i" and sequence.dtype not in INDEX_KINDS:
+            sequence = sequence.astype(np.int64)
         return wrap(sequence)
     if isinstance(sequence, range):
         return wrap(np.arange(sequence.start, sequence.stop, sequence.step))

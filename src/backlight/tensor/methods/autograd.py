@@ -255,7 +255,16 @@ class GraphMethods:
     def data(self, value) -> None:
         if not isinstance(value, TensorState):
             raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._edge is not None and not has_gradient(value._data.dtype):
+            raise GraphError(
+                "data set to a tensor that requires gradients must be floating point or complex dtype; "
+                f"this is {from_numpy_dtype(value._data.dtype)}"
+            )
         replace_memory(self, writable(value), noted_memory(value))
+
+    @data.deleter
+    def data(self) -> None:
+        raise GraphError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @property
     def _version(self) -> int:

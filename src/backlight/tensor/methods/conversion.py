@@ -16,6 +16,7 @@ from backlight.ops.shape.expanding import check_expands
 from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.shared_memory import is_shared, share_memory
 from backlight.types import Device
 
 call_function = function_later("backlight.tensor.interop.numpy_functions", "call_function")
@@ -100,8 +101,12 @@ class ConversionMethods:
         raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
 
     def share_memory_(self):
-        """Raise a RuntimeError: tensors cannot share memory between processes."""
-        raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
+        """Move the elements into memory that processes share, and return the tensor; see `torch.multiprocessing`.
+
+        Views that were made before keep the old memory.
+        """
+        share_memory(self)
+        return self
 
     def to_sparse(self, *args, **kwargs):
         """Raise a RuntimeError: there are no sparse tensors."""
@@ -131,8 +136,8 @@ class ConversionMethods:
         return False
 
     def is_shared(self) -> bool:
-        """Tell whether the memory is shared between processes: never."""
-        return False
+        """Tell whether the memory is shared between processes."""
+        return is_shared(self)
 
     def is_distributed(self) -> bool:
         """Tell whether the tensor is distributed over processes: never."""

@@ -244,6 +244,11 @@ def _reciprocal_times(self, other):
     return powers.reciprocal(self) * other
 
 
+def in_place_operator(public: Callable) -> Callable:
+    """Return an op's in-place form as a Python operator: a foreign operand gives NotImplemented."""
+    return inplace(public, ufunc=UFUNCS.get(public.__name__), operator=True)
+
+
 class OperatorMethods:
     """Python's operators."""
 
@@ -284,18 +289,18 @@ class OperatorMethods:
     __rrshift__ = reflected(comparisons.bitwise_right_shift)
     __invert__ = comparisons.invert
 
-    __iadd__ = OpMethods.add_
-    __isub__ = OpMethods.sub_
-    __imul__ = OpMethods.mul_
-    __itruediv__ = OpMethods.true_divide_
-    __ifloordiv__ = OpMethods.floor_divide_
-    __imod__ = OpMethods.remainder_
-    __ipow__ = OpMethods.pow_
-    __iand__ = OpMethods.bitwise_and_
-    __ior__ = OpMethods.bitwise_or_
-    __ixor__ = OpMethods.bitwise_xor_
-    __ilshift__ = OpMethods.bitwise_left_shift_
-    __irshift__ = OpMethods.bitwise_right_shift_
+    __iadd__ = in_place_operator(arithmetic.add)
+    __isub__ = in_place_operator(arithmetic.sub)
+    __imul__ = in_place_operator(arithmetic.mul)
+    __itruediv__ = in_place_operator(division.true_divide)
+    __ifloordiv__ = in_place_operator(division.floor_divide)
+    __imod__ = in_place_operator(division.remainder)
+    __ipow__ = in_place_operator(powers.pow)
+    __iand__ = in_place_operator(comparisons.bitwise_and)
+    __ior__ = in_place_operator(comparisons.bitwise_or)
+    __ixor__ = in_place_operator(comparisons.bitwise_xor)
+    __ilshift__ = in_place_operator(comparisons.bitwise_left_shift)
+    __irshift__ = in_place_operator(comparisons.bitwise_right_shift)
 
     def __rmatmul__(self, other):
         return matrix_products.matmul(other, self) if isinstance(other, TensorState) else NotImplemented

@@ -1,0 +1,1 @@
+"""Modules of PyTorch that programs ask something even where they run eagerly on one CPU."""

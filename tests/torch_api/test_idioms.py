@@ -1,0 +1,37 @@
+"""Idioms of PyTorch's programs: short scripts that print under `backlight run` what they print under PyTorch."""
+
+import runpy
+import sys
+
+import pytest
+from paths import TESTS
+from script_output import said_by
+
+from backlight.cli.run import run_script
+
+FOLDER = TESTS / "scripts" / "idioms"
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem != "said")
+
+
+def theirs(path):
+    """Run a script under PyTorch, with its folder in `sys.path`, as Python does."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_prints_under_backlight_what_it_prints_under_pytorch(path):
+    codes = []
+    ours, _ = said_by(lambda: codes.append(run_script(str(path))))
+    expected, _ = said_by(lambda: theirs(path))
+    assert ours == expected
+    assert codes == [0]
+    assert ours, "a script that prints nothing shows nothing"
+
+
+def test_there_are_scripts_for_each_part():
+    assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent"}
+    assert len(SCRIPTS) >= 50
