@@ -27,7 +27,7 @@ from backlight.ops.linalg.linear_systems import linalg_solve_triangular as solve
 from backlight.ops.linalg.lu import linalg_lu as lu
 from backlight.ops.linalg.lu import linalg_lu_factor as lu_factor
 from backlight.ops.linalg.lu import linalg_lu_factor_ex as lu_factor_ex
-from backlight.ops.linalg.lu import solve_by_factors as lu_solve
+from backlight.ops.linalg.lu import linalg_lu_solve as lu_solve
 from backlight.ops.linalg.matrix_functions import linalg_diagonal as diagonal
 from backlight.ops.linalg.matrix_functions import linalg_matrix_exp as matrix_exp
 from backlight.ops.linalg.matrix_functions import linalg_matrix_power as matrix_power

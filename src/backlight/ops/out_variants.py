@@ -34,7 +34,7 @@ take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold
 view_copy
 """
 _FOUND = """
-abs ceil conj floor frac gelu hardshrink neg round sgn sign softplus softshrink trunc
+abs ceil conj_physical floor frac gelu hardshrink neg round sgn sign softplus softshrink trunc
 """
 # Where float64 is wanted and float32 given, {Wanted} is Double, {Given} Float, {wanted} double and {given} float.
 _WORDS = {

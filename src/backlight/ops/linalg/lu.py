@@ -227,8 +227,8 @@ def lu_unpack_input(grad: Sequence[Array | None], unpack_data: bool, LU_data_sha
     return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
-@op(complex="holomorphic")
-def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
+@op(name="linalg_lu_solve", complex="holomorphic")
+def lu_solution(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᵀ in the place of A with `adjoint`.
 
     Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
@@ -249,9 +249,7 @@ def linalg_lu_solve(xp, LU: Array, pivots: Array, B: Array, *, left: bool = True
     return solver(LU, pivots, B) if left else xp.ascontiguousarray(solver(LU, pivots, B.mT).mT)
 
 
-@linalg_lu_solve.derivative(
-    "LU", "B", formula="B: A⁻ᵀ · grad =: S; with ∂A = −S · outᵀ, L: Pᵀ · ∂A · Uᵀ, U: Lᵀ · Pᵀ · ∂A"
-)
+@lu_solution.derivative("LU", "B", formula="B: A⁻ᵀ · grad =: S; with ∂A = −S · outᵀ, L: Pᵀ · ∂A · Uᵀ, U: Lᵀ · Pᵀ · ∂A")
 def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):
     solved = ops.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
     grad_lu = None
@@ -285,14 +283,14 @@ def _check_pivots(LU: Array, pivots: Array) -> None:
 
 
 @public_function
-def solve_by_factors(LU: TensorState, pivots: TensorState, B: TensorState, *, left: bool = True, adjoint: bool = False):
+def linalg_lu_solve(LU: TensorState, pivots: TensorState, B: TensorState, *, left: bool = True, adjoint: bool = False):
     """Solve A · X = B given A's factors; X · A = B with left=False, Aᴴ in the place of A with `adjoint`.
 
     Shapes: LU (…, n, n), pivots (…, n), B (…, n, k) -> (…, n, k); batch dims broadcast
     """
     if adjoint and holds_complex(B):  # Aᴴ · X = B is Aᵀ · conj(X) = conj(B)
-        return conj_physical(linalg_lu_solve(LU, pivots, conj_physical(B), left=left, adjoint=True))
-    return linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+        return conj_physical(lu_solution(LU, pivots, conj_physical(B), left=left, adjoint=True))
+    return lu_solution(LU, pivots, B, left=left, adjoint=adjoint)
 
 
 @public_function
@@ -304,4 +302,4 @@ def lu_solve(input: TensorState, LU_data: TensorState, LU_pivots: TensorState):
         "should be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)",
         stacklevel=3,
     )
-    return linalg_lu_solve(LU_data, LU_pivots, input)
+    return lu_solution(LU_data, LU_pivots, input)
