@@ -385,11 +385,9 @@ def any_edge(tensors) -> bool:
 
 def link_outputs(node, outs, numbers=None) -> None:
     """Make tensors the outputs of a node that has several; those not in `numbers` get no gradient."""
-    if numbers is None:
-        numbers = range(len(outs))
     for out in outs:
         out._edge = None
-    for place, number in enumerate(numbers):
+    for place, number in enumerate(range(len(outs)) if numbers is None else numbers):
         outs[number]._edge = node if node.outputs == 1 else Output(node, place)
 
 
