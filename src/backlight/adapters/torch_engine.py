@@ -221,10 +221,10 @@ def _array_of_resizable(tensor) -> np.ndarray:
     """Return a tensor's values; `numpy()` would forbid its memory to be resized, as FSDP does.
 
     Raises:
-        RuntimeError: FSDP has freed the memory.
+        RuntimeError: FSDP has freed the memory, or the tensor is a wrapper without memory of its own, as a DTensor.
     """
-    if tensor.numel() and not tensor.untyped_storage().nbytes():
-        raise RuntimeError("the tensor's memory has been freed")
+    if hasattr(tensor, "__tensor_flatten__") or (tensor.numel() and not tensor.untyped_storage().nbytes()):
+        raise RuntimeError("the tensor's memory has been freed, or it has none of its own")
     return np.from_dlpack(tensor.cpu().resolve_conj().resolve_neg())
 
 
