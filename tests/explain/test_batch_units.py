@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -412,11 +413,18 @@ def test_one_command_on_processes_of_this_machine_writes_what_it_writes_in_one(c
     assert "-o must be a folder" in capsys.readouterr().err
 
 
+def obey_interrupts():
+    """Undo that a shell's background jobs ignore Ctrl-C, and so what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_the_processes_and_the_same_command_goes_on(tmp_path):
     case = make_case(tmp_path, 200, 10)
     out = case.plan(tmp_path / "out")
     command = [sys.executable, "-m", "backlight", "batch", "work", str(out), "--on", "local:2"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=obey_interrupts
+    )
     wait_until(lambda: units_done(FolderStore(out)))
     workers = processes_below(running.pid)
     os.killpg(running.pid, 2)

@@ -22,7 +22,7 @@ from backlight.explain.faithfulness.columns import PANELS
 from backlight.explain.faithfulness.measure import Plan, measure_pair
 from backlight.explain.faithfulness.questions import Listed, choose, read_questions
 from backlight.explain.faithfulness.records import Records
-from backlight.explain.methods.interactions import MATRICES
+from backlight.explain.methods.interactions import ESTIMATES
 from backlight.models.retrieval.bm25 import best_by_bm25
 from backlight.report.intervals import Mean
 from backlight.web.curves import curves
@@ -106,7 +106,7 @@ def test_links_make_a_table_of_their_own(place, tmp_path, capsys):
     kept = ["--records", str(tmp_path / "kept.jsonl"), "--links", str(tmp_path / "qed.jsonl")]
     assert main(arguments(place, *kept, "--json", methods="saliency", pairs=2)) == 0
     found = json.loads(capsys.readouterr().out)["links"]
-    assert {row["label"] for row in found} == {*MATRICES, "attention", "same word", "random"}
+    assert {row["label"] for row in found} == {*ESTIMATES, "attention", "same word", "random"}
     assert main(arguments(place, *kept, "--resume", methods="saliency", pairs=2)) == 0
     shown = capsys.readouterr().out
     assert "Do interactions find the words that people linked?" in shown and "joint occlusion" in shown

@@ -41,7 +41,7 @@ from backlight.explain.faithfulness.randomisation import (
 from backlight.explain.faithfulness.removal import DocumentScores
 from backlight.explain.faithfulness.shortcuts import planted, precision, teach
 from backlight.explain.methods.gradients import saliency
-from backlight.explain.methods.interactions import MATRICES
+from backlight.explain.methods.interactions import ESTIMATES
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.methods.registry import METHODS
 from backlight.models.pairs import DOCUMENT, PairBatch
@@ -383,7 +383,7 @@ def test_links_are_read_as_couples_of_words(tmp_path):
 def test_every_matrix_is_held_against_links(tmp_path):
     (tmp_path / "qed.jsonl").write_text(json.dumps(QED_ROW))
     found = measure_links(cross_encoder(), read_links(tmp_path / "qed.jsonl")[0], 0)
-    assert set(found) == {*MATRICES, "attention", "same word", "random"}
+    assert set(found) == {*ESTIMATES, "attention", "same word", "random"}
     assert all(0 <= one["auc"] <= 1 and 0 <= one["precision"] <= 1 for one in found.values())
     # of 6 linked couples 2 are the same word, of 18 others 1 ("make"); among unlike words nothing tells
     assert found["same word"]["auc"] == pytest.approx((2 * 17 + 2 * 0.5 + 4 * 17 * 0.5) / (6 * 18), abs=1e-9)

@@ -45,7 +45,7 @@ convolution_weight divide_or_zero erf_backward filled_up filling filling_zeros f
 index_backward kept larger_share linear_recurrence lstm_steps masked_unselect permutation_matrix
 put_positions ragged_attention repeating_pad_backward reverse_cumsum rnn_steps scale shift sinc_slope
 smoothed_cross_entropy spread spread_over_classes take_of_classes take_positions taken_at_places tie_weights
-to_discrete upsample_backward view_of_rows vm weighted_rows
+to_discrete upsample_backward view_of_parts view_of_rows with_zeros of_pairs to_pairs vm weighted_rows
 """
 OURS = frozenset(_OURS.split())
 

@@ -67,12 +67,14 @@ def _cross_encoder(
 ) -> CrossEncoder:
     answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
     labels = ["yes rather than no"] if answers else labels_of(settings)
-    weights, chosen = read_weights(folder), chosen_label(label, labels, folder)
+    weights = read_weights(folder)
+    head = family.head(config, weights, len(labels), *answers)  # first: it says which weights are missing
+    chosen = chosen_label(label, labels, folder)
     kind = FusedCrossEncoder if family.encoder is TwoStreamBert else CrossEncoder
     return kind(
         name=name,
         encoder=family.encoder(config, weights),
-        head=family.head(config, weights, len(labels), *answers),
+        head=head,
         reader=reader,
         label=chosen,
         activation=activation_of(settings),

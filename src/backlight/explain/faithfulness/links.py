@@ -19,7 +19,7 @@ import numpy as np
 
 from backlight.errors import BacklightError, InputError
 from backlight.explain.faithfulness.randomisation import ranks
-from backlight.explain.methods.interactions import MATRICES
+from backlight.explain.methods.interactions import ESTIMATES, MATRICES
 from backlight.explain.parts import Part, word_parts
 from backlight.formats.strict_json import parse_json
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
@@ -92,7 +92,7 @@ def same_word(pair: Pair) -> np.ndarray:
     return np.array([[float(one == other) for other in document] for one in query])
 
 
-def measure_links(ranker: Scorer, linked: LinkedPair, number: int, methods: Sequence[str] = tuple(MATRICES)) -> dict:
+def measure_links(ranker: Scorer, linked: LinkedPair, number: int, methods: Sequence[str] = ESTIMATES) -> dict:
     """Return how well each matrix finds the links of a pair, as plain data by the matrix's name.
 
     Args:

@@ -13,7 +13,7 @@ from backlight.explain.faithfulness.questions import Question
 from backlight.explain.faithfulness.randomisation import batch_difference, is_native, randomised, similarity
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
-from backlight.explain.methods.interactions import MATRICES, MAXSIM
+from backlight.explain.methods.interactions import ESTIMATES
 from backlight.models.pairs import Pair
 from backlight.models.scorer import Scorer
 
@@ -90,7 +90,7 @@ class Study:
             yield Unit(pair_key(number), partial(self._measure, number, taking), self._weight(number, taking))
         for number, linked in enumerate(self.links):
             slow = number < self.plan.slow_links
-            names = [name for name in MATRICES if name != MAXSIM and (slow or name not in SLOW)]
+            names = [name for name in ESTIMATES if slow or name not in SLOW]
             work = partial(measure_links, self.ranker, linked, number, names)
             yield Unit(links_key(number), work, LINKED * (5 if number < self.plan.slow_links else 1))
         checks = {"company": self._batch_invariance, "randomised": self._randomised, "shortcut": self._precision}

@@ -305,6 +305,7 @@ MATRICES: dict[str, Method] = {
         Method(MAXSIM, maxsim, "MaxSim", "which words late interaction matched, and what that brings", True),
     )
 }
+ESTIMATES = tuple(name for name in MATRICES if name != MAXSIM)
 
 
 def matrix(

@@ -6,7 +6,8 @@ the distribution could draw by rsample(), its parameters require grad, the sampl
 no log_prob() of it is ever taken, the parameters do not learn by what the sample does.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -14,6 +15,7 @@ from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief, brief_at, is_users
 from backlight.lens.doctor.source import Spot, spot_of, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -47,7 +49,6 @@ class Drawn:
     used: int = 0
     scored: bool = False
     use: Instruction | None = None
-    parameters: set[int] = field(default_factory=set)  # ids of those of the last draw
 
 
 class Sampling(Detector):
@@ -59,6 +60,7 @@ class Sampling(Detector):
         super().__init__(watch)
         self.lines: dict[tuple, Drawn] = {}
         self.drawn: WeakIdDict[Drawn] = WeakIdDict()
+        self.parameters: WeakIdDict[Drawn] = WeakIdDict()  # what was drawn from
 
     def begin(self) -> None:
         """Watch the distributions that can draw by rsample()."""
@@ -80,7 +82,7 @@ class Sampling(Detector):
         if self._requires_grad(distribution):
             spot = spot_of_frame(frame)
             if spot is not None:
-                parameters = {id(one) for one in vars(distribution).values() if self.engine.is_tensor(one)}
+                parameters = [one for one in vars(distribution).values() if self.engine.is_tensor(one)]
                 self._note(out, spot.without_frame(), type(distribution).__name__, parameters)
 
     def _requires_grad(self, distribution: Any, depth: int = 2) -> bool:
@@ -92,11 +94,12 @@ class Sampling(Detector):
                     return True
         return False
 
-    def _note(self, out: Any, spot: Spot, kind: str, parameters: set[int]) -> None:
+    def _note(self, out: Any, spot: Spot, kind: str, parameters: Iterable[Tensor]) -> None:
         known = self.lines.setdefault((spot.file, spot.position), Drawn(spot, kind))
         known.times += 1
-        known.parameters = parameters
         self.drawn[out] = known
+        for one in parameters:
+            self.parameters[one] = known
 
     def _scored(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         value = args[1] if len(args) > 1 else kwargs.get("value")
@@ -114,7 +117,7 @@ class Sampling(Detector):
         known = next((one for tensor in self.watch.inputs if (one := self.drawn.get(tensor)) is not None), None)
         if known is None:
             return
-        if self.watch.name == "sub" and any(id(tensor) in known.parameters for tensor in self.watch.inputs):
+        if self.watch.name == "sub" and any(self.parameters.get(one) is known for one in self.watch.inputs):
             known.scored = True  # a log-probability by its formula: the distance from the mean
         elif any(out.requires_grad for out in self.watch.outs):
             known.used += 1
@@ -126,7 +129,7 @@ class Sampling(Detector):
     def _look_at_normal(self, call: Call) -> None:
         if any(one.requires_grad for one in self.watch.inputs) and self.engine.module.is_grad_enabled():
             for out in self.watch.outs:  # its derivative is 0 where it has one
-                self._note(out, spot_of(call), "torch.normal", {id(one) for one in self.watch.inputs})
+                self._note(out, spot_of(call), "torch.normal", self.watch.inputs)
 
     def end(self, problem: BaseException | None) -> None:
         """Report draws that should be differentiable."""

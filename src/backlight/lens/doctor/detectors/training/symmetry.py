@@ -45,13 +45,13 @@ class Symmetry(Detector):
     def called(self, call: Call) -> None:
         """Note what is filled."""
         tensor = call.args[0] if call.args else call.kwargs.get("tensor")
-        if self.engine.is_tensor(tensor) and tensor.dim() > 1:
+        if self.engine.is_tensor(tensor) and self.watch.is_plain(tensor) and tensor.dim() > 1:
             self.filled[self.engine.memory_of(tensor)[0]] = Instruction(call.code, call.lasti)
             keep_newest(self.filled, 1000)
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Compare rows."""
-        if tensor.dim() < 2 or tensor.shape[0] < 2:
+        if not self.watch.is_plain(tensor) or tensor.dim() < 2 or tensor.shape[0] < 2:
             return
         known = self.rows.get(tensor)
         if known is None:
