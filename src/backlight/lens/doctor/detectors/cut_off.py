@@ -134,6 +134,8 @@ class CutOff(Detector):
             never = cut is None and not known.leaf.recorded
             key = ("never",) if never else ("cut", cut.code, cut.lasti) if cut else ("unused",)
             groups.setdefault(key, []).append(known)
+        if self.session.has({"BL110"}):  # the program ended early, at the None: what it would have used is not known
+            groups.pop(("never",), None)
         for (kind, *_), members in groups.items():
             self._report(kind, members)
 
@@ -193,7 +195,11 @@ class CutOff(Detector):
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
             place = place_of(cut)
             if _copies_one(cut):
-                cause, cure, corrected = f"{cut.call} copies the values and leaves the graph", CURES["copy"], _uncopied(cut)
+                cause, cure, corrected = (
+                    f"{cut.call} copies the values and leaves the graph",
+                    CURES["copy"],
+                    _uncopied(cut),
+                )
                 self.session.drop("BL505", place)  # the warning of the same line, which knows less
         self.report(
             "parameters-cut-off", place, *evidence, title=title, cause=cause, cure=cure, corrected=corrected, path=path
