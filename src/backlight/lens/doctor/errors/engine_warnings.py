@@ -20,7 +20,7 @@ def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) 
     """Return what a warning is the sign of; None where another finding says it better."""
     if name == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
-    said = f"UserWarning: {first_sentence(text)}"
+    said = f"UserWarning: {first_sentence(text).partition(' (Triggered internally')[0]}"
     if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
