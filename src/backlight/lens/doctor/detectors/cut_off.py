@@ -135,7 +135,7 @@ class CutOff(Detector):
             key = ("never",) if never else ("cut", cut.code, cut.lasti) if cut else ("unused",)
             groups.setdefault(key, []).append(known)
         if self.session.has({"BL110"}):  # the program ended early, at the None: what it would have used is not known
-            groups.pop(("never",), None)
+            groups = {key: members for key, members in groups.items() if key[0] == "cut" and self.watch.flow.root_cuts}
         for (kind, *_), members in groups.items():
             self._report(kind, members)
 

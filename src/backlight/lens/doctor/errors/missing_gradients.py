@@ -26,7 +26,7 @@ def in_loop(context: ErrorContext) -> Finding | None:
         for flow in context.session.each(Flow):
             if flow.engine.is_tensor(value) and value.is_leaf and value.grad is None and _others(flow):
                 leaf = flow.leaf_of(value)
-                if leaf is not None and flow.cuts_before(leaf, -1):
+                if leaf is not None and flow.cuts_before(leaf, flow.root_cuts):
                     return None
                 seen = f"{name} is {flow.name_of(value)} here: no backward() since its .grad was last None reached it."
                 cure = f"Skip parameters whose .grad is None: if {name}.grad is not None."

@@ -129,7 +129,7 @@ def _assignments(name: str, *, read: bool = False) -> list[Spot] | None:
     for file in _files():
         tree = parsed(tuple(linecache.getlines(file)))
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Constant) and node.value == name and not read:
+            if isinstance(node, ast.Call) and not read and _gets(node, name):
                 return None
             if isinstance(node, ast.Attribute) and node.attr == name:
                 if isinstance(node.ctx, ast.Store) and isinstance(node.parent, (ast.Assign, ast.AugAssign)):
@@ -137,6 +137,12 @@ def _assignments(name: str, *, read: bool = False) -> list[Spot] | None:
                 elif not read:
                     return None
     return found
+
+
+def _gets(call: ast.Call, name: str) -> bool:
+    """Return whether a call is `getattr(p, name)` or `hasattr(p, name)`."""
+    by_name = isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr") and len(call.args) > 1
+    return by_name and isinstance(call.args[1], ast.Constant) and call.args[1].value == name
 
 
 def _function_of(node: ast.AST) -> str:
