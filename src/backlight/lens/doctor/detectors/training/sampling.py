@@ -47,7 +47,7 @@ class Drawn:
     used: int = 0
     scored: bool = False
     use: Instruction | None = None
-    parameters: set[int] = field(default_factory=set)  # ids of those of the last draw
+    parameters: WeakIdDict[None] = field(default_factory=WeakIdDict)  # those of the last draw
 
 
 class Sampling(Detector):
@@ -80,7 +80,7 @@ class Sampling(Detector):
         if self._requires_grad(distribution):
             spot = spot_of_frame(frame)
             if spot is not None:
-                parameters = {id(one) for one in vars(distribution).values() if self.engine.is_tensor(one)}
+                parameters = [one for one in vars(distribution).values() if self.engine.is_tensor(one)]
                 self._note(out, spot.without_frame(), type(distribution).__name__, parameters)
 
     def _requires_grad(self, distribution: Any, depth: int = 2) -> bool:
@@ -92,10 +92,12 @@ class Sampling(Detector):
                     return True
         return False
 
-    def _note(self, out: Any, spot: Spot, kind: str, parameters: set[int]) -> None:
+    def _note(self, out: Any, spot: Spot, kind: str, parameters: list) -> None:
         known = self.lines.setdefault((spot.file, spot.position), Drawn(spot, kind))
         known.times += 1
-        known.parameters = parameters
+        known.parameters = WeakIdDict()
+        for one in parameters:
+            known.parameters[one] = None
         self.drawn[out] = known
 
     def _scored(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
@@ -114,7 +116,7 @@ class Sampling(Detector):
         known = next((one for tensor in self.watch.inputs if (one := self.drawn.get(tensor)) is not None), None)
         if known is None:
             return
-        if self.watch.name == "sub" and any(id(tensor) in known.parameters for tensor in self.watch.inputs):
+        if self.watch.name == "sub" and any(tensor in known.parameters for tensor in self.watch.inputs):
             known.scored = True  # a log-probability by its formula: the distance from the mean
         elif any(out.requires_grad for out in self.watch.outs):
             known.used += 1
@@ -126,7 +128,7 @@ class Sampling(Detector):
     def _look_at_normal(self, call: Call) -> None:
         if any(one.requires_grad for one in self.watch.inputs) and self.engine.module.is_grad_enabled():
             for out in self.watch.outs:  # its derivative is 0 where it has one
-                self._note(out, spot_of(call), "torch.normal", {id(one) for one in self.watch.inputs})
+                self._note(out, spot_of(call), "torch.normal", self.watch.inputs)
 
     def end(self, problem: BaseException | None) -> None:
         """Report draws that should be differentiable."""
