@@ -153,7 +153,9 @@ class CutOff(Detector):
         """Return the cut between a leaf and the losses: one on the way to a root, if that is known."""
         flow = self.watch.flow
         cuts = flow.cuts_before(leaf, flow.root_cuts) or flow.cuts_before(leaf, -1 if flow.root_cuts == 0 else 0)
-        return cuts[0] if cuts else None
+        left = self._left_by(leaf)
+        there = [] if left is None else [cut for cut in cuts if cut.line == left.line]  # h.detach().numpy()
+        return (there or cuts or [None])[0]
 
     def _left_by(self, leaf: Leaf) -> FlowCut | None:
         """Return the call by which a leaf's values went to NumPy after they were detached.
