@@ -33,6 +33,10 @@ from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
+from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.ratios import Ratios
+from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
+from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.detectors.totals import Totals
 from backlight.lens.doctor.detectors.training.clipping import Clipping
 from backlight.lens.doctor.detectors.training.constructions import Constructions
@@ -67,6 +71,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimisers),
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimisers, RepeatedLayers, Penalties, Steps),
+    *(UnreadAttributes, Ratios, SharedCopies, Written),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

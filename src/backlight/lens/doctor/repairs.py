@@ -4,9 +4,10 @@ import ast
 from collections.abc import Callable
 
 from backlight.lens.doctor import corrections
-from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.source import Spot, spelled
 
 ARRAYS = ("numpy", "__array__")
+MAKERS = {"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor"}
 MODES = ("no_grad", "enable_grad", "inference_mode")
 
 
@@ -23,7 +24,9 @@ def reduced(spot: Spot) -> str | None:
 
 
 def detached(spot: Spot) -> str | None:
-    """`x.numpy()` → `x.detach().numpy()`; `np.sin(x)` → `np.sin(x.detach())`."""
+    """`x.numpy()` → `x.detach().numpy()`; `np.sin(x)` → `np.sin(x.detach())`; not where a forward goes on with it."""
+    if goes_on(spot):
+        return None
     if corrections.method_of(spot, *ARRAYS):
         return corrections.before_method(spot, ".detach()", *ARRAYS)
     call = spot.call
@@ -106,10 +109,21 @@ def not_reentrant(spot: Spot) -> str | None:
     return corrections.with_keyword(spot, "use_reentrant", "False")
 
 
-def detached_copy(spot: Spot) -> str | None:
-    """`torch.tensor(a)` → `a.detach().clone()`."""
+def goes_on(spot: Spot) -> bool:
+    """Return whether an array is made in a forward, or becomes a tensor again at once: it is computed with."""
+    outer = [(spelled(call.func) or "").rpartition(".")[2] for call in spot.around(ast.Call) if call is not spot.call]
+    return spot.function == "forward" or not MAKERS.isdisjoint(outer)
+
+
+def plain_copy(spot: Spot) -> str | None:
+    """`torch.tensor(a)` → `a.detach().clone()`, unless a requires grad: what is meant then shows later (CutOff)."""
     call = spot.call
-    return corrections.without_call(spot, ".detach().clone()") if call is not None and not call.keywords else None
+    if call is None or call.keywords or len(call.args) != 1:
+        return None
+    source = spot.value(call.args[0])
+    if source is None or source.requires_grad:
+        return None
+    return corrections.without_call(spot, ".detach().clone()")
 
 
 REPAIRS: dict[str, Callable[[Spot], str | None]] = {
@@ -124,7 +138,7 @@ REPAIRS: dict[str, Callable[[Spot], str | None]] = {
     "BL405": copied,
     "BL501": detached,
     "BL502": as_item,
-    "BL505": detached_copy,
+    "BL505": plain_copy,
     "BL614": called_mode,
     "BL713": integer_targets,
     "BL905": corrections.out_of_place,

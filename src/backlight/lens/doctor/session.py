@@ -73,10 +73,9 @@ class Session:
         wanted = set(rules)
         return any(found.rule in wanted for found in self._found.values())
 
-    def drop(self, rule: str, place: Place | None) -> None:
-        """Forget a finding that another one at the same line says better."""
-        if place is not None:
-            self._found.pop((rule, place.file, place.line), None)
+    def drop(self, rule: str, place: Place | None) -> Finding | None:
+        """Forget a finding that another one at the same line says better, and return it."""
+        return None if place is None else self._found.pop((rule, place.file, place.line), None)
 
     def discard(self, rules: Iterable[str]) -> None:
         """Forget the findings of some rules, by their ids: another one is the reason of all."""

@@ -27,6 +27,7 @@ CHOICE = (
     "where() chooses the value away, not its derivative: the slope of the branch not taken is infinite, and 0 · inf is "
     "NaN"
 )
+FACTOR = "where() chooses the product away, not its derivative: a factor is infinite there, and 0 · inf is NaN"
 SAFE_INPUT = (
     "make the input safe before the op: safe = torch.where(x > 0, x, 1.0), and {op}(safe) in the where() after it"
 )
@@ -40,6 +41,10 @@ def cause_of_removed(run: Run, node: Any, op: str) -> Cause:
         return Cause(PRODUCT.format(op=op), own.cure)
     if remover and not remover.startswith(("Where", "MaskedFill")):
         return Cause(SELECTION.format(op=op), own.cure)
+    if op == "mul":  # of a constant that is infinite: no op of this graph has made it
+        return Cause(
+            FACTOR, "keep both factors finite: masked_fill, or where() on the factor itself, before the product"
+        )
     if remover:
         divides = op in ("div", "true_divide", "reciprocal")
         return Cause(CHOICE, SAFE_DIVISOR if divides else SAFE_INPUT.format(op=f"torch.{op}"))

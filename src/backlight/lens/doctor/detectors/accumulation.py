@@ -78,13 +78,18 @@ class Accumulation(Detector):
 
     def _report_steps(self, optimizer: Optimizer, stale: Stale, count: int, place: Place | None) -> None:
         name = name_in(sys._getframe(), optimizer) or "optimizer"
-        corrected, where = self._clearing(optimizer, stale, place)
+        in_closure = _is_given_closure(optimizer, place)
+        clearing = self._clearing_in_closure if in_closure else self._clearing
+        corrected, where = clearing(optimizer, stale, place)
         self.report(
             "forgotten-zero-grad",
             stale.place,
             f"{stale.name}.grad still held the gradient of the step before, of norm {short(stale.old)}, when "
             f"backward() at {brief(stale.place)} added one of norm {short(stale.new)}.",
             f"{name}.step() at {brief(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
+            cure=f"call {name}.zero_grad() in the closure, before backward(): step() calls it again and again"
+            if in_closure
+            else None,
             corrected=corrected,
             corrected_at=where,
         )
@@ -103,6 +108,16 @@ class Accumulation(Detector):
         name = reached_as(step, optimizer) or (called and _is_named(step, called[1], optimizer))
         joint = "; " if text.startswith(("for ", "while ")) else "\n"
         return (f"{text}{joint}{name}.zero_grad()", place) if name and "step(" in text else (None, None)
+
+    def _clearing_in_closure(
+        self, optimizer: Optimizer, stale: Stale, place: Place | None
+    ) -> tuple[str | None, Place | None]:
+        """Return a line with zero_grad() before the backward() of a closure that step() calls several times."""
+        step = next(users_frames(sys._getframe()), None)
+        if step is None or stale.code not in step.f_code.co_consts:  # made elsewhere: with other names
+            return None, None
+        name = reached_as(step, optimizer)
+        return (preceded(code_of(stale.place), f"{name}.zero_grad()"), stale.place) if name else (None, None)
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note which gradients are used up."""
@@ -219,6 +234,13 @@ def cleared_by_hand(stale: Stale, alone: bool) -> tuple[str | None, Place | None
     if alone and stale.name.isidentifier():
         return preceded(code_of(stale.place), f"{stale.name}.grad = None"), stale.place
     return None, None
+
+
+def _is_given_closure(optimizer: Optimizer, place: Place | None) -> bool:
+    """Return whether a line calls `optimizer.step(closure)`; `scaler.step(optimizer)` does not."""
+    given = re.search(r"\.step\(\s*(?:closure\s*=\s*)?([A-Za-z_][\w.]*)", "" if place is None else code_of(place))
+    step = next(users_frames(sys._getframe()), None)
+    return given is not None and step is not None and given[1] != reached_as(step, optimizer)
 
 
 def _is_named(frame: FrameType, name: str, value: Any) -> str | None:

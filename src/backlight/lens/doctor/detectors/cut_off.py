@@ -6,20 +6,22 @@ if an optimiser that steps holds the tensor (and other gradients of its do arriv
 `.grad` after a backward and found None; and if none has come up to the end, its own or the block's.
 """
 
-from dataclasses import dataclass
+import ast
+from dataclasses import dataclass, replace
 from types import FrameType
 
-from backlight.lens.doctor.corrections import leaf_again
+from backlight.lens.doctor.corrections import leaf_again, without_call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_frame
-from backlight.lens.doctor.source import spot_of_frame
+from backlight.lens.doctor.source import spot_of, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
+LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 MOST = 6  # names in one sentence
 CURES = {
     "detach": "leave out .detach(), or detach only what is to be a constant",
@@ -28,6 +30,7 @@ CURES = {
     "item": "keep the tensor: .item() is for printing",
     "tolist": "keep the tensor: .tolist() is for printing",
     "tensor": "join tensors by torch.stack or torch.cat instead of torch.tensor([...])",
+    "copy": "use the tensor itself: torch.tensor(t) is a copy without history",
     "argmax": "argmax has no derivative: use softmax weights, or a loss on the scores themselves",
 }
 
@@ -120,6 +123,7 @@ class CutOff(Detector):
 
     def end(self, problem: BaseException | None) -> None:
         """Report what is still missing, what has the same cause together."""
+        self._look_at_copies()
         groups: dict[tuple, list[Missing]] = {}
         for tensor in self.missing.alive():
             self._look_again(tensor, tensor.grad)
@@ -130,14 +134,28 @@ class CutOff(Detector):
             never = cut is None and not known.leaf.recorded
             key = ("never",) if never else ("cut", cut.code, cut.lasti) if cut else ("unused",)
             groups.setdefault(key, []).append(known)
+        if self.session.has({"BL110"}):  # the program ended early, at the None: what it would have used is not known
+            groups = {key: members for key, members in groups.items() if key[0] == "cut" and self.watch.flow.root_cuts}
         for (kind, *_), members in groups.items():
             self._report(kind, members)
+
+    def _look_at_copies(self) -> None:
+        """Offer the tensor itself where `torch.tensor(t)` has a part in a loss."""
+        flow = self.watch.flow
+        for cut in filter(_copies_one, flow.cuts_in(flow.root_cuts)):
+            found = self.session.drop("BL505", place_of(cut))
+            if found is not None:
+                corrected = _uncopied(cut)
+                seen = (*found.evidence, f"What {cut.call} returned has a part in a loss: no gradient passes it.")
+                self.session.add(replace(found, evidence=seen, cure=CURES["copy"], corrected=corrected))
 
     def _cut_of(self, leaf: Leaf) -> FlowCut | None:
         """Return the cut between a leaf and the losses: one on the way to a root, if that is known."""
         flow = self.watch.flow
         cuts = flow.cuts_before(leaf, flow.root_cuts) or flow.cuts_before(leaf, -1 if flow.root_cuts == 0 else 0)
-        return cuts[0] if cuts else None
+        left = self._left_by(leaf)
+        there = [] if left is None else [cut for cut in cuts if cut.line == left.line]  # h.detach().numpy()
+        return (there or cuts or [None])[0]
 
     def _left_by(self, leaf: Leaf) -> FlowCut | None:
         """Return the call by which a leaf's values went to NumPy after they were detached.
@@ -157,7 +175,7 @@ class CutOff(Detector):
         names = [one.name for one in members]
         who = listed(names, MOST)
         evidence = [f"{who}: no gradient came in {counted(flow.backwards, 'backward')}; {first.why}."]
-        cure, path, place = None, (), flow.first_backward or place
+        cure, corrected, path, place = None, None, (), flow.first_backward or place
         if kind == "never":
             evidence.append(f"No op that was seen used {'it' if len(names) == 1 else 'them'}.")
             title = f"{who} never took part in what the loss was computed from"
@@ -178,4 +196,26 @@ class CutOff(Detector):
                 evidence.append(f"They leave for NumPy there, by {left.call} at {left.line}.")
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
             place = place_of(cut)
-        self.report("parameters-cut-off", place, *evidence, title=title, cause=cause, cure=cure, path=path)
+            if _copies_one(cut):
+                cause, cure, corrected = (
+                    f"{cut.call} copies the values and leaves the graph",
+                    CURES["copy"],
+                    _uncopied(cut),
+                )
+                self.session.drop("BL505", place)  # the warning of the same line, which knows less
+        self.report(
+            "parameters-cut-off", place, *evidence, title=title, cause=cause, cure=cure, corrected=corrected, path=path
+        )
+
+
+def _copies_one(cut: FlowCut) -> bool:
+    """Return whether a cut is `torch.tensor(t)` of one tensor, not of a list."""
+    call = spot_of(cut).call
+    alone = call is not None and len(call.args) == 1 and not isinstance(call.args[0], LISTS)
+    return cut.recording and cut.name in ("tensor", "new_tensor") and alone
+
+
+def _uncopied(cut: FlowCut) -> str | None:
+    """`torch.tensor(loss)` → `loss`."""
+    spot = spot_of(cut)
+    return without_call(spot) if not spot.call.keywords else None

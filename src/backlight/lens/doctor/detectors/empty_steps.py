@@ -13,6 +13,7 @@ from types import FrameType
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
@@ -165,7 +166,12 @@ class EmptySteps(Detector):
         known.backwards = flow.backwards
         if known.found is None and known.times <= LOOKS and flow.backwards:
             known.leaves = [flow.leaf_of(one) for one in params]
-            known.found = self._of_cleared(known, params) or self._of_others(known) or self._of_copies(known)
+            known.found = (
+                self._of_cleared(known, params)
+                or self.watch.detectors[Written].reason(known.holds, known.leaves, known.place)
+                or self._of_others(known)
+                or self._of_copies(known)
+            )
 
     def _name(self, param: Tensor) -> str:
         name = self.watch.flow.name_of(param)

@@ -35,6 +35,7 @@ INSIDE = Cause(
     "an op inside of the compiled code made it: the doctor sees its inputs and outputs only",
     "run the program once without torch.compile: the doctor then names the op and its line",
 )
+PASSING = {"neg", "mul", "view", "reshape", "expand", "unsqueeze", "squeeze", "transpose", "permute", "t"}
 MOST_ORIGINS, MOST_RISKS = 100, 10_000
 
 
@@ -71,6 +72,8 @@ class NonFiniteGradient:
     place: Place | None
     evidence: list[str]
     cause: Cause
+    op: str = ""
+    made: Place | None = None  # the line of the op whose slope is infinite
     then: list[str] = field(default_factory=list)
 
 
@@ -163,6 +166,8 @@ class NonFinite(Detector):
             return
         self.root_is_finite = False
         origin, _ = self.non_finite.get(tensor, (None, kind))
+        if self.session.has({"BL703"}):  # gradients that add up lead anywhere
+            self.reported = True
         if origin is not None and not self.reported:
             self.reported = True
             self._report_origin(origin, f"The loss at {brief(place)} is {kind}.")
@@ -212,16 +217,32 @@ class NonFinite(Detector):
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
         chosen_away = _zero_where_bad(arrived, outgoing)
-        op = op_name_of(node.name())
+        source = self._source_of(node) if chosen_away else node
+        op = op_name_of(source.name())
         cause = cause_of_removed(run, node, op) if chosen_away else cause_of(op, (), "derivative")
         where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
             evidence.append(f"The gradient that arrived there was 0: {removal(cause)}, and 0 · inf is NaN.")
-        risk = self.risks.get(self.engine.key_of(node))
+        risk = self.risks.get(self.engine.key_of(source))
         if risk:
             evidence.append(risk)
-        return NonFiniteGradient(kind, node.name(), place, evidence, cause)
+        made = place if source is node else place_of_node(self.engine, source)
+        if source is not node and made is not None:
+            evidence.append(f"{op} at {brief(made)} made the infinity that it multiplies.")
+        return NonFiniteGradient(kind, node.name(), place, evidence, cause, op, made)
+
+    def _source_of(self, node: Node) -> Node:
+        """Return the op that made the infinity of a product, which has no derivative that is infinite itself."""
+        if op_name_of(node.name()) != "mul":
+            return node
+        behind = [inner for inner, _ in node.next_functions if inner is not None]
+        for one in behind:
+            if self.engine.key_of(one) in self.risks:
+                return one
+            if op_name_of(one.name()) in PASSING:
+                behind += [inner for inner, _ in one.next_functions if inner is not None]
+        return node
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Report a spoilt gradient when it gets into `.grad`."""
@@ -241,7 +262,8 @@ class NonFinite(Detector):
             title=f"the gradient of {name} is {kind}: it comes from {bad_gradient.node}",
             cause=bad_gradient.cause.cause,
             cure=bad_gradient.cause.cure,
-            corrected=safe_line(bad_gradient.place, op_name_of(bad_gradient.node)),
+            corrected=safe_line(bad_gradient.made, bad_gradient.op),
+            corrected_at=bad_gradient.made,
             path=path_from("loss", bad_gradient.node, name),
         )
 

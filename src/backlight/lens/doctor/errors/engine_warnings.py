@@ -11,20 +11,39 @@ from backlight.lens.doctor.places import shown
 from backlight.lens.doctor.repairs import repair
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
-from backlight.lens.doctor.source import Spot, assignment_to, spelled
+from backlight.lens.doctor.source import Spot, assignment_to, span, spelled
 from backlight.lens.finding import NOTE, Finding
+from backlight.lens.records.record import Place
 
 
 def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) -> Finding | None:
     """Return what a warning is the sign of; None where another finding says it better."""
     if name == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
-    said = f"UserWarning: {first_sentence(text)}"
+    said = f"UserWarning: {first_sentence(text).partition(' (Triggered internally')[0]}"
     if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
+    if name == "BL775" and spot is not None:
+        corrected, where = batch_mean(spot)
+        return rule(name).found(place, said, corrected=corrected, corrected_at=where)
     found = rule(name).found(place, said, corrected=repair(name, spot))
     return dataclasses.replace(found, level=NOTE) if name == "BL502" and spot is not None and _is_shown(spot) else found
+
+
+def batch_mean(spot: Spot) -> tuple[str | None, Place | None]:
+    """Return the call of kl_div, or the only one of KLDivLoss in the file, with reduction="batchmean"."""
+    if spot.call is not None and (spelled(spot.call.func) or "").endswith("kl_div"):
+        return corrections.with_keyword(spot, "reduction", '"batchmean"'), spot.place
+    calls = [node for node in ast.walk(spot.tree or ast.Module(body=[])) if _makes_divergence(node)]
+    if len(calls) != 1 or calls[0].args:
+        return None, None
+    made = Spot(spot.file, "", span(calls[0]))
+    return corrections.with_keyword(made, "reduction", '"batchmean"'), made.place
+
+
+def _makes_divergence(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and (spelled(node.func) or "").rpartition(".")[2] == "KLDivLoss"
 
 
 def _is_shown(spot: Spot) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.detectors.second_order import Gradients
-from backlight.lens.doctor.errors import graph_errors, lost_gradients, shape_errors
+from backlight.lens.doctor.errors import graph_errors, lost_gradients, missing_gradients, shape_errors
 from backlight.lens.doctor.errors.engine_warnings import made_from_leaf
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.origins import CutOrigin, Origins
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.repairs import repair
+from backlight.lens.doctor.repairs import goes_on, repair
 from backlight.lens.doctor.rule_index import rule, rule_of_message
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of, spot_of_traceback
@@ -82,6 +82,13 @@ def several_to_one(context: ErrorContext) -> Finding:
     """BL503: PyTorch warns of the conversion first, and then refuses it."""
     context.session.drop("BL502", context.place)
     return plain("BL503", context)
+
+
+def to_numpy(context: ErrorContext) -> Finding:
+    """BL501: detach() would only silence it where the program goes on computing with the array."""
+    if context.spot is None or not goes_on(context.spot):
+        return plain("BL501", context)
+    return context.found("BL501", cure="Compute it with the engine's own functions: detach() would cut the gradient.")
 
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
@@ -157,7 +164,7 @@ def _uncopied(spot: Spot) -> str | None:
     return corrections.without_call(spot) if named and not call.keywords else None
 
 
-SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
+SPECIAL: dict[str, Callable[[ErrorContext], Finding | None]] = {
     "BL001": shape_errors.layer_size,
     "BL002": shape_errors.dtypes,
     "BL004": shape_errors.view,
@@ -168,6 +175,7 @@ SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
     "BL009": shape_errors.without_init,
     "BL010": shape_errors.embedding_index,
     "BL011": shape_errors.index_dtype,
+    "BL110": missing_gradients.in_loop,
     "BL201": non_scalar,
     "BL017": lost_gradients.random_in_vmap,
     "BL217": lost_gradients.number,
@@ -176,6 +184,7 @@ SPECIAL: dict[str, Callable[[ErrorContext], Finding]] = {
     "BL208": without_graph,
     "BL301": on_leaf,
     "BL304": graph_errors.modified,
+    "BL501": to_numpy,
     "BL503": several_to_one,
     "BL601": unused,
     "BL701": non_leaf_to_optimise,
