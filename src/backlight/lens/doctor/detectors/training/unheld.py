@@ -129,9 +129,9 @@ class Unheld(Detector):
             return self._of_attribute(tensor, *attribute)
         if not isinstance(tensor, self.engine.module.nn.Parameter):
             return None
-        twin = self._copy_of(tensor)
-        if twin is not None:
-            return self._of_target(*twin)
+        copied = self._copy_of(tensor)
+        if copied is not None:
+            return self._of_target(*copied)
         owner = self._owner_of(tensor)
         if owner is None:
             return self._of_loose(tensor)
