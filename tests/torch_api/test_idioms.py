@@ -4,6 +4,7 @@ import runpy
 import sys
 
 import pytest
+import torch
 from paths import TESTS
 from script_output import said_by
 
@@ -20,6 +21,12 @@ def theirs(path):
         runpy.run_path(str(path), run_name="__main__")
     finally:
         sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(autouse=True)
+def flags_may_be_set(monkeypatch):
+    """Allow flags of backends to be set, which PyTorch's own testing modules forbid for the whole process."""
+    monkeypatch.setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -4,6 +4,7 @@ import multiprocessing
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 
 from backlight.explain.batch.sharding.unit_worker import Outcome
@@ -52,7 +53,8 @@ class _Process:
         self.connection, other = context.Pipe()
         self.unit: Unit | None = None
         self._process = context.Process(target=_serve, args=(other, task), daemon=True)
-        self._process.start()
+        with _interrupts_blocked():
+            self._process.start()
         other.close()
 
     def begin(self, unit: Unit | None) -> None:
@@ -81,6 +83,19 @@ class _Process:
             self._process.join(SECONDS_TO_END)
         self._process.kill()
         self._process.join()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let a process that is started inside get no Ctrl-C before it ignores them: it inherits what is blocked."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection, task: Callable[[Unit], Outcome]) -> None:
