@@ -26,7 +26,7 @@ def theirs(path):
 @pytest.fixture(autouse=True)
 def flags_may_be_set(monkeypatch):
     """Allow flags of backends to be set, which PyTorch's own testing modules forbid for the whole process."""
-    monkeypatch.setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)
+    monkeypatch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
