@@ -111,7 +111,7 @@ native = Extension(
     "backlight.kernels._native",
     sources=[
         str(path)
-        for pattern in ("bindings/*.c", "core/*.c", "kernels/products.c")
+        for pattern in ("bindings/*.c", "core/*.c", "kernels/products.c", "kernels/tiles.c")
         for path in sorted(SOURCES.glob(pattern))
     ],
     include_dirs=HEADERS,

@@ -28,7 +28,7 @@ def _levels() -> list[str]:
     if compiled is None:
         return []
     before = compiled.level()
-    found = [name for name in ("v1", "v3", "v4") if compiled.use_level(name)]
+    found = [name for name in ("v1", "v3", "v4", "amx") if compiled.use_level(name)]
     compiled.use_level(before)
     return found
 

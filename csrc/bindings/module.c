@@ -10,6 +10,8 @@
 #include "argument_kinds.h"
 #include "wrappers.h"
 #include "memory.h"
+#include "products.h"
+#include "tiles.h"
 
 #define INTERFACE 12 /* what kernels/native.py expects; counted up when the two must change together */
 
@@ -27,14 +29,15 @@ extern const struct table table_v1_f32, table_v1_f64, table_v3_f32, table_v3_f64
 static const struct level {
   const char *name;
   const struct table *of_float, *of_double;
-} levels[] = {{"v4", &table_v4_f32, &table_v4_f64}, {"v3", &table_v3_f32, &table_v3_f64}, {"v1", &table_v1_f32, &table_v1_f64}};
+} levels[] = {{"amx", &table_v4_f32, &table_v4_f64}, {"v4", &table_v4_f32, &table_v4_f64}, {"v3", &table_v3_f32, &table_v3_f64}, {"v1", &table_v1_f32, &table_v1_f64}};
 
 static int runs_here(const char *name) {
   __builtin_cpu_init();
-  if (name[1] == '4')
+  if (!strcmp(name, "amx") && !tiles_run_here()) return 0;
+  if (!strcmp(name, "v4") || !strcmp(name, "amx"))
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
-  if (name[1] == '3')
+  if (!strcmp(name, "v3"))
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2");
   return 1;
@@ -61,6 +64,7 @@ static int choose_level(const char *asked) {
   for (size_t i = 0; i < LEVELS; i++)
     if (runs_here(levels[i].name) && (!asked || !strcmp(asked, levels[i].name))) {
       level_in_use = levels[i].name;
+      products_use_tiles(!strcmp(level_in_use, "amx"));
       kernels_of_float = levels[i].of_float;
       kernels_of_double = levels[i].of_double;
       return 1;
@@ -133,7 +137,7 @@ static PyObject *give_memory_back(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"kernel", kernel, METH_O, "Return the native kernel of a reference's name, or None."},
-    {"use_level", use_level, METH_O, "Use the kernels compiled for v1, v3 or v4; return whether this machine runs them."},
+    {"use_level", use_level, METH_O, "Use the kernels compiled for v1, v3, v4 or amx; return whether this machine runs them."},
     {"level", level, METH_NOARGS, "Return the level in use."},
     {"set_threads", set_threads, METH_O, "Set how many threads a kernel uses."},
     {"threads", threads, METH_NOARGS, "Return how many threads a kernel uses."},

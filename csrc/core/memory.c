@@ -27,6 +27,7 @@
 #define SMALL_KEPT 32
 #define LEAST_LARGE (32 << 10)
 #define KINDS 256 /* sizes of large blocks: eight to a power of two */
+#define KINDS_ABOVE 4 /* a block up to so many sizes larger, at most 1.5 times, serves as well */
 #define HUGE_PAGES (4 << 20) /* blocks from this size on lie on pages of 2 MiB, where the system has them */
 #define HUGE_PAGE (2 << 20)
 #define ALIGNED 64
@@ -146,10 +147,12 @@ static void give_back(size_t most) {
 
 static void *take_large(size_t size) {
   size_t whole;
-  int kind = kind_of(size, &whole);
-  struct block *block = kind < KINDS ? large[kind] : NULL;
+  int kind = kind_of(size, &whole), found = kind;
+  while (found < KINDS && found < kind + KINDS_ABOVE && !large[found]) found++;
+  struct block *block = found < KINDS ? large[found] : NULL;
   if (block) {
-    large[kind] = block->next;
+    large[found] = block->next;
+    whole = size_of_kind(found);
     kept -= whole;
   } else {
     size_t room = most_in_use > in_use + whole ? most_in_use - in_use - whole : 0;

@@ -4,6 +4,7 @@
    were checked; raises nothing, returns 0 or NULL if there is no memory, and then has given back what it took. */
 #include "products.h"
 #include "pool.h"
+#include "tiles.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,12 +142,20 @@ static int run_vector(const struct table *kernels, size_t size, const struct pro
   return 1;
 }
 
+static int tiles_in_use;
+
+int products_use_tiles(int wanted) { return tiles_in_use = wanted && tiles_run_here(); }
+
 static int run(const struct table *kernels, size_t size, struct product *p, int alone) {
   int done;
   if (!p->m || !p->n) return 1;
   if ((p->m == 1 || p->n == 1) && p->k * (p->m + p->n) > THIN && run_vector(kernels, size, p, alone, &done)) return done;
-  struct tiling tiling = kernels->tiling();
   struct product other = turned(p);
+  if (tiles_in_use && size == sizeof(float) && tiles_pay(p)) {
+    done = tiles_product(p->c_column == 1 ? p : &other, alone);
+    if (done >= 0) return done;
+  }
+  struct tiling tiling = kernels->tiling();
   if (cost(&tiling, &other) < cost(&tiling, p)) *p = other;
   struct plan plan = {.kernels = kernels, .p = p, .panels = (p->n + tiling.columns - 1) / tiling.columns};
   const int all = p->b_column != 1 || p->m >= MANY_ROWS;

@@ -15,6 +15,9 @@ int product_run(const struct table *kernels, size_t size, struct product *p);
 /* The same on this thread alone: for parts of a larger job. */
 int product_here(const struct table *kernels, size_t size, struct product *p);
 
+/* Use the tile unit (tiles.h) for large products of float32, or do not; say whether it is used from now on. */
+int products_use_tiles(int wanted);
+
 /* Memory to work in, kept for the next one who asks: fresh pages cost more than most products. */
 void *scratch_take(size_t bytes);
 void scratch_give(void *memory);

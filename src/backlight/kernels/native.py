@@ -9,7 +9,8 @@ dtype, strides, keywords) go to the reference, so that both always give the same
 They come with an allocator that reuses freed arrays' memory (csrc/core/memory.c); BACKLIGHT_MEMORY=system disables it.
 
 The environment variable BACKLIGHT_KERNELS selects them: `numpy` none; `v1`, `v3` or `v4` those for that level of x86-64
-(128, 256, 512 bits); unset, the best that this machine runs. BACKLIGHT_NUM_THREADS is their number of threads.
+(128, 256, 512 bits); `amx` those of `v4`, and Intel's tile unit for large float32 products; unset, the best that this
+machine runs. BACKLIGHT_NUM_THREADS is their number of threads.
 """
 
 import functools
@@ -23,8 +24,8 @@ from backlight.kernels import blas
 
 NAME = "backlight.kernels._native"
 ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
-CHOICES = ("", "numpy", "v1", "v3", "v4")
-VECTOR_BYTES = {"v3": 32, "v4": 64}
+CHOICES = ("", "numpy", "v1", "v3", "v4", "amx")
+VECTOR_BYTES = {"v3": 32, "v4": 64, "amx": 64}
 INTERFACE = 12  # of csrc/bindings/module.c
 REFERENCES: dict[str, Callable] = {}
 
@@ -46,7 +47,7 @@ def _load():
     """Return (the compiled module, None), or (None, why it is not available)."""
     wanted = os.environ.get("BACKLIGHT_KERNELS", "")
     if wanted not in CHOICES:
-        raise InputError(f"BACKLIGHT_KERNELS must be one of numpy, v1, v3, v4 or unset, got {wanted}")
+        raise InputError(f"BACKLIGHT_KERNELS must be one of numpy, v1, v3, v4, amx or unset, got {wanted}")
     if wanted == "numpy":
         return None, "BACKLIGHT_KERNELS=numpy"
     try:
