@@ -111,7 +111,7 @@ native = Extension(
     "backlight.kernels._native",
     sources=[
         str(path)
-        for pattern in ("bindings/*.c", "core/*.c", "kernels/products.c", "kernels/tiles.c")
+        for pattern in ("bindings/*.c", "core/*.c", "kernels/gemm_driver.c", "kernels/gemm_amx.c")
         for path in sorted(SOURCES.glob(pattern))
     ],
     include_dirs=HEADERS,

@@ -3,7 +3,7 @@
    Checks that the lengths make up the rows, and that the shapes fit the heads. A bias is one number for a token as a key. Rows may lie apart, or backwards. NOTE
    [Bindings]. */
 #include "bindings.h"
-#include "products.h"
+#include "gemm_driver.h"
 
 struct texts {
   const struct table *kernels;

@@ -1,8 +1,8 @@
-/* The Python bindings of gemm.c: matmul, linear, column_sums.
+/* The Python bindings of matrix products: matmul and linear (kernels/gemm_driver.c), column_sums (kernels/gemv.c).
 
    Checks types and shapes; strides may be any multiples of an item, 0 and negative ones too. NOTE [Bindings]. */
 #include "bindings.h"
-#include "products.h"
+#include "gemm_driver.h"
 
 #define MOST_DIMS NPY_MAXDIMS
 #define LITTLE 32768    /* multiplications that are done with the interpreter locked */
@@ -41,9 +41,9 @@ static PyObject *done(PyArrayObject *out, int enough) {
 /* Run one product, without the interpreter's lock if it is large. */
 static PyObject *multiplied(struct product *p, PyArrayObject *out, int kind) {
   int enough;
-  if (work_of(p) <= LITTLE) return done(out, product_here(table_of(kind), PyArray_ITEMSIZE(out), p));
+  if (work_of(p) <= LITTLE) return done(out, gemm_on_this_thread(table_of(kind), PyArray_ITEMSIZE(out), p));
   Py_BEGIN_ALLOW_THREADS;
-  enough = product_run(table_of(kind), PyArray_ITEMSIZE(out), p);
+  enough = gemm(table_of(kind), PyArray_ITEMSIZE(out), p);
   Py_END_ALLOW_THREADS;
   return done(out, enough);
 }
@@ -74,7 +74,7 @@ static void stack_part(void *job, long begin, long end) {
   struct stack *stack = job;
   for (long i = begin; i < end; i++) {
     struct product p = at(stack, i);
-    if (!product_here(stack->kernels, stack->size, &p)) __atomic_store_n(&stack->failed, 1, __ATOMIC_RELAXED);
+    if (!gemm_on_this_thread(stack->kernels, stack->size, &p)) __atomic_store_n(&stack->failed, 1, __ATOMIC_RELAXED);
   }
 }
 
@@ -108,7 +108,7 @@ static PyObject *stacks(PyArrayObject *a, PyArrayObject *b, int kind) {
     Py_BEGIN_ALLOW_THREADS;
     for (long i = 0; i < count; i++) {
       struct product p = at(&stack, i);
-      if (!product_run(stack.kernels, stack.size, &p)) stack.failed = 1;
+      if (!gemm(stack.kernels, stack.size, &p)) stack.failed = 1;
     }
     Py_END_ALLOW_THREADS;
   } else {

@@ -10,8 +10,8 @@
 #include "argument_kinds.h"
 #include "wrappers.h"
 #include "memory.h"
-#include "products.h"
-#include "tiles.h"
+#include "gemm_driver.h"
+#include "gemm_amx.h"
 
 #define INTERFACE 12 /* what kernels/native.py expects; counted up when the two must change together */
 
@@ -33,7 +33,7 @@ static const struct level {
 
 static int runs_here(const char *name) {
   __builtin_cpu_init();
-  if (!strcmp(name, "amx") && !tiles_run_here()) return 0;
+  if (!strcmp(name, "amx") && !amx_runs_here()) return 0;
   if (!strcmp(name, "v4") || !strcmp(name, "amx"))
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
@@ -64,7 +64,7 @@ static int choose_level(const char *asked) {
   for (size_t i = 0; i < LEVELS; i++)
     if (runs_here(levels[i].name) && (!asked || !strcmp(asked, levels[i].name))) {
       level_in_use = levels[i].name;
-      products_use_tiles(!strcmp(level_in_use, "amx"));
+      gemm_use_amx(!strcmp(level_in_use, "amx"));
       kernels_of_float = levels[i].of_float;
       kernels_of_double = levels[i].of_double;
       return 1;

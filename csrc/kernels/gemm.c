@@ -5,7 +5,7 @@
    there are many tiles to a row, B is copied into panels of TILE_COLUMNS columns first (`pack`). A may lie anyhow; a
    few of its rows are copied where many panels pass them.
 
-   Included by kernels.c; called by products.c, which has made the panels, and attention.c. NOTE [Kernels] in table.h. */
+   Included by kernels.c; called by gemm_driver.c, which has made the panels, and attention.c. NOTE [Kernels] in table.h. */
 
 #if VECTOR_BYTES == 64
 #define TILE_ROWS 14 /* of 32 registers, 28 hold the tile */

@@ -3,7 +3,7 @@
    Holds no code of its own: families are included in order, the later ones use the earlier ones' functions, and the
    table of table.h is all that is visible outside. NOTE [Kernels] in table.h. */
 #include "simd.h"
-#include "products.h"
+#include "gemm_driver.h"
 #include "table.h"
 
 #include "simd_math.h"
@@ -31,7 +31,7 @@
 #include "slices.c"
 #include "gemm.c"
 #include "attention.c"
-#include "matrices.c"
+#include "gemv.c"
 #include "optimizer_steps.c"
 #include "summaries.c"
 #include "recurrence.c"

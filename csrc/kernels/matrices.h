@@ -1,6 +1,6 @@
 /* Products of matrices, and attention.
 
-   Declares what the family puts into the table of table.h, for products.c, bindings/matrices.c and bindings/attention.c; what
+   Declares what the family puts into the table of table.h, for gemm_driver.c, bindings/matrices.c and bindings/attention.c; what
    each expects is said beside it. */
 #ifndef MATRICES_H
 #define MATRICES_H

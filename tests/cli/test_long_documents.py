@@ -7,8 +7,8 @@ from tiny_bert import cross_encoder, write_cross_encoder
 
 from backlight.cli.main import main
 from backlight.explain.ranking import rank_and_explain
-from backlight.web import exposition
-from backlight.web.exposition import Exposition, excerpt_of
+from backlight.web import page_data
+from backlight.web.page_data import PageData, excerpt_of
 from backlight.web.report import report
 
 QUERY = "how do plants make food"
@@ -31,11 +31,11 @@ def words_in(data: dict) -> list[str]:
 
 def test_a_page_has_an_excerpt_of_a_long_document_whose_places_are_its_own(monkeypatch):
     ranking = rank_and_explain(cross_encoder(), QUERY, [LONG, "plants make food"], method="gradient-x-input")
-    (whole,) = [one for one in island_of(report(Exposition([ranking]), "1"))["documents"] if one["window"]]
+    (whole,) = [one for one in island_of(report(PageData([ranking]), "1"))["documents"] if one["window"]]
     assert (whole["from"], whole["length"], whole["text"]) == (0, len(LONG), LONG)
-    monkeypatch.setattr(exposition, "CARRIED", 200)
-    monkeypatch.setattr(exposition, "AROUND", 20)
-    (part,) = [one for one in island_of(report(Exposition([ranking]), "1"))["documents"] if one["window"]]
+    monkeypatch.setattr(page_data, "CARRIED", 200)
+    monkeypatch.setattr(page_data, "AROUND", 20)
+    (part,) = [one for one in island_of(report(PageData([ranking]), "1"))["documents"] if one["window"]]
     assert part["window"] == whole["window"]
     first, last = part["window"]["first_character"], part["window"]["last_character"]
     assert part["text"] == LONG[max(0, first - 20) : last + 20]
@@ -45,8 +45,8 @@ def test_a_page_has_an_excerpt_of_a_long_document_whose_places_are_its_own(monke
 
 
 def test_a_long_document_that_is_not_explained_has_its_window_on_the_page(monkeypatch):
-    monkeypatch.setattr(exposition, "CARRIED", 200)
-    monkeypatch.setattr(exposition, "AROUND", 20)
+    monkeypatch.setattr(page_data, "CARRIED", 200)
+    monkeypatch.setattr(page_data, "AROUND", 20)
     (ranked,) = rank_and_explain(cross_encoder(), QUERY, [LONG], top=0).documents
     window = ranked.window
     assert excerpt_of(ranked, [0, len(LONG)]) == (

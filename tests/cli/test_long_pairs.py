@@ -10,7 +10,7 @@ from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.edits import Add
 from backlight.models.pairs import DOCUMENT
-from backlight.web import exposition
+from backlight.web import page_data
 
 QUERY = "how do plants make food"
 LONG = "a cell ! " * 60 + "plants make food . " + "a leaf ? " * 60
@@ -86,8 +86,8 @@ def test_commands_say_which_window_they_read_and_where_they_cut(name, model, cap
 
 
 def test_the_page_of_a_comparison_has_the_part_around_the_window(model, monkeypatch, tmp_path):
-    monkeypatch.setattr(exposition, "CARRIED", 100)
-    monkeypatch.setattr(exposition, "AROUND", 10)
+    monkeypatch.setattr(page_data, "CARRIED", 100)
+    monkeypatch.setattr(page_data, "AROUND", 10)
     page = tmp_path / "page.html"
     assert main(["compare", QUERY, LONG, SHORT, "--model", model, "--html", str(page)]) == 0
     (made,) = json.loads(page.read_text(encoding="utf-8").split('type="application/json">')[1].split("</script>")[0])[

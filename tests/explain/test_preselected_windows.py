@@ -13,7 +13,7 @@ from backlight.explain.reranker import Reranker
 from backlight.explain.windows import PreselectedWindows, WindowOptions, preselected, spread_evenly
 from backlight.models.pairs import DOCUMENT
 from backlight.models.retrieval.bm25 import BM25, bm25_in_one_pass
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 
 QUERY = "how do plants make food"
@@ -155,7 +155,7 @@ def test_choosing_windows_keeps_none_of_them():
 
 def test_the_page_of_a_mean_says_how_its_windows_were_chosen(reranker):
     ranking = reranker.rank(QUERY, [LONG], windows="mean", max_windows=6)
-    assert "6 windows scored of" in report(Exposition([ranking]), "1")
+    assert "6 windows scored of" in report(PageData([ranking]), "1")
 
 
 def test_effects_on_a_document_of_which_few_of_many_windows_were_scored_are_of_the_window_alone(reranker):

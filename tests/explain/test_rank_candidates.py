@@ -12,7 +12,7 @@ from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
 from backlight.models.retrieval.index import RERANKED_WHOLE, Retrieval, build_index
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.pictures import ranking_svg
 from backlight.web.report import report
 
@@ -140,7 +140,7 @@ def test_rows_have_no_score_for_what_was_not_reranked(reranker):
 def test_page_picture_and_notebook_name_the_retriever(reranker):
     ranking = reranker.rank(QUERY, DOCUMENTS, candidates=2, explain=1)
     line = "the 2 best of 6 documents by BM25; the others were not reranked"
-    page = report(Exposition([ranking]), "1")
+    page = report(PageData([ranking]), "1")
     island = json.loads(re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)[1])
     assert island["candidates"] == {"line": line, "retriever": "BM25", "others": 4}
     assert island["notReranked"] == [[one.rank, one.name] for one in ranking.not_reranked]

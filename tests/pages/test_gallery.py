@@ -11,7 +11,7 @@ from backlight.explain.presentation.scales import ranking_scales
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 
 QUERY = "how do plants make food"
@@ -34,7 +34,7 @@ def rankers(tmp_path_factory):
 def opened(browser, tmp_path):
     def show(ranking, typo=None, width=1200):
         file = tmp_path / "page.html"
-        file.write_text(report(Exposition([ranking], typo=typo), "1.2.3"), encoding="utf-8")
+        file.write_text(report(PageData([ranking], typo=typo), "1.2.3"), encoding="utf-8")
         browser.size(width)
         browser.prefer("light")
         browser.open(file)

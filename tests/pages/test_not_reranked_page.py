@@ -4,7 +4,7 @@ import pytest
 from tiny_bert import cross_encoder
 
 from backlight.explain.reranker import Reranker
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 
 DOCUMENTS = [
@@ -22,7 +22,7 @@ NAMES = [f"texts/{number}.txt" for number in range(len(DOCUMENTS))]
 def page(browser, tmp_path):
     ranking = Reranker(cross_encoder()).rank("plants make food", DOCUMENTS, explain=1, candidates=3, names=NAMES)
     file = tmp_path / "page.html"
-    file.write_text(report(Exposition([ranking]), "1.2.3"), encoding="utf-8")
+    file.write_text(report(PageData([ranking]), "1.2.3"), encoding="utf-8")
     browser.size(1280)
     browser.prefer("light")
     browser.open(file)

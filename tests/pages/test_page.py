@@ -11,7 +11,7 @@ from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.ranking import rank_and_explain
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 
 QUERY = "how do plants make food"
@@ -53,7 +53,7 @@ def comparison_of(ranking):
     )
 
 
-def exposition():
+def page_data():
     ranker = cross_encoder()
     methods = {"saliency": {}, "gradient-x-input": {}, "shapley": {"budget": 200}}
     rankings = [
@@ -62,7 +62,7 @@ def exposition():
     ]
     best = rankings[0].documents[0]
     (pair,) = ranker.read([(QUERY, best.text)])
-    return Exposition(
+    return PageData(
         rankings,
         matrices={best.index: [matrix_of(rankings[1].documents[0].attribution)]},
         attention={best.index: attention_links(ranker, pair)},
@@ -74,7 +74,7 @@ def exposition():
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(report(exposition(), "1.2.3"), encoding="utf-8")
+    file.write_text(report(page_data(), "1.2.3"), encoding="utf-8")
     return file
 
 
@@ -113,7 +113,7 @@ def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
     ranking = rank_and_explain(cross_encoder(), QUERY, [document], ["long.txt"], method="saliency")
     window = ranking.documents[0].window
     file = tmp_path / "page.html"
-    file.write_text(report(Exposition([ranking]), "1.2.3"), encoding="utf-8")
+    file.write_text(report(PageData([ranking]), "1.2.3"), encoding="utf-8")
     browser.size(1280)
     browser.open(file)
     assert f"best of {window.of} windows: number {window.number}" in text(browser, "article .window")

@@ -29,7 +29,7 @@ from backlight.training.report import report as run_report
 from backlight.training.run_folder import RunFolder
 from backlight.web.batch import batch_page
 from backlight.web.evaluation import page as evaluation_page
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 from backlight.web.svg_to_png import PAGE
 
@@ -53,7 +53,7 @@ def explain_page(folder) -> str:
     best = ranking.documents[0]
     (pair,) = ranker.read([(QUERY, best.text)])
     return report(
-        Exposition(
+        PageData(
             [ranking],
             attention={best.index: attention_links(ranker, pair)},
             layers={best.index: build_up(ranker, [pair])[0].after},
@@ -64,7 +64,7 @@ def explain_page(folder) -> str:
 
 
 def rank_page(folder) -> str:
-    return report(Exposition([rank_and_explain(cross_encoder(), QUERY, DOCUMENTS, NAMES, top=0)]), HOSTILE, WHEN)
+    return report(PageData([rank_and_explain(cross_encoder(), QUERY, DOCUMENTS, NAMES, top=0)]), HOSTILE, WHEN)
 
 
 def matrix_page(folder) -> str:
@@ -74,12 +74,12 @@ def matrix_page(folder) -> str:
     values = tuple(tuple((row - column) / 9 for column in range(len(told))) for row in range(len(asked)))
     texts = best.attribution.query.text, best.attribution.document.text
     made = Interactions("joint-occlusion", HOSTILE, HOSTILE, best.score, *texts, asked, told, values)
-    return report(Exposition([ranking], matrices={best.index: [made]}), "1", WHEN)
+    return report(PageData([ranking], matrices={best.index: [made]}), "1", WHEN)
 
 
 def compare_page(folder) -> str:
     found = Reranker(cross_encoder()).compare(QUERY, *DOCUMENTS, names=tuple(NAMES))
-    return report(Exposition(comparisons=[found]), "1", WHEN)
+    return report(PageData(comparisons=[found]), "1", WHEN)
 
 
 def batch_of_pairs(folder) -> str:

@@ -17,7 +17,7 @@ from backlight.explain.presentation.scales import ranking_scales
 from backlight.explain.presentation.verdict import measured_text, verdict_line
 from backlight.explain.presentation.wording import effect_sentence
 from backlight.explain.ranking import rank_and_explain
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import SCRIPTS, report
 
 WHEN = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.UTC)
@@ -51,7 +51,7 @@ def page_of(documents, query=QUERY, names=None, methods=("saliency",), **options
     rankings = [
         rank_and_explain(real_ranker(), query, documents, names, method=method, **options) for method in methods
     ]
-    source = report(Exposition(rankings), "1.2.3", WHEN)
+    source = report(PageData(rankings), "1.2.3", WHEN)
     return rankings[0], source
 
 
@@ -146,7 +146,7 @@ def test_attention_and_layers_are_bounded_and_in_the_data():
     best = ranking.documents[0]
     pair = ranker.read([("green plants", best.text)])[0]
     links, layers = attention_links(ranker, pair), build_up(ranker, [pair])[0].after
-    page = Exposition([ranking], attention={best.index: links}, layers={best.index: layers})
+    page = PageData([ranking], attention={best.index: links}, layers={best.index: layers})
     first, second = Page(report(page, "1.2.3", WHEN)).data["documents"]
     assert (second["attention"], second["layers"]) == (None, None)
     assert first["layers"]["after"][-1] == pytest.approx(best.score, rel=1e-4)
@@ -161,7 +161,7 @@ def test_attention_and_layers_are_bounded_and_in_the_data():
 
 def test_a_page_of_nothing_is_refused():
     with pytest.raises(InputError, match="a page must show a ranking or a comparison, got neither"):
-        report(Exposition(), "1.2.3")
+        report(PageData(), "1.2.3")
 
 
 def test_both_themes_and_print_are_there():

@@ -21,7 +21,7 @@ from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
 from backlight.explain.methods.registry import METHODS
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.pictures import comparison_svg
 
 DEFAULT = "occlusion"
@@ -48,7 +48,7 @@ def compare(argv: Sequence[str]) -> int:
         print(as_json(found))
     else:
         show_comparison(found, screen(given.theme))
-    write_files(given, lambda: Exposition(comparisons=[found]), lambda: comparison_svg(found))
+    write_files(given, lambda: PageData(comparisons=[found]), lambda: comparison_svg(found))
     return 0
 
 

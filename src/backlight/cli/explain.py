@@ -24,7 +24,7 @@ from backlight.cli.pages import (
     add_views,
     check_given,
     explained_again,
-    exposition_of,
+    page_data_of,
     say_language,
     say_unanswered,
     say_windows,
@@ -91,7 +91,7 @@ def explain(argv: Sequence[str]) -> int:
             print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
     write_files(
         given,
-        lambda: exposition_of(reranker, rankings, views, reading_of(given), typo, left_out),
+        lambda: page_data_of(reranker, rankings, views, reading_of(given), typo, left_out),
         lambda: ranking_svg(rankings[0], typo),
     )
     return code

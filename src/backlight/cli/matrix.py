@@ -13,7 +13,7 @@ from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError, unknown
 from backlight.explain.methods.interactions import MATRICES, Interactions
 from backlight.explain.reranker import Reranker
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.pictures import interactions_svg
 
 DEFAULT = "joint-occlusion"
@@ -44,9 +44,9 @@ def matrix(argv: Sequence[str]) -> int:
     return 0
 
 
-def _page(reranker: Reranker, given: Namespace, text: str, name: str, found: Interactions) -> Exposition:
+def _page(reranker: Reranker, given: Namespace, text: str, name: str, found: Interactions) -> PageData:
     """Return the page of a matrix, which says the document's score too."""
-    return Exposition([reranker.rank(given.query, [text], names=[name], **reading_of(given))], {0: [found]})
+    return PageData([reranker.rank(given.query, [text], names=[name], **reading_of(given))], {0: [found]})
 
 
 def _parser() -> Parser:

@@ -22,7 +22,7 @@ from backlight.explain.windows import BEST
 from backlight.models.pairs import Pair
 from backlight.models.retrieval.index import NONE
 from backlight.models.scorer import Progress
-from backlight.web.exposition import Exposition
+from backlight.web.page_data import PageData
 from backlight.web.report import report
 from backlight.web.svg_to_png import png_of
 
@@ -79,14 +79,14 @@ def explained_again(
     return replace(again, documents=tuple(sorted(found, key=lambda one: one.rank)))
 
 
-def exposition_of(
+def page_data_of(
     reranker: Reranker,
     rankings: Sequence[Ranking],
     views: Sequence[str],
     reading: Mapping[str, str | int | None] = ALL_DEFAULTS,
     typo: float | None = None,
     left_out: Sequence[LeftOut] = (),
-) -> Exposition:
+) -> PageData:
     """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
@@ -118,7 +118,7 @@ def exposition_of(
         names = first.name, second.name
         how = {**reading, "windows": reading.get("windows") and BEST}  # of a mean too: one window is compared
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names, **how))
-    return Exposition(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
+    return PageData(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
 
 
 def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
@@ -195,7 +195,7 @@ def check_given(given: argparse.Namespace) -> None:
             raise InputError(f"cannot write {file}: {above} is not a folder")
 
 
-def write_files(given: argparse.Namespace, page: Callable[[], Exposition], picture: Callable[[], str]) -> None:
+def write_files(given: argparse.Namespace, page: Callable[[], PageData], picture: Callable[[], str]) -> None:
     """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:

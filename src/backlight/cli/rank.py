@@ -23,7 +23,7 @@ from backlight.cli.main import Parser, version
 from backlight.cli.outputs import json_of
 from backlight.cli.pages import (
     check_given,
-    exposition_of,
+    page_data_of,
     say_language,
     say_unanswered,
     say_windows,
@@ -73,7 +73,7 @@ def rank(argv: Sequence[str]) -> int:
         show(ranking, screen(given.theme), typo)
     write_files(
         given,
-        lambda: exposition_of(reranker, [ranking], (), typo=typo, left_out=left_out),
+        lambda: page_data_of(reranker, [ranking], (), typo=typo, left_out=left_out),
         lambda: ranking_svg(ranking, typo),
     )
     return 0

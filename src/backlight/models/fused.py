@@ -50,14 +50,14 @@ class FusedCrossEncoder(CrossEncoder):
         else:
             found = cosines(self.similarity.embed_texts(views.alone, inputs_embeds))
         logits = self.logits_of(views, inputs_embeds)
-        return logits + self.head.brought(logits, found)
+        return logits + self.head.cosine_term(logits, found)
 
     def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
         """Return the score of each pair from the last states of both streams; (tokens, 2 · hidden) -> (pairs,)."""
         joint, apart = states.split(self.encoder.config.hidden_size, 1)
         found = cosines(unit(pooled(apart, Views.of(batch).alone, self.similarity.pooling)))
         logits = self._logits(pooled(joint, batch, self.head.reads))
-        return logits + self.head.brought(logits, found)
+        return logits + self.head.cosine_term(logits, found)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
         """Return how much of each token's last state is read, one row a pair: half by the logit, half by the cosine."""
@@ -112,7 +112,7 @@ class FusedCrossEncoder(CrossEncoder):
         """Return the two parts of each score, given the cosines; (pairs,) -> the same twice."""
         with no_grad():
             logits = self.logits_of(Views.of(batch))
-            return logits.numpy(), self.head.brought(logits, from_numpy(near)).numpy()
+            return logits.numpy(), self.head.cosine_term(logits, from_numpy(near)).numpy()
 
     @property
     def _similarity_learns(self) -> bool:

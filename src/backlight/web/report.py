@@ -7,7 +7,7 @@ from backlight.errors import InputError
 from backlight.explain.presentation.scales import activation_of
 from backlight.explain.presentation.scores import score_text
 from backlight.report.page import TOKENS, data_script, jinja_template, joined, policy_element
-from backlight.web.exposition import LISTED, Exposition, island
+from backlight.web.page_data import LISTED, PageData, island
 
 HERE = Path(__file__).parent
 SCRIPTS = (  # in this order: each uses what stands before it
@@ -25,7 +25,7 @@ SCRIPTS = (  # in this order: each uses what stands before it
 )
 
 
-def report(page: Exposition, version: str, when: datetime.datetime | None = None) -> str:
+def report(page: PageData, version: str, when: datetime.datetime | None = None) -> str:
     """Return a page as HTML.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from backlight.errors import InputError
-from backlight.explain.batch.running import Stand
+from backlight.explain.batch.running import BatchProgress
 from backlight.explain.presentation.wording import count_of
 from backlight.report.numbers import clock
 
@@ -20,11 +20,11 @@ SECONDS_APART = 10  # of the lines, where there is no terminal
 
 
 @contextmanager
-def watcher(quiet: bool) -> Iterator[Callable[[Stand], None]]:
-    """Give a function to show each stand with, on standard error: a bar in a terminal, else a line now and then."""
+def watcher(quiet: bool) -> Iterator[Callable[[BatchProgress], None]]:
+    """Give a function to show progress with, on standard error: a bar in a terminal, else a line now and then."""
     console = Console(stderr=True, highlight=False)
     if quiet:
-        yield lambda stand: None
+        yield lambda progress: None
     elif console.is_terminal:
         columns = (
             TextColumn("{task.description}"),
@@ -36,8 +36,10 @@ def watcher(quiet: bool) -> Iterator[Callable[[Stand], None]]:
             task = bar.add_task("0 rows", total=1.0, rate="")
             pace = Pace()
 
-            def show(stand: Stand) -> None:
-                bar.update(task, completed=stand.share, description=progress_text(stand), rate=pace.rate(stand))
+            def show(progress: BatchProgress) -> None:
+                bar.update(
+                    task, completed=progress.share, description=progress_text(progress), rate=pace.rate(progress)
+                )
 
             yield show
     else:
@@ -50,15 +52,15 @@ class Pace:
     def __init__(self):
         self.began = time.monotonic()
 
-    def rate(self, stand: Stand) -> str:
+    def rate(self, progress: BatchProgress) -> str:
         """Return the rate so far, as text."""
         seconds = time.monotonic() - self.began
-        return f"{(stand.rows - stand.before) / seconds:,.1f} rows/s" if seconds > 0 else ""
+        return f"{(progress.rows - progress.before) / seconds:,.1f} rows/s" if seconds > 0 else ""
 
-    def left(self, stand: Stand, share_before: float) -> str:
+    def left(self, progress: BatchProgress, share_before: float) -> str:
         """Return the time left, as text: what is left of the input at the pace so far."""
-        done = stand.share - share_before
-        return clock((time.monotonic() - self.began) * (1 - stand.share) / done) + " left" if done > 0 else ""
+        done = progress.share - share_before
+        return clock((time.monotonic() - self.began) * (1 - progress.share) / done) + " left" if done > 0 else ""
 
 
 class Lines(Pace):
@@ -68,22 +70,27 @@ class Lines(Pace):
         super().__init__()
         self.said, self.share_before = self.began, None
 
-    def show(self, stand: Stand) -> None:
+    def show(self, progress: BatchProgress) -> None:
         """Print a line, if it is time for one."""
         if self.share_before is None:
-            self.share_before = stand.share
+            self.share_before = progress.share
         if time.monotonic() - self.said >= SECONDS_APART:
             self.said = time.monotonic()
-            said = [progress_text(stand), f"{stand.share:.0%}", self.rate(stand), self.left(stand, self.share_before)]
+            said = [
+                progress_text(progress),
+                f"{progress.share:.0%}",
+                self.rate(progress),
+                self.left(progress, self.share_before),
+            ]
             print(" · ".join(part for part in said if part), file=sys.stderr, flush=True)
 
 
-def progress_text(stand: Stand) -> str:
+def progress_text(progress: BatchProgress) -> str:
     """Return how far a batch is, in words."""
-    rows = count_of(stand.rows, "row")
-    if stand.doing == "summary":
+    rows = count_of(progress.rows, "row")
+    if progress.doing == "summary":
         return f"{rows}, summing up"
-    before = f" ({stand.before:,} before)" if stand.before else ""
-    bad = f", {stand.bad:,} bad" if stand.bad else ""
-    left = "" if stand.total is None else f", {stand.total - stand.rows:,} left"
+    before = f" ({progress.before:,} before)" if progress.before else ""
+    bad = f", {progress.bad:,} bad" if progress.bad else ""
+    left = "" if progress.total is None else f", {progress.total - progress.rows:,} left"
     return f"{rows}{before}{bad}{left}"

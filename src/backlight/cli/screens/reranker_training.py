@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from backlight.errors import InputError
 from backlight.report.numbers import clock, number
-from backlight.training.reranker import Stand
+from backlight.training.reranker import TrainingProgress
 
 try:
     from rich.console import Console, Group
@@ -30,11 +30,11 @@ DOING = {
 
 
 @contextmanager
-def watcher(quiet: bool) -> Iterator[Callable[[Stand], None]]:
-    """Give a function to show each stand with, on standard error: a bar in a terminal, else a line now and then."""
+def watcher(quiet: bool) -> Iterator[Callable[[TrainingProgress], None]]:
+    """Give a function to show progress with, on standard error: a bar in a terminal, else a line now and then."""
     console = Console(stderr=True, highlight=False)
     if quiet:
-        yield lambda stand: None
+        yield lambda progress: None
     elif console.is_terminal:
         picture = Picture()
         with Live(console=console, refresh_per_second=4, get_renderable=picture.draw, transient=True):
@@ -47,20 +47,20 @@ class Picture:
     """What is done and a bar, and below it the numbers."""
 
     def __init__(self):
-        self.stand: Stand | None = None
+        self.progress: TrainingProgress | None = None
 
-    def show(self, stand: Stand) -> None:
-        """Take in a stand; the picture is drawn several times a second."""
-        self.stand = stand
+    def show(self, progress: TrainingProgress) -> None:
+        """Take in progress; the picture is drawn several times a second."""
+        self.progress = progress
 
     def draw(self) -> Group:
         """Return the picture as things stand."""
-        if self.stand is None:
+        if self.progress is None:
             return Group(Text("reading", "dim"))
         bar = Table.grid(padding=(0, 2))
-        total = self.stand.total if self.stand.done else None
-        bar.add_row(Text(DOING[self.stand.doing]), ProgressBar(total, self.stand.done, width=30))
-        return Group(bar, Text(numbers_of(self.stand), "dim"))
+        total = self.progress.total if self.progress.done else None
+        bar.add_row(Text(DOING[self.progress.doing]), ProgressBar(total, self.progress.done, width=30))
+        return Group(bar, Text(numbers_of(self.progress), "dim"))
 
 
 class Lines:
@@ -69,22 +69,28 @@ class Lines:
     def __init__(self):
         self.said, self.doing, self.validation = float("-inf"), "", None
 
-    def show(self, stand: Stand) -> None:
+    def show(self, progress: TrainingProgress) -> None:
         """Print a line, if it is time for one."""
-        news = stand.doing != self.doing or (stand.validation is not None and stand.validation != self.validation)
+        news = progress.doing != self.doing or (
+            progress.validation is not None and progress.validation != self.validation
+        )
         if news or time.monotonic() - self.said >= SECONDS_APART:
-            self.said, self.doing, self.validation = time.monotonic(), stand.doing, stand.validation or self.validation
-            print(" · ".join(filter(None, (DOING[stand.doing], numbers_of(stand)))), file=sys.stderr, flush=True)
+            self.said, self.doing, self.validation = (
+                time.monotonic(),
+                progress.doing,
+                progress.validation or self.validation,
+            )
+            print(" · ".join(filter(None, (DOING[progress.doing], numbers_of(progress)))), file=sys.stderr, flush=True)
 
 
-def numbers_of(stand: Stand) -> str:
-    """Return the numbers of a stand in one line."""
-    parts = [f"{stand.done:,} of {stand.total:,}"] if stand.done else []
-    if stand.loss is not None:
-        parts += [f"loss {number(stand.loss)}", f"{stand.pairs_per_second:,.0f} pairs/s"]
-        parts += [f"{clock(stand.seconds_left)} left"]
-    if stand.validation:
-        overall, *domains = stand.validation.items()
+def numbers_of(progress: TrainingProgress) -> str:
+    """Return the numbers of progress in one line."""
+    parts = [f"{progress.done:,} of {progress.total:,}"] if progress.done else []
+    if progress.loss is not None:
+        parts += [f"loss {number(progress.loss)}", f"{progress.pairs_per_second:,.0f} pairs/s"]
+        parts += [f"{clock(progress.seconds_left)} left"]
+    if progress.validation:
+        overall, *domains = progress.validation.items()
         named = ", ".join(f"{name} {value:.3f}" for name, value in domains)
         parts.append(f"validation nDCG@10 {overall[1]:.3f}" + (f" ({named})" if named else ""))
     return " · ".join(parts)

@@ -2,5 +2,5 @@
 
 from backlight.explain.batch.inputs import Reading
 from backlight.explain.batch.rows import Columns
-from backlight.explain.batch.running import Batch, Stand, run_batch
+from backlight.explain.batch.running import Batch, BatchProgress, run_batch
 from backlight.explain.batch.settings import Settings

@@ -25,7 +25,7 @@ from backlight.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
-class Stand:
+class BatchProgress:
     """How far a batch is.
 
     Args:
@@ -80,7 +80,7 @@ def run_batch(
     reading: Reading = Reading(),
     replace: bool = False,
     strict: bool = False,
-    watch: Callable[[Stand], None] = lambda stand: None,
+    watch: Callable[[BatchProgress], None] = lambda progress: None,
     notice: Callable[[Repair], None] = lambda repair: None,
 ) -> Batch:
     """Score and explain all pairs of an input, in parts; a job that is there and not done goes on where it stood.
@@ -142,12 +142,12 @@ class _Run:
         out: Path,
         worker: Worker,
         strict: bool,
-        watch: Callable[[Stand], None],
+        watch: Callable[[BatchProgress], None],
         notice: Callable[[Repair], None],
     ):
         self.source, self.out, self.worker, self.strict, self.watch = source, out, worker, strict, watch
         self.name = source.files[0].name
-        self.stand = Stand("rows", rows=0, before=0, share=0.0, bad=0)
+        self.progress = BatchProgress("rows", rows=0, before=0, share=0.0, bad=0)
         self.repairs: list[Repair] = []
         self.notice = notice
 
@@ -169,11 +169,11 @@ class _Run:
             if not parts.done and not parts.damaged:
                 clear(self.out)
             raise
-        stand = replaced(self.stand, doing="summary", share=1.0)
-        self.watch(stand)
+        progress = replaced(self.progress, doing="summary", share=1.0)
+        self.watch(progress)
         counting = {"ideal": self.source.ideal, "english_only": self.worker.english_only}
-        summary = summarise(self.out, parts, job, settings, stand.rows, **counting)
-        return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, tuple(self.repairs), summary)
+        summary = summarise(self.out, parts, job, settings, progress.rows, **counting)
+        return Batch(self.out, progress.rows, summary["bad"]["count"], progress.before, tuple(self.repairs), summary)
 
     def close(self) -> None:
         """Close what the source holds open."""
@@ -190,18 +190,18 @@ class _Run:
                 self._refuse(bad["line"], bad["reason"])
         for number, chunk in enumerate(chunks(self.source.rows(), self.worker.settings.rows)):
             count += 1
-            rows, share = self.stand.rows + len(chunk), min(1.0, chunk[-1].line / self.lines)
+            rows, share = self.progress.rows + len(chunk), min(1.0, chunk[-1].line / self.lines)
             if number in before:
-                done_before = self.stand.before + len(chunk)
-                self.stand = replaced(self.stand, rows=rows, before=done_before, share=share)
+                done_before = self.progress.before + len(chunk)
+                self.progress = replaced(self.progress, rows=rows, before=done_before, share=share)
                 continue
             if number in parts.damaged:
                 damage = parts.damaged[number]
                 self._repaired(Repair(damage.file, str(damage)))
             bad = self._do(number, chunk, parts)
-            self.stand = replaced(self.stand, rows=rows, share=share, bad=self.stand.bad + bad)
-            self.watch(self.stand)
-        if not self.stand.rows:
+            self.progress = replaced(self.progress, rows=rows, share=share, bad=self.progress.bad + bad)
+            self.watch(self.progress)
+        if not self.progress.rows:
             raise InputError(f"{self.name} must hold a row at least, and is empty")
         for repair in parts.tidy(count):
             self._repaired(repair)
@@ -210,7 +210,7 @@ class _Run:
         """Write the part of a chunk, and return how many of its rows are bad."""
         if self.strict:
             self._refuse_first_of(chunk)
-        results = self.worker.results(chunk, self.stand.rows, self._watched(chunk))
+        results = self.worker.results(chunk, self.progress.rows, self._watched(chunk))
         bad = [one for one in results if isinstance(one, BadRow)]
         if self.strict:
             self._refuse_first_of(bad)
@@ -229,7 +229,7 @@ class _Run:
             check_unchanged(file, before)
 
     def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
-        began, ends, done = self.stand, min(1.0, chunk[-1].line / self.lines), 0
+        began, ends, done = self.progress, min(1.0, chunk[-1].line / self.lines), 0
 
         def progress(newly: int) -> None:
             nonlocal done

@@ -94,7 +94,7 @@ def _parts_of_fused(ranker: FusedCrossEncoder, batch: PairBatch, inside: Inside)
     ]
     parts = _through_head(logit[None], ranker.head, ranker.label)
     with no_grad():
-        share = ranker.head.brought(from_numpy(parts.sum(keepdims=True)), from_numpy(np.ones(1, np.float32)))
+        share = ranker.head.cosine_term(from_numpy(parts.sum(keepdims=True)), from_numpy(np.ones(1, np.float32)))
     return parts + _of_cosine(*texts) * share.numpy()
 
 

@@ -246,7 +246,7 @@ class _Budget:
     def spend(self, ranker: Scorer, deletions: list, remove: Removal) -> None:
         """Make deletions, and note what one took."""
         started = time.monotonic()
-        _delete(ranker, deletions, remove)
+        _measure_effects(ranker, deletions, remove)
         self.each = (time.monotonic() - started) / len(deletions) if deletions else self.each
 
 
@@ -281,8 +281,8 @@ def _rounds(
         start = [begin + A_ROUND for begin in start]
 
 
-def _delete(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remove: Removal) -> None:
-    """Score pairs without parts of them, and store the effects."""
+def _measure_effects(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remove: Removal) -> None:
+    """Measure effects, what a score loses: score pairs without parts of them. A word's value is its effect."""
     together: dict[int, tuple[_Pair, list[tuple[int, ...]]]] = {}
     for one, places in group:
         together.setdefault(id(one), (one, []))[1].append(places)
@@ -299,6 +299,7 @@ def _delete(ranker: Scorer, group: Sequence[tuple[_Pair, tuple[int, ...]]], remo
 
 
 def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribution:
+    """Return the record of a pair: effects where they were measured, else estimates in their unit."""
     measured = ~np.isnan(one.effects)
     values = np.where(measured, one.effects, 0.0)
     for side in (QUERY, DOCUMENT):

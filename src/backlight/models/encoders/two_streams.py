@@ -152,8 +152,8 @@ class FusedHead(BertHead):
         taken = Weights(weights, "fused reranker").take_all(dict.fromkeys((COSINE, GATE, GATE_WIDTH), (1,)))
         self._weights |= {name: from_numpy(one) for name, one in taken.items()}
 
-    def brought(self, logits: Tensor, cosines: Tensor) -> Tensor:
-        """Return what cosines bring to scores: weight · cosine · sigmoid((logit − gate) / width); (pairs,) each."""
+    def cosine_term(self, logits: Tensor, cosines: Tensor) -> Tensor:
+        """Return what is added to logits, weight · cosine · sigmoid((logit − gate) / width); (pairs,) each."""
         weight, gate, width = (self._weights[name] for name in (COSINE, GATE, GATE_WIDTH))
         return weight * cosines * sigmoid((logits - gate) / width)
 

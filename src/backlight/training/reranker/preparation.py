@@ -23,7 +23,7 @@ from backlight.training.reranker.candidates import (
 )
 from backlight.training.reranker.loss import COSINES
 from backlight.training.reranker.model import scores_of
-from backlight.training.reranker.progress import Stand, Watch
+from backlight.training.reranker.progress import TrainingProgress, Watch
 from backlight.training.reranker.rows import Judged
 from backlight.training.reranker.settings import RerankerSettings
 from backlight.training.reranker.validation import Validation
@@ -58,7 +58,7 @@ def prepare(
     """
     asked, kept = split
     miner = Miner(texts, _bi_encoder(settings.miner), settings.alike)
-    watch(Stand("embedding" if settings.miner else "indexing", 0, len(texts)))
+    watch(TrainingProgress("embedding" if settings.miner else "indexing", 0, len(texts)))
     miner.embed()
     sizes = settings.negatives, settings.mined, settings.seed
     training = training_candidates(asked, miner, *sizes, _counter(watch, "mining", asked))
@@ -70,7 +70,7 @@ def prepare(
         known = miner.embeddings if settings.teacher == settings.miner else None
         training = taught(training, texts, teacher, _counter(watch, "teaching", training), known)
     validation = Validation(tuple(held_out), tuple(texts))
-    watch(Stand("validating", 0, len(held_out)))
+    watch(TrainingProgress("validating", 0, len(held_out)))
     before = validation.ndcg(scores_of(start, validation.pairs))
     bm25 = validation.ndcg(validation.bm25_scores(miner.bm25))
     return Prepared(training, validation, before, bm25, asdict(miner.left_out), temperature)
@@ -122,6 +122,6 @@ def _counter(watch: Watch, doing: str, queries: Sequence) -> Callable[[int], Non
     def count(more: int) -> None:
         nonlocal done
         done += more
-        watch(Stand(doing, done, len(queries)))
+        watch(TrainingProgress(doing, done, len(queries)))
 
     return count

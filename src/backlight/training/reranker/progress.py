@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Stand:
+class TrainingProgress:
     """How far a training is.
 
     Args:
@@ -27,4 +27,4 @@ class Stand:
     validation: Mapping[str, float] | None = None
 
 
-Watch = Callable[[Stand], None]
+Watch = Callable[[TrainingProgress], None]

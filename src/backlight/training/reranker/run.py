@@ -36,7 +36,7 @@ from backlight.training.reranker.calibration import calibrate
 from backlight.training.reranker.card import card_of
 from backlight.training.reranker.model import scores_of, starting_model
 from backlight.training.reranker.preparation import Prepared, prepare, read_prepared, write_prepared
-from backlight.training.reranker.progress import Stand, Watch
+from backlight.training.reranker.progress import TrainingProgress, Watch
 from backlight.training.reranker.result import Result
 from backlight.training.reranker.rows import TrainingData, read_training_data
 from backlight.training.reranker.settings import RerankerSettings
@@ -59,7 +59,7 @@ def train_reranker(
     sources: Sequence[str] = (),
     resume: bool = False,
     int8: bool = False,
-    watch: Watch = lambda stand: None,
+    watch: Watch = lambda progress: None,
 ) -> Result:
     """Train a reranker on a file of pairs (see NOTE [Rows]) and write its folder (see NOTE [A reranker's folder]).
 
@@ -92,7 +92,7 @@ class RerankerTraining:
         settings: RerankerSettings,
         validation: Path | None = None,
         sources: Sequence[str] = (),
-        watch: Watch = lambda stand: None,
+        watch: Watch = lambda progress: None,
     ):
         self.began = time.monotonic()
         self.settings, self.out, self.sources, self.watch = settings, Path(out), tuple(sources), watch
@@ -245,7 +245,9 @@ class RerankerTraining:
                 seconds = time.monotonic() - began
                 left = (stepper.steps - stepper.step) * seconds / (stepper.step - first)
                 self.watch(
-                    Stand("training", stepper.step, stepper.steps, found["loss"], pairs / seconds, left, self.seen)
+                    TrainingProgress(
+                        "training", stepper.step, stepper.steps, found["loss"], pairs / seconds, left, self.seen
+                    )
                 )
                 if interrupted() or time.monotonic() - saved > 60 * settings.checkpoint_minutes:
                     self.save()
@@ -281,7 +283,7 @@ class RerankerTraining:
         """Calibrate the best weights, write them, the card and the result."""
         self.save()
         validation = self.prepared.validation
-        self.watch(Stand("validating", 0, len(validation.candidates)))
+        self.watch(TrainingProgress("validating", 0, len(validation.candidates)))
         self.model.load(load_checkpoint(self.run.path / BEST)["weights"])
         scores = scores_of(self.model.scorer, validation.pairs)
         calibration = calibrate(scores, validation.labels, validation.units, validation.domains)

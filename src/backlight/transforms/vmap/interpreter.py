@@ -153,7 +153,7 @@ def levels_of(tensors: Iterable[Tensor]) -> list[VmapLevel]:
 _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
 
 # They fill the table; imported when an op first gets a batched tensor.
-_RULES = ("dims", "indexing", "layers", "losses", "linalg", "shapes")
+_RULE_MODULES = ("dims", "indexing", "layers", "losses", "linalg", "shapes")
 
 
 def rule_of(op: Op):
@@ -167,7 +167,7 @@ def rule_of(op: Op):
 
 @cache
 def _fill_table() -> None:
-    for family in _RULES:
+    for family in _RULE_MODULES:
         import_unforked(f"backlight.transforms.vmap.rules.{family}")
 
 

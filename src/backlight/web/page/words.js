@@ -1,4 +1,4 @@
-// A text with its words lit. A word is [start, end, value, tokens, error, effect, estimated] (see web/exposition.py).
+// A text with its words lit. A word is [start, end, value, tokens, error, effect, estimated] (see web/page_data.py).
 
 const FAINT = 0.04; // the share of the scale from which a word is lit at all
 const SIGN_FROM = 0.12; // and from which its sign is underlined: solid for +, dotted for −

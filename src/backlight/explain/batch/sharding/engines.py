@@ -20,7 +20,7 @@ from backlight.adapters.dask_units import run_on_dask
 from backlight.adapters.ray_units import run_on_ray
 from backlight.adapters.spark_units import run_on_spark
 from backlight.errors import InputError
-from backlight.explain.batch.running import Stand
+from backlight.explain.batch.running import BatchProgress
 from backlight.explain.batch.sharding.local_processes import run_on_processes
 from backlight.explain.batch.sharding.packed_parts import units_done
 from backlight.explain.batch.sharding.plan import read_plan, read_units
@@ -92,7 +92,7 @@ def do_units(
     *,
     model: str | None = None,
     given: str | None = None,
-    watch: Callable[[Stand], None] = lambda stand: None,
+    watch: Callable[[BatchProgress], None] = lambda progress: None,
 ) -> int:
     """Do the units of a planned job that are not done, on an engine; return how many it did.
 
@@ -141,16 +141,18 @@ def do_units(
 class _Progress:
     """Adds up outcomes and shows how far the job is."""
 
-    def __init__(self, before: int, total: int, watch: Callable[[Stand], None]):
-        self.stand = Stand("rows", rows=before, before=before, share=before / total, bad=0, total=total)
+    def __init__(self, before: int, total: int, watch: Callable[[BatchProgress], None]):
+        self.progress = BatchProgress("rows", rows=before, before=before, share=before / total, bad=0, total=total)
         self.watch = watch
-        watch(self.stand)
+        watch(self.progress)
 
     def add(self, outcome: Outcome) -> None:
         """Count a unit that is done."""
-        before, rows = self.stand, self.stand.rows + outcome.rows
-        self.stand = Stand("rows", rows, before.before, rows / before.total, before.bad + outcome.bad, before.total)
-        self.watch(self.stand)
+        before, rows = self.progress, self.progress.rows + outcome.rows
+        self.progress = BatchProgress(
+            "rows", rows, before.before, rows / before.total, before.bad + outcome.bad, before.total
+        )
+        self.watch(self.progress)
 
 
 def _line_of(problem: Exception) -> str:

@@ -13,7 +13,7 @@ from backlight.explain.batch.files import remove
 from backlight.explain.batch.job import ID, JOB, PLAN, UNIT_LIST, UNITS, check_folder, drop_cut_short, read_job
 from backlight.explain.batch.lock import only_process
 from backlight.explain.batch.parts import Parts
-from backlight.explain.batch.running import Batch, Stand, in_one_line
+from backlight.explain.batch.running import Batch, BatchProgress, in_one_line
 from backlight.explain.batch.sharding.packed_parts import DAMAGED_UNIT, unpack_parts
 from backlight.explain.batch.sharding.plan import Plan, read_plan, source_of
 from backlight.explain.batch.sharding.stores import FolderStore, Store, is_url, store_of
@@ -26,7 +26,7 @@ def finish_batch(
     folder: Path | None = None,
     *,
     given: Path | None = None,
-    watch: Callable[[Stand], None] = lambda stand: None,
+    watch: Callable[[BatchProgress], None] = lambda progress: None,
     notice: Callable[[Repair], None] = lambda repair: None,
 ) -> Batch:
     """Merge the parts of a planned job into a folder as a batch on one machine leaves it, and sum them up.
@@ -71,7 +71,7 @@ def finish_batch(
 
         def unpacked(count: int) -> None:
             rows = min(plan.rows, count * plan.settings.rows)
-            watch(Stand("rows", rows=rows, before=0, share=rows / plan.rows, bad=0, total=plan.rows))
+            watch(BatchProgress("rows", rows=rows, before=0, share=rows / plan.rows, bad=0, total=plan.rows))
 
         unpack_parts(store, parts, plan.job, repaired, unpacked)
         _check_complete(out, plan, parts)
@@ -82,7 +82,7 @@ def finish_batch(
         with closing(source_of(plan.source, folder, given)) as source:
             if isinstance(source, Collection):
                 source.prepare(records, repaired)
-            watch(Stand("summary", rows=plan.rows, before=0, share=1.0, bad=0))
+            watch(BatchProgress("summary", rows=plan.rows, before=0, share=1.0, bad=0))
             counting = {"ideal": source.ideal, "english_only": plan.english_only}
             summary = summarise(folder, parts, job, plan.settings, plan.rows, **counting)
         return Batch(folder, plan.rows, summary["bad"]["count"], 0, tuple(repairs), summary)

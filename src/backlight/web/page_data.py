@@ -41,7 +41,7 @@ LISTED = 1000  # documents that were not reranked, of which a page has the names
 
 
 @dataclass(frozen=True)
-class Exposition:
+class PageData:
     """What one page shows: documents for one query, explained by the requested methods.
 
     Args:
@@ -68,12 +68,12 @@ class Exposition:
         return (*self.rankings, *self.comparisons)[0].query
 
 
-def island(page: Exposition, version: str, when: datetime.datetime) -> str:
+def island(page: PageData, version: str, when: datetime.datetime) -> str:
     """Return a page's data as JSON that may stand inside HTML (see NOTE [The island])."""
     return json_island(_page(page, version, when))
 
 
-def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
+def _page(page: PageData, version: str, when: datetime.datetime) -> dict:
     first = (*page.rankings, *page.comparisons)[0]
     explained = [one.attribution for ranking in page.rankings for one in ranking.documents if one.attribution]
     query = explained[0].query if explained else page.comparisons[0].query_words if page.comparisons else None
@@ -106,7 +106,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
     }
 
 
-def _candidates(page: Exposition) -> dict | None:
+def _candidates(page: PageData) -> dict | None:
     """Return how the documents of a page were chosen from a longer list; None where they were not."""
     if not page.rankings or page.rankings[0].retrieval is None:
         return None
@@ -118,7 +118,7 @@ def _candidates(page: Exposition) -> dict | None:
     }
 
 
-def _document(page: Exposition, ranked: Ranked) -> dict:
+def _document(page: PageData, ranked: Ranked) -> dict:
     """Return a document with what each method says of it."""
     found = {
         ranking.method: one

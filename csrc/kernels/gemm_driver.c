@@ -1,10 +1,13 @@
-/* How a product of matrices is cut, and which of its operands is copied.
+/* Which kernel computes a product of matrices, how it is cut, and which operand is copied.
+
+   A matrix times a vector goes to gemv.c, a large product of float32 to gemm_amx.c where the machine has AMX, all others to
+   `multiply` of gemm.c.
 
    Called by bindings/matrices.c and, for memory to work in, by attention.c, with or without the GIL. Sizes and strides
    were checked; raises nothing, returns 0 or NULL if there is no memory, and then has given back what it took. */
-#include "products.h"
+#include "gemm_driver.h"
+#include "gemm_amx.h"
 #include "pool.h"
-#include "tiles.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +47,7 @@ void scratch_give(void *memory) {
   free(given);
 }
 
-/* --- the plan ---------------------------------------------------------------------------------------------------- */
+/* --- the partition ---------------------------------------------------------------------------------------------------- */
 
 #define MANY_ROWS 160   /* of A pass each panel of B: copying it pays even where its rows are whole */
 #define WORTH (1 << 19) /* multiplications that are worth a second thread */
@@ -71,7 +74,7 @@ static struct product turned(const struct product *p) {
   return other;
 }
 
-struct plan {
+struct partition {
   const struct table *kernels;
   const struct product *p;
   void *scratch;
@@ -79,35 +82,35 @@ struct plan {
 };
 
 static void pack_part(void *job, long begin, long end) {
-  struct plan *plan = job;
-  plan->kernels->pack(plan->p, plan->scratch, begin, end);
+  struct partition *partition = job;
+  partition->kernels->pack(partition->p, partition->scratch, begin, end);
 }
 
 static void multiply_part(void *job, long begin, long end) {
-  struct plan *plan = job;
-  const struct product *p = plan->p;
+  struct partition *partition = job;
+  const struct product *p = partition->p;
   for (long part = begin; part < end; part++) {
-    long row = part % plan->row_parts, panel = part / plan->row_parts;
-    plan->kernels->multiply(p, p->m * row / plan->row_parts, p->m * (row + 1) / plan->row_parts,
-                            plan->panels * panel / plan->panel_parts, plan->panels * (panel + 1) / plan->panel_parts);
+    long row = part % partition->row_parts, panel = part / partition->row_parts;
+    partition->kernels->multiply(p, p->m * row / partition->row_parts, p->m * (row + 1) / partition->row_parts,
+                            partition->panels * panel / partition->panel_parts, partition->panels * (panel + 1) / partition->panel_parts);
   }
 }
 
-static void cut(struct plan *plan, const struct tiling *tiling) {
-  const struct product *p = plan->p;
+static void cut(struct partition *partition, const struct tiling *tiling) {
+  const struct product *p = partition->p;
   double work = (double)p->m * p->n * p->k;
   long wanted = work < 2.0 * WORTH ? 1 : work / WORTH < PARTS ? (long)(work / WORTH) : PARTS;
   long tiles = (p->m + tiling->rows - 1) / tiling->rows;
   long least = (p->n + COLUMNS_AT_ONCE - 1) / COLUMNS_AT_ONCE;
-  plan->panel_parts = least < plan->panels ? least : plan->panels;
-  plan->row_parts = (wanted + plan->panel_parts - 1) / plan->panel_parts;
-  if (plan->row_parts > (tiles + 3) / 4) plan->row_parts = (tiles + 3) / 4;
-  while (plan->panel_parts * plan->row_parts < wanted && plan->panel_parts < plan->panels) plan->panel_parts++;
+  partition->panel_parts = least < partition->panels ? least : partition->panels;
+  partition->row_parts = (wanted + partition->panel_parts - 1) / partition->panel_parts;
+  if (partition->row_parts > (tiles + 3) / 4) partition->row_parts = (tiles + 3) / 4;
+  while (partition->panel_parts * partition->row_parts < wanted && partition->panel_parts < partition->panels) partition->panel_parts++;
 }
 
 /* --- a matrix and a vector --------------------------------------------------------------------------------------- */
 
-struct vector_job {
+struct gemv_job {
   const struct table *kernels;
   const void *matrix, *v, *bias;
   void *out;
@@ -115,17 +118,17 @@ struct vector_job {
   int by_rows;
 };
 
-static void vector_part(void *job, long begin, long end) {
-  struct vector_job *j = job;
+static void gemv_part(void *job, long begin, long end) {
+  struct gemv_job *j = job;
   (j->by_rows ? j->kernels->row_dots : j->kernels->row_mix)(j->matrix, j->row, j->v, j->bias, j->out, begin, end, j->k);
 }
 
 /* One column of numbers out of a matrix whose rows, or columns, lie whole in memory; 0 if it is another case. */
-static int run_vector(const struct table *kernels, size_t size, const struct product *given, int alone, int *done) {
+static int gemv(const struct table *kernels, size_t size, const struct product *given, int alone, int *done) {
   struct product p = given->n == 1 ? *given : turned(given);
   if (p.n != 1 || (p.a_step != 1 && p.a_row != 1) || (p.c_row != 1 && p.m > 1)) return 0;
   if (p.bias && p.bias_row != 1 && p.m > 1) return 0;
-  struct vector_job job = {.kernels = kernels, .matrix = p.a, .v = p.b, .bias = p.bias, .out = p.c, .k = p.k,
+  struct gemv_job job = {.kernels = kernels, .matrix = p.a, .v = p.b, .bias = p.bias, .out = p.c, .k = p.k,
                            .by_rows = p.a_step == 1, .row = p.a_step == 1 ? p.a_row : p.a_step};
   char *copy = NULL;
   if (p.b_step != 1 && p.k > 1) {
@@ -135,53 +138,53 @@ static int run_vector(const struct table *kernels, size_t size, const struct pro
     for (long i = 0; i < p.k; i++) memcpy(copy + (size_t)i * size, (const char *)p.b + (size_t)(i * p.b_step) * size, size);
     job.v = copy;
   }
-  if (alone || p.m * p.k < WORTH) vector_part(&job, 0, p.m);
-  else pool_run(vector_part, &job, p.m, 64 + WORTH / (4 * (p.k + 1)));
+  if (alone || p.m * p.k < WORTH) gemv_part(&job, 0, p.m);
+  else pool_run(gemv_part, &job, p.m, 64 + WORTH / (4 * (p.k + 1)));
   scratch_give(copy);
   *done = 1;
   return 1;
 }
 
-static int tiles_in_use;
+static int amx_in_use;
 
-int products_use_tiles(int wanted) { return tiles_in_use = wanted && tiles_run_here(); }
+int gemm_use_amx(int wanted) { return amx_in_use = wanted && amx_runs_here(); }
 
-static int run(const struct table *kernels, size_t size, struct product *p, int alone) {
+static int gemm_dispatch(const struct table *kernels, size_t size, struct product *p, int alone) {
   int done;
   if (!p->m || !p->n) return 1;
-  if ((p->m == 1 || p->n == 1) && p->k * (p->m + p->n) > THIN && run_vector(kernels, size, p, alone, &done)) return done;
+  if ((p->m == 1 || p->n == 1) && p->k * (p->m + p->n) > THIN && gemv(kernels, size, p, alone, &done)) return done;
   struct product other = turned(p);
-  if (tiles_in_use && size == sizeof(float) && tiles_pay(p)) {
-    done = tiles_product(p->c_column == 1 ? p : &other, alone);
+  if (amx_in_use && size == sizeof(float) && amx_pays(p)) {
+    done = gemm_amx(p->c_column == 1 ? p : &other, alone);
     if (done >= 0) return done;
   }
   struct tiling tiling = kernels->tiling();
   if (cost(&tiling, &other) < cost(&tiling, p)) *p = other;
-  struct plan plan = {.kernels = kernels, .p = p, .panels = (p->n + tiling.columns - 1) / tiling.columns};
+  struct partition partition = {.kernels = kernels, .p = p, .panels = (p->n + tiling.columns - 1) / tiling.columns};
   const int all = p->b_column != 1 || p->m >= MANY_ROWS;
-  const long whole = p->n / tiling.columns, packed = all ? plan.panels : plan.panels - whole;
+  const long whole = p->n / tiling.columns, packed = all ? partition.panels : partition.panels - whole;
   const long numbers = packed * tiling.columns * p->k;
   if (packed) {
-    plan.scratch = scratch_take((size_t)numbers * size);
-    if (!plan.scratch) return 0;
+    partition.scratch = scratch_take((size_t)numbers * size);
+    if (!partition.scratch) return 0;
   }
-  cut(&plan, &tiling);
-  const long parts = plan.row_parts * plan.panel_parts;
+  cut(&partition, &tiling);
+  const long parts = partition.row_parts * partition.panel_parts;
   if (all) {
-    if (alone || parts == 1) pack_part(&plan, 0, plan.panels);
-    else pool_run(pack_part, &plan, plan.panels, 1 + 16384 / (tiling.columns * (p->k + 1)));
-    p->panels = plan.scratch;
+    if (alone || parts == 1) pack_part(&partition, 0, partition.panels);
+    else pool_run(pack_part, &partition, partition.panels, 1 + 16384 / (tiling.columns * (p->k + 1)));
+    p->panels = partition.scratch;
   } else if (packed) {
     struct product tail = *p;
     tail.b = (const char *)p->b + (size_t)(whole * tiling.columns) * size, tail.n = p->n - whole * tiling.columns;
-    kernels->pack(&tail, plan.scratch, 0, 1);
-    p->rest = plan.scratch;
+    kernels->pack(&tail, partition.scratch, 0, 1);
+    p->rest = partition.scratch;
   }
-  if (alone || parts == 1) multiply_part(&plan, 0, parts);
-  else pool_run(multiply_part, &plan, parts, 1);
-  scratch_give(plan.scratch);
+  if (alone || parts == 1) multiply_part(&partition, 0, parts);
+  else pool_run(multiply_part, &partition, parts, 1);
+  scratch_give(partition.scratch);
   return 1;
 }
 
-int product_run(const struct table *kernels, size_t size, struct product *p) { return run(kernels, size, p, 0); }
-int product_here(const struct table *kernels, size_t size, struct product *p) { return run(kernels, size, p, 1); }
+int gemm(const struct table *kernels, size_t size, struct product *p) { return gemm_dispatch(kernels, size, p, 0); }
+int gemm_on_this_thread(const struct table *kernels, size_t size, struct product *p) { return gemm_dispatch(kernels, size, p, 1); }

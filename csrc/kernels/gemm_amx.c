@@ -12,8 +12,8 @@
    permutation. Row r of a tile of B has steps r and r + 16 of 16 columns. What is over at the edges is 0. A block is 32
    rows of A, or 32 columns of B, by 32 steps: 3 parts × 2 tiles. C is computed in blocks of 32 × 32, four tiles.
 
-   Called by products.c with or without the GIL; sizes and strides were checked. NOTE [Kernels] in table.h. */
-#include "tiles.h"
+   Called by gemm_driver.c with or without the GIL; sizes and strides were checked. NOTE [Kernels] in table.h. */
+#include "gemm_amx.h"
 
 #if defined(__x86_64__) && defined(__linux__) && (__GNUC__ >= 11 || __clang_major__ >= 12)
 
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "pool.h"
-#include "products.h"
+#include "gemm_driver.h"
 
 #define ON_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
 #define INLINED static inline ON_TILES __attribute__((always_inline))
@@ -46,7 +46,7 @@
 static long blocks_of(long n) { return (n + BLOCK - 1) / BLOCK; }
 static long at_most(long n, long most) { return n < most ? n : most; }
 
-int tiles_run_here(void) {
+int amx_runs_here(void) {
   unsigned a, b, c, d;
   const long permission = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM of arch_prctl(2) */
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) return 0;
@@ -56,7 +56,7 @@ int tiles_run_here(void) {
 }
 
 /* Packing takes a time as m + n, multiplying as m · n: the bounds are where both kernels took the same time. */
-int tiles_pay(const struct product *p) {
+int amx_pays(const struct product *p) {
   return (double)p->m * p->n >= 64.0 * (p->m + p->n) && p->k >= BLOCK && (double)p->m * p->n * p->k >= WORTH && !p->add;
 }
 
@@ -213,7 +213,7 @@ static ON_TILES void write_block(const struct product *p, const float *block, lo
   }
 }
 
-struct tiles_job {
+struct amx_job {
   const struct product *p;
   char *panels;            /* of B: one for 32 columns, all steps */
   long panel_bytes, row_parts, panel_parts;
@@ -221,7 +221,7 @@ struct tiles_job {
 };
 
 static void pack_part(void *job, long begin, long end) {
-  struct tiles_job *j = job;
+  struct amx_job *j = job;
   const struct product *p = j->p;
   for (long panel = begin; panel < end; panel++)
     if (!pack_blocks((const float *)p->b + panel * BLOCK * p->b_column, p->b_column, p->b_step, p->n - panel * BLOCK, p->k, 1,
@@ -230,7 +230,7 @@ static void pack_part(void *job, long begin, long end) {
 }
 
 /* C in rows [top, end) and panels [panel, panel_end): A's rows are packed for STEPS steps at a time. */
-static ON_TILES void multiply_rows(struct tiles_job *j, char *rows, long top, long end, long panel, long panel_end) {
+static ON_TILES void multiply_rows(struct amx_job *j, char *rows, long top, long end, long panel, long panel_end) {
   const struct product *p = j->p;
   float block[BLOCK * BLOCK] __attribute__((aligned(64)));
   for (long from = 0; from < p->k; from += STEPS) {
@@ -254,7 +254,7 @@ static ON_TILES void multiply_rows(struct tiles_job *j, char *rows, long top, lo
 }
 
 static ON_TILES void multiply_part(void *job, long begin, long end) {
-  struct tiles_job *j = job;
+  struct amx_job *j = job;
   const long of_rows = blocks_of(j->p->m), panels = blocks_of(j->p->n);
   const long most = (of_rows + j->row_parts - 1) / j->row_parts;
   char *rows = scratch_take((size_t)(most * blocks_of(at_most(j->p->k, STEPS)) * BLOCK_BYTES));
@@ -273,9 +273,9 @@ static ON_TILES void multiply_part(void *job, long begin, long end) {
   scratch_give(rows);
 }
 
-int tiles_product(const struct product *p, int alone) {
+int gemm_amx(const struct product *p, int alone) {
   const long panels = blocks_of(p->n);
-  struct tiles_job job = {.p = p, .panel_bytes = blocks_of(p->k) * BLOCK_BYTES};
+  struct amx_job job = {.p = p, .panel_bytes = blocks_of(p->k) * BLOCK_BYTES};
   const size_t bytes = (size_t)(panels * job.panel_bytes);
   const long rows = bytes > LARGE ? MANY_PASSING : PASSING, of_rows = blocks_of(p->m);
   job.row_parts = (p->m + rows - 1) / rows;
@@ -296,8 +296,8 @@ int tiles_product(const struct product *p, int alone) {
 
 #else
 
-int tiles_run_here(void) { return 0; }
-int tiles_pay(const struct product *p) { return (void)p, 0; }
-int tiles_product(const struct product *p, int alone) { return (void)p, (void)alone, 0; }
+int amx_runs_here(void) { return 0; }
+int amx_pays(const struct product *p) { return (void)p, 0; }
+int gemm_amx(const struct product *p, int alone) { return (void)p, (void)alone, 0; }
 
 #endif

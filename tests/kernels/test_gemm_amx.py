@@ -1,4 +1,4 @@
-"""Products on the tile unit (csrc/kernels/tiles.c): as exact as vectors' products, with every number in its place."""
+"""Products on Intel's tile unit (csrc/kernels/gemm_amx.c): as exact as those of vectors, every number in its place."""
 
 import itertools
 

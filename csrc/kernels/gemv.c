@@ -1,6 +1,6 @@
-/* What goes with products of matrices: sums of columns, a matrix times a vector.
+/* A matrix times a vector, and sums of columns.
 
-   Included by kernels.c; called by bindings/matrices.c and products.c. NOTE [Kernels] in table.h. */
+   Included by kernels.c; called by bindings/matrices.c and gemm_driver.c. NOTE [Kernels] in table.h. */
 
 #define ROWS_AT_ONCE 64 /* are summed before they are added to the others, so that errors grow slower than the rows */
 
