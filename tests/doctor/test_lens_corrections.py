@@ -8,7 +8,8 @@ import warnings
 import pytest
 from under_the_doctor import findings_of
 
-from backlight.lens.doctor import corrections, repairs
+from backlight.lens.doctor.corrections import by_rule
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.detectors.accumulation import preceded
 from backlight.lens.doctor.rule_index import rules
 from backlight.lens.doctor.source import Spot, span
@@ -77,7 +78,7 @@ def spot(source: str, kind: type = ast.Call, number: int = 0) -> Spot:
     ],
 )
 def test_a_loss_is_reduced(wrong, right):
-    assert repairs.reduced(spot(wrong)) == right
+    assert by_rule.reduced(spot(wrong)) == right
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_a_loss_is_reduced(wrong, right):
     ],
 )
 def test_a_tensor_is_detached_before_numpy(wrong, right):
-    assert repairs.detached(spot(wrong)) == right
+    assert by_rule.detached(spot(wrong)) == right
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_an_update_is_put_under_no_grad(wrong, right):
 
 
 def test_every_repair_belongs_to_a_rule():
-    assert set(repairs.REPAIRS) <= set(rules())
+    assert set(by_rule.REPAIRS) <= set(rules())
 
 
 @pytest.mark.parametrize(

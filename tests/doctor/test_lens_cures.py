@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 from under_the_doctor import ENGINES, findings_of
 
-from backlight.lens.doctor.cures.applying import applied
-from backlight.lens.doctor.cures.scopes import names_exist
+from backlight.lens.doctor.corrections.applying import applied
+from backlight.lens.doctor.corrections.scopes import names_exist
 from backlight.lens.records.record import Place
 
 

@@ -12,7 +12,7 @@ from backlight.cli.programs.command_line import add_engine, add_program, parsed,
 from backlight.cli.programs.program import Notebook, Program, Script
 from backlight.cli.run import engine_requested, run_program
 from backlight.errors import InputError
-from backlight.lens.doctor.cures.rerun import Rerun
+from backlight.lens.doctor.corrections.rerun import Rerun
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families

@@ -61,8 +61,8 @@ from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.graph import sequence_of
 from backlight.lens.doctor.history import History
+from backlight.lens.doctor.monkeypatches import Patches
 from backlight.lens.doctor.origins import Origins
-from backlight.lens.doctor.patches import Patches
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.engines import Engine
 

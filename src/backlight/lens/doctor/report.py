@@ -15,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from backlight.lens.doctor.corrections.rerun import Rerun
 from backlight.lens.doctor.coverage import LookedAt
-from backlight.lens.doctor.cures.rerun import Rerun
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session

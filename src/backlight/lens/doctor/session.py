@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
+from backlight.lens.doctor.corrections.scopes import names_exist
 from backlight.lens.doctor.coverage import Coverage, LookedAt
-from backlight.lens.doctor.cures.scopes import names_exist
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine, Guarded

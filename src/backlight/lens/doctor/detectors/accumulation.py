@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from backlight.dispatch.observers import Run
-from backlight.lens.doctor.cures.scopes import reached_as
+from backlight.lens.doctor.corrections.scopes import reached_as
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, locals_of, name_in, short
 from backlight.lens.doctor.graph import Optimizer, Tensor

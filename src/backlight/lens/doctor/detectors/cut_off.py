@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, replace
 from types import FrameType
 
-from backlight.lens.doctor.corrections import leaf_again, without_call
+from backlight.lens.doctor.corrections.lines import leaf_again, without_call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.optimizers import Optimisers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from

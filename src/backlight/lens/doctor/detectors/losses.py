@@ -14,7 +14,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import short

@@ -17,7 +17,7 @@ import numpy as np
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import COMPILED, Call, Run
 from backlight.kernels.reduction.summaries import NAN, nonfinite_kinds
-from backlight.lens.doctor.cures.safe_inputs import cause_of_removed, removal, safe_line
+from backlight.lens.doctor.corrections.safe_inputs import cause_of_removed, removal, safe_line
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import path_from, short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed

@@ -5,7 +5,7 @@ from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.corrections import with_keyword
+from backlight.lens.doctor.corrections.lines import with_keyword
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind
 from backlight.lens.doctor.places import Instruction, brief, brief_at

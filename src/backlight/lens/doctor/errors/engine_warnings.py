@@ -4,11 +4,11 @@ import ast
 import dataclasses
 from typing import Any
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
+from backlight.lens.doctor.corrections.by_rule import repair
 from backlight.lens.doctor.errors.error_context import first_sentence
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.repairs import repair
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, assignment_to, span, spelled

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
+from backlight.lens.doctor.corrections.by_rule import goes_on, repair
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.errors import graph_errors, lost_gradients, missing_gradients, shape_errors
 from backlight.lens.doctor.errors.engine_warnings import made_from_leaf
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.origins import CutOrigin, Origins
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.repairs import goes_on, repair
 from backlight.lens.doctor.rule_index import rule, rule_of_message
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of, spot_of_traceback

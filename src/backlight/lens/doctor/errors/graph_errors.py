@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from backlight.dispatch.observers import Run
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.errors import several_optimisers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.source import Spot, span, spelled
 

@@ -6,7 +6,7 @@ import re
 from types import CodeType
 from typing import Any
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.errors.error_context import ErrorContext

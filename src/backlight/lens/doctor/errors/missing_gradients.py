@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from backlight.lens.doctor.corrections import alone, insert
+from backlight.lens.doctor.corrections.lines import alone, insert
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.source import Spot

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import is_computed, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History

@@ -4,7 +4,7 @@ import ast
 import math
 from typing import Any
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
 from backlight.lens.doctor.places import shown

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backlight.lens.doctor.corrections import alone
+from backlight.lens.doctor.corrections.lines import alone
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted, name_of
 from backlight.lens.doctor.graph import Optimizer

@@ -5,7 +5,7 @@ import re
 from types import FrameType
 from typing import Any
 
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Module
 from backlight.lens.doctor.source import Spot, spelled, spot_of_frame

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.corrections import with_keyword
+from backlight.lens.doctor.corrections.lines import with_keyword
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.roots import COSTS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from backlight.dispatch.observers import Run
-from backlight.lens.doctor.cures.scopes import reached_as
+from backlight.lens.doctor.corrections.scopes import reached_as
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.roots import Roots
 from backlight.lens.doctor.evidence import short

@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.kernels.state_blocks import silent_floats
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind

@@ -19,7 +19,7 @@ from types import CodeType
 
 import numpy as np
 
-from backlight.lens.doctor.corrections import as_in_place, rebinds
+from backlight.lens.doctor.corrections.lines import as_in_place, rebinds
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.states import States

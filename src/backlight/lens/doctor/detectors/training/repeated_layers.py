@@ -3,7 +3,7 @@
 import ast
 from types import FrameType
 
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.constructions import maker_of
 from backlight.lens.doctor.evidence import counted

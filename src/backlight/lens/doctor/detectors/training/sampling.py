@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.graph import Tensor

@@ -7,7 +7,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
-from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, listed
 from backlight.lens.doctor.graph import Module, Optimizer

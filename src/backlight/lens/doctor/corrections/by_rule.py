@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from backlight.lens.doctor import corrections
+from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.source import Spot, spelled
 
 ARRAYS = ("numpy", "__array__")

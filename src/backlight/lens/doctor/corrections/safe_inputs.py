@@ -6,7 +6,7 @@ from typing import Any
 
 from backlight.dispatch.numerical_hazards import Cause, hazard_of
 from backlight.dispatch.observers import Run
-from backlight.lens.doctor.corrections import ATOMS, insert, replace
+from backlight.lens.doctor.corrections.lines import ATOMS, insert, replace
 from backlight.lens.doctor.graph import nodes_behind, root_nodes
 from backlight.lens.doctor.source import Spot, parsed, span
 from backlight.lens.records.record import Place

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backlight.lens.doctor.cures.applying import applied, corrects
+from backlight.lens.doctor.corrections.applying import applied, corrects
 from backlight.lens.finding import NOTE, Finding
 
 SHORTEST, TIMES = 60.0, 4.0  # seconds, and how many times as long as the first run
