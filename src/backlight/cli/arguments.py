@@ -64,6 +64,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         choices=DTYPES,
         help="with --engine torch: what the model computes in; float32 by default, auto: as its weights are stored",
     )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="with --engine torch: torch.compile the model's layers, which takes a minute and pays on long lists",
+    )
 
 
 def add_windows(parser: argparse.ArgumentParser, *, mean: bool = True) -> None:
@@ -227,6 +232,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
         instruction=given.instruction,
         device=given.device,
         dtype=given.dtype,
+        compile=given.compile,
     )
 
 

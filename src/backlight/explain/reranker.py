@@ -62,6 +62,7 @@ class Reranker:
         instruction: str | None = None,
         device: str | None = None,
         dtype: str | None = None,
+        compile: bool = False,
     ) -> "Reranker":
         """Load a model.
 
@@ -73,6 +74,7 @@ class Reranker:
             instruction: what makes a document relevant, for models whose prompt says it.
             device: of engine "torch": "cpu" by default, "cuda", "cuda:1", "mps".
             dtype: of engine "torch": "float32" by default, "bfloat16", "float16", or "auto", as weights are stored.
+            compile: of engine "torch": whether `torch.compile` compiles the model's layers, which takes a minute.
 
         Raises:
             InputError: there is no such model, the engine cannot run it, or the device is not there.
@@ -82,7 +84,8 @@ class Reranker:
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
-        options = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
+        options = {"device": device, "dtype": dtype, "compile": compile or None}
+        options = {key: value for key, value in options.items() if value is not None}
         if options and engine != "torch":
             raise InputError(f"{next(iter(options))} must be left out: only engine torch takes it, add --engine torch")
         scorer = ENGINES[engine](folder, name, label=label, instruction=instruction, **options)
@@ -104,6 +107,7 @@ class Reranker:
         device: str | None = None,
         dtype: str | None = None,
         name: str | None = None,
+        compile: bool = False,
     ) -> "Reranker":
         """Take a model that is in memory. It is neither copied nor changed: see docs/models.md.
 
@@ -123,12 +127,24 @@ class Reranker:
             device: where inputs go; by default where the model is.
             dtype: "bfloat16" or "float16" to run under autocast; by default as the model is.
             name: what to call it.
+            compile: whether `torch.compile` compiles the layers of a model of transformers, which takes a minute.
 
         Raises:
             InputError: the object is no such model, or an option does not fit it.
         """
         options = Options(
-            tokenizer, embeddings, label, prompt, answers, instruction, max_length, activation, device, dtype, name
+            tokenizer,
+            embeddings,
+            label,
+            prompt,
+            answers,
+            instruction,
+            max_length,
+            activation,
+            device,
+            dtype,
+            name,
+            compile,
         )
         return cls(scorer_of(model, options))
 
