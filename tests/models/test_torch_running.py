@@ -31,6 +31,15 @@ from backlight.models.pairs import PairBatch
 GROWN = {"strategy": "min", "length": 12, "attend": False, "token": None}
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Sequences run end to end on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def taken(model, **options) -> Reranker:
     return Reranker.of(model, tokenizer=bert_tokenizer(), **options)
 
@@ -82,6 +91,13 @@ def test_sequences_end_to_end_give_what_padded_ones_give(tmp_path, name):
     padded_scores, padded = scorer.gradients(batch)
     np.testing.assert_allclose(scores, padded_scores, rtol=1e-5, atol=1e-6)
     assert np.abs(gradients - padded).max() < 1e-5 * max(1.0, np.abs(padded).max())
+
+
+def test_sequences_are_padded_on_several_threads():
+    torch.set_num_threads(2)
+    model = classifier()
+    model.set_attn_implementation("sdpa")
+    assert execution(taken(model)).sequences == PADDED
 
 
 @pytest.mark.parametrize("name", OTHERS)

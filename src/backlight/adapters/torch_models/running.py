@@ -1,10 +1,10 @@
 """How a model on PyTorch is called: what holds during a call, its inputs on their device, and the two fast ways.
 
 NOTE [End to end]
-On a processor the layers of a model of BERT's shape work on the tokens alone, laid end to end, and attention goes
-sequence by sequence: where that gives the scores of padded sequences to 1e-5, which is tried once. Scoring then takes
-0.90 of the time, a gradient 0.95 (MiniLM-L6, 32 pairs of 20 to 256 tokens, one thread). Elsewhere, compiled, or where
-layers are shown, sequences are padded. On a GPU neither was measured.
+On one thread of a processor the layers of a model of BERT's shape work on the tokens alone, laid end to end, and
+attention goes sequence by sequence: where that gives the scores of padded sequences to 1e-5, which is tried once.
+Scoring then takes 0.90 of the time, a gradient 0.95 (MiniLM-L6, 32 pairs of 20 to 256 tokens). On several threads, on
+a GPU, compiled, or where layers are shown, sequences are padded: there it was not shown to be faster.
 
 NOTE [Compiled layers]
 `torch.compile` compiles a model's layers, one code for all of them; what is around, and hooks, stay as they are. Where

@@ -310,8 +310,8 @@ class TorchScorer(PairScorer):
     @cached_property
     def _end_to_end(self) -> bool:
         """Whether sequences run end to end (see NOTE [End to end] in running.py)."""
-        running = self._running
-        if self.device != "cpu" or running.compiled or not runs_end_to_end(self.model.core) or self._padding_counts:
+        running, alone = self._running, self.device == "cpu" and torch_library().get_num_threads() == 1
+        if not alone or running.compiled or not runs_end_to_end(self.model.core) or self._padding_counts:
             return False
         group = padded_group(self._probe, self._padding, np.arange(2))
         with torch_library().no_grad():
