@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.models.scoring import passes
 from backlight.models.tokens import Batch
 
 CELLS = 4096  # of a rectangle, at most, if it has more than one row
@@ -76,6 +77,7 @@ class Padding:
         apart: put only sequences of the same length together, so that none is padded.
         pad, left: as for `PaddedBatch.of`.
         cells: of the rectangles of a group, at most, if they have more than one row.
+        end_to_end: cut by the tokens alone: the model's layers do not work on what is padded.
     """
 
     sides: int = 1
@@ -83,6 +85,7 @@ class Padding:
     pad: int = 0
     left: bool = False
     cells: int = CELLS
+    end_to_end: bool = False
 
 
 def padded_batches(batch: Batch, padding: Padding, numbers: np.ndarray | None = None) -> Iterator[Group]:
@@ -111,6 +114,9 @@ def pair_numbers(batch: Batch, padding: Padding, numbers: np.ndarray | None = No
     if not padding.apart:
         order = np.argsort(own.sum(axis=1), kind="stable")
         spans = own[order].sum(axis=1)
+        if padding.end_to_end:
+            parts = passes(zip(order.tolist(), spans.tolist()), lambda one: one[1], padding.cells)
+            return [numbers[[place for place, _ in part]] for part in parts]
         return [numbers[order[start:end]] for start, end in cheapest_cuts(spans, cells=padding.cells)]
     found = []
     for lengths in np.unique(own, axis=0):

@@ -2,6 +2,7 @@
 
 import contextlib
 from types import ModuleType
+from typing import Any
 
 from backlight.errors import InputError
 
@@ -56,6 +57,21 @@ def checked_dtype(name: str) -> str:
     if name not in DTYPES:
         raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {name}")
     return name
+
+
+def sent(tensor: Any, device: str) -> Any:
+    """Return a tensor on a device; to a GPU from pinned memory, without waiting for the copy.
+
+    PyTorch keeps pinned memory until the copy is done.
+    """
+    if device.partition(":")[0] != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def is_compile_failure(problem: BaseException) -> bool:
+    """Return whether an error says that `torch.compile` cannot compile something."""
+    return isinstance(problem, torch_library()._dynamo.exc.TorchDynamoException)
 
 
 def is_out_of_memory(problem: BaseException) -> bool:

@@ -26,6 +26,7 @@ class TorchRanker(TorchScorer):
         instruction: what makes a document relevant, for a model whose prompt says it.
         device: where it runs: "cpu", "cuda", "cuda:1", "mps".
         dtype: what it runs in: "float32", "bfloat16", "float16"; "auto" for what its weights are stored in.
+        compile: whether `torch.compile` compiles its layers.
 
     Raises:
         InputError: a library, a file or the device is missing, or the folder holds no sequence classifier.
@@ -40,6 +41,7 @@ class TorchRanker(TorchScorer):
         instruction: str | None = None,
         device: str = "cpu",
         dtype: str = "float32",
+        compile: bool = False,
     ):
         folder, settings = Path(folder), model_settings(Path(folder))
         device, dtype = checked_device(device), checked_dtype(dtype)
@@ -59,6 +61,7 @@ class TorchRanker(TorchScorer):
             padding=Padding(pad=settings.get("pad_token_id") or 0, left=says.padding_side == "left"),
             device=device,
             rounding=rounding_of(loaded),
+            compile=compile,
         )
 
 

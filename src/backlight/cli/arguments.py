@@ -57,12 +57,20 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--instruction", metavar="TEXT", help="what makes a document relevant, for a model whose prompt says it"
     )
     parser.add_argument(
-        "--device", metavar="NAME", help="with --engine torch: cpu (the default), cuda, cuda:1 … or mps"
+        "--device",
+        metavar="NAME",
+        help="cpu (the default), cuda or cuda:1 …, for models of BERT's shape; with --engine torch for any, and mps",
     )
     parser.add_argument(
         "--dtype",
-        choices=DTYPES,
-        help="with --engine torch: what the model computes in; float32 by default, auto: as its weights are stored",
+        choices=(*DTYPES, "tf32"),
+        help="what the model computes in, float32 by default: on cuda tf32 or bfloat16; with --engine torch bfloat16, "
+        "float16 or auto, as its weights are stored",
+    )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="with --engine torch: torch.compile the model's layers, which takes a minute and pays on long lists",
     )
 
 
@@ -227,6 +235,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
         instruction=given.instruction,
         device=given.device,
         dtype=given.dtype,
+        compile=given.compile,
     )
 
 

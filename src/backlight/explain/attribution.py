@@ -16,6 +16,7 @@ from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.words import WordTokens, each_word, is_mark, tokens_by_word
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 from backlight.models.retrieval.index import Retrieval
+from backlight.models.scorer import Execution
 
 STRONGEST = 5  # words that a row of a table names
 
@@ -186,6 +187,7 @@ class Attribution(Tabular):
         together: words that bring more, or less, together than the sum of their effects one by one.
         check: what the score does without the words that are shown; None where that was not tried.
         window: which window of the document was explained, where it was read in windows; None where it was not.
+        execution: how the model ran, where that was not backlight's engine on the processor.
     """
 
     method: str
@@ -205,6 +207,7 @@ class Attribution(Tabular):
     together: tuple[Joint, ...] = ()
     check: Check | None = None
     window: Window | None = None
+    execution: Execution | None = None
 
     def rows(self) -> list[dict]:
         """Return a row a word: which text it is of, its place, value, error, measured effect and number of tokens."""

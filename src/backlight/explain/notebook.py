@@ -17,6 +17,7 @@ from backlight.explain.presentation.wording import (
     effect_sentence,
     gap_text,
     joint_lines,
+    precision_line,
     value_words,
 )
 from backlight.report.text import number
@@ -51,7 +52,7 @@ def attribution_html(found) -> str:
         f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
         _paragraph(_lit(found.query, query, found)),
         _explained(found, document, verdict_line(found, option=OPTION)),
-        f'<div style="{SMALL}">{_legend([found])}{escape(account(found))}'
+        f'<div style="{SMALL}">{_legend([found])}{escape(account(found))}{_precision(found)}'
         f"{'; special tokens: ' + special if special else ''}</div>",
     ]
     return f"<div>{''.join(parts)}</div>"
@@ -69,6 +70,7 @@ def ranking_html(ranking) -> str:
     if explained:
         best = explained[0]
         how = _legend([one.attribution for one in explained]) + escape(account(best.attribution))
+        how += _precision(best.attribution)
         query = _lit(best.attribution.query, look_of(best.attribution, scales[0]), best.attribution)
         query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
     activation = activation_of(ranking.documents)
@@ -171,6 +173,11 @@ def account(found: Made) -> str:
     """Describe how values were made: the method, its baseline, its gap and its cost."""
     parts = [f"{found.method}: {found.meaning}", baseline_text(found), gap_text(found.gap)]
     return "; ".join([*parts, f"{found.passes:,.0f} pass{'' if found.passes == 1 else 'es'}"])
+
+
+def _precision(made) -> str:
+    said = precision_line(made.execution)
+    return f"; {escape(said)}" if said else ""
 
 
 def baseline_text(found: Made) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, NotReranked, Ranked, Ranking, Word, truncation_of
 from backlight.explain.checks import check_same_scores
-from backlight.explain.methods.registry import DEFAULT, Method, method_called
+from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.windows import (
     BEST,
@@ -73,11 +73,10 @@ def rank_and_explain(
         explained = _explained(ranker, chosen_method, {i: scored[i] for i in chosen}, progress, options)
     else:
         explained = dict(enumerate(made))
+    taken = {i: tuple(scored[i].pairs[part] for part in scored[i].explained) for i in chosen}
+    explained = _with_execution(ranker, taken, explained)
     if check and explained:
-        to_check = [
-            ExplainedDocument(tuple(scored[i].pairs[part] for part in scored[i].explained), explained[i])
-            for i in chosen
-        ]
+        to_check = [ExplainedDocument(taken[i], explained[i]) for i in chosen]
         explained = dict(zip(chosen, check_explanations(ranker, to_check, float(np.ptp(scores)))))
     activated = ranker.activate(scores)
     return Ranking(
@@ -171,6 +170,7 @@ def explain_document(
         pairs = [scored.pairs[part] for part in scored.explained]
     else:
         (made,) = chosen.explain(ranker, pairs, **options)
+    (made,) = _with_execution(ranker, {0: pairs}, {0: made}).values()
     return check_explanations(ranker, [ExplainedDocument(tuple(pairs), made)])[0] if check else made
 
 
@@ -234,6 +234,17 @@ def _explained(
     if each is no_progress:
         progress(len(explained))
     return explained
+
+
+def _with_execution(
+    ranker: Scorer, pairs: dict[int, Sequence[Pair]], explained: dict[int, Attribution]
+) -> dict[int, Attribution]:
+    """Return explanations that say how the model ran their pairs (see `Execution`)."""
+    methods = {name for one in explained.values() for name in (one.method, one.estimate or "")}
+    known = [METHODS.get(name.partition(":")[0]) for name in methods]
+    gradients = any(method is not None and method.takes_gradients for method in known)
+    found = ranker.execution([pair for some in pairs.values() for pair in some], gradients=gradients)
+    return {place: replace(one, execution=found) for place, one in explained.items()}
 
 
 def _mean_word(same: Sequence[Word], count: int) -> Word:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backlight.adapters.cupy_device import cupy_device
 from backlight.adapters.torch_models.recognition import Options, scorer_of
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
@@ -21,16 +22,28 @@ from backlight.explain.ranking import explain_document, rank_candidates, scores_
 from backlight.explain.windows import BEST, MAX_WINDOWS
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
+from backlight.models.cuda.scorers import on_cuda
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker, threshold_of
 from backlight.models.retrieval.index import BY_WORDS, NONE, OWN_RETRIEVER, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
-from backlight.models.scoring import ACTIVATIONS, Activation
+from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer
 from backlight.models.texts import check_names, check_pairs, check_text, check_texts
 
-ENGINES: dict[str, Callable[..., Scorer]] = {"backlight": load_ranker, "torch": TorchRanker}
+ENGINES = ("backlight", "torch")
+
+
+def _on_own_engine(load: Callable[[], PairScorer], device: str, dtype: str | None, compile: bool) -> Scorer:
+    """Return a model on backlight's engine: on the processor, or its encoder on a GPU."""
+    for name, given in (("compile", compile), ("dtype", device == "cpu" and dtype)):
+        if given:
+            raise InputError(f"{name} must be left out: only engine torch takes it, add --engine torch")
+    if device == "cpu":
+        return load()
+    gpu = cupy_device(device, dtype or "float32")
+    return on_cuda(load(), gpu)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,7 @@ class Reranker:
         instruction: str | None = None,
         device: str | None = None,
         dtype: str | None = None,
+        compile: bool = False,
     ) -> "Reranker":
         """Load a model.
 
@@ -71,8 +85,12 @@ class Reranker:
             engine: "backlight", or "torch" for models that only PyTorch and transformers run.
             label: which logit of a classifier with several is the score, by number or name.
             instruction: what makes a document relevant, for models whose prompt says it.
-            device: of engine "torch": "cpu" by default, "cuda", "cuda:1", "mps".
-            dtype: of engine "torch": "float32" by default, "bfloat16", "float16", or "auto", as weights are stored.
+            device: "cpu" by default, "cuda", "cuda:1"; with engine "torch" also "mps". What backlight's own engine
+                runs on a GPU, docs/gpu.md says.
+            dtype: on a GPU "float32" by default, "tf32" or "bfloat16", to which products of matrices round their
+                factors; with engine "torch" "float32" by default, "bfloat16", "float16", or "auto", as weights are
+                stored.
+            compile: of engine "torch": whether `torch.compile` compiles the model's layers, which takes a minute.
 
         Raises:
             InputError: there is no such model, the engine cannot run it, or the device is not there.
@@ -82,10 +100,12 @@ class Reranker:
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
-        options = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
-        if options and engine != "torch":
-            raise InputError(f"{next(iter(options))} must be left out: only engine torch takes it, add --engine torch")
-        scorer = ENGINES[engine](folder, name, label=label, instruction=instruction, **options)
+        reading = {"label": label, "instruction": instruction}
+        if engine == "torch":
+            options = {"device": device or "cpu", "dtype": dtype or "float32", "compile": compile}
+            scorer = TorchRanker(folder, name, **reading, **options)
+        else:
+            scorer = _on_own_engine(lambda: load_ranker(folder, name, **reading), device or "cpu", dtype, compile)
         return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder), threshold_of(folder))
 
     @classmethod
@@ -104,6 +124,7 @@ class Reranker:
         device: str | None = None,
         dtype: str | None = None,
         name: str | None = None,
+        compile: bool = False,
     ) -> "Reranker":
         """Take a model that is in memory. It is neither copied nor changed: see docs/models.md.
 
@@ -123,12 +144,24 @@ class Reranker:
             device: where inputs go; by default where the model is.
             dtype: "bfloat16" or "float16" to run under autocast; by default as the model is.
             name: what to call it.
+            compile: whether `torch.compile` compiles the layers of a model of transformers, which takes a minute.
 
         Raises:
             InputError: the object is no such model, or an option does not fit it.
         """
         options = Options(
-            tokenizer, embeddings, label, prompt, answers, instruction, max_length, activation, device, dtype, name
+            tokenizer,
+            embeddings,
+            label,
+            prompt,
+            answers,
+            instruction,
+            max_length,
+            activation,
+            device,
+            dtype,
+            name,
+            compile,
         )
         return cls(scorer_of(model, options))
 

@@ -100,7 +100,7 @@ class BiEncoder(PairScorer):
         sequences, numbers = distinct_sequences(pairs)
         needed = np.maximum.accumulate(numbers.max(axis=1, initial=-1)) + 1  # sequences that pairs up to each one need
         embeddings, embedded, done = [], 0, 0
-        for some in passes(sequences):
+        for some in passes(sequences, tokens=self.tokens_a_pass):
             embeddings.append(self._embeddings(some))
             embedded += len(some)
             ready = int(np.searchsorted(needed, embedded, side="right"))

@@ -118,6 +118,30 @@ class StateGradients:
     gradients: np.ndarray
 
 
+@dataclass(frozen=True)
+class Execution:
+    """How a model ran that backlight's engine on the processor does not run.
+
+    Args:
+        engine: what computed: "PyTorch", or "backlight on CUDA".
+        device: where.
+        dtype: in what.
+        sequences: "padded, in buckets of similar length", or "end to end, without padding".
+        compiled: whether `torch.compile` compiled its layers.
+        compared: where gradients in half precision are shown, of how many pairs they were compared with those in
+            float32: 0, if there was no memory for that.
+        deviation: the largest ‖g − g₃₂‖ / ‖g₃₂‖ of these pairs, g₃₂ in float32.
+    """
+
+    engine: str
+    device: str
+    dtype: str
+    sequences: str
+    compiled: bool = False
+    compared: int | None = None
+    deviation: float | None = None
+
+
 class Scorer(Protocol):
     """A model whose scores can be explained (see NOTE [A scorer]).
 
@@ -179,6 +203,13 @@ class Scorer(Protocol):
 
     def rank_scores(self, query: str, documents: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """Return the raw score of each document for a query; arguments as `scores_of`."""
+
+    def execution(self, pairs: Sequence[Pair], *, gradients: bool) -> Execution | None:
+        """Return how pairs are run; None for backlight's engine on the processor.
+
+        Args:
+            gradients: whether gradients are shown, which in half precision are compared with float32 on some pairs.
+        """
 
     def embed(self, batch: PairBatch) -> np.ndarray:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""

@@ -11,7 +11,7 @@ from backlight.engine.grad_mode import no_grad
 from backlight.errors import GraphError, InputError
 from backlight.models.encoders.encoder import Cut, KeyWeights, Trace
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scorer import Inside, MaskGradients, Progress, StateGradients, Texts, no_progress
+from backlight.models.scorer import Execution, Inside, MaskGradients, Progress, StateGradients, Texts, no_progress
 from backlight.system.fork_safety import cached_property
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -71,6 +71,10 @@ class PairScorer:
     def activate(self, scores: np.ndarray) -> np.ndarray:
         """Return raw scores after the model's activation, for example as probabilities."""
         return ACTIVATIONS[self.activation](np.asarray(scores))
+
+    def execution(self, pairs: Sequence[Pair], *, gradients: bool) -> Execution | None:
+        """Return None: backlight's engine runs pairs on the processor, in the dtype of the weights."""
+        return None
 
     def embed_ids(self, ids: np.ndarray) -> np.ndarray:
         """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""

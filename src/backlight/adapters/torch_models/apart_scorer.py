@@ -70,8 +70,8 @@ class ApartScorer(TorchScorer):
     def _encoded_pair(self, pair: Pair) -> tuple[list, Group]:
         """Return what the model makes of the query and the document of a pair, and their rectangles."""
         group = padded_group(PairBatch.of([pair]), self._padding, np.arange(1))
-        with torch_library().no_grad(), self._calling():
-            return [self.model.encode(side, self._inputs(part))[0] for side, part in enumerate(group)], group
+        with torch_library().no_grad():
+            return [self._running.encode(side, part)[0] for side, part in enumerate(group)], group
 
     def _scores_apart(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the score of each pair, each distinct text encoded once, without recording."""
@@ -91,11 +91,10 @@ class ApartScorer(TorchScorer):
         """Return what the model makes of each text of one side."""
         found: list = [None] * len(batch.lengths)
         whole = PairBatch(batch.ids, batch.type_ids, batch.positions, batch.lengths)
-        padding = replace(self._padding, sides=1, apart=self._padding_counts)
+        padding = replace(self._fast_padding, sides=1)
 
         def run(group: Group) -> list:
-            with self._calling():
-                return self.model.encode(side, self._inputs(group[0]))
+            return self._running.encode(side, group[0], fast=True, end_to_end=self._end_to_end)
 
         with torch_library().no_grad():
             for (part,), rows in self._each(whole, run, padding):

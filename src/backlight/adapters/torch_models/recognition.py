@@ -63,11 +63,12 @@ class Options:
     device: str | None = None
     dtype: str | None = None
     name: str | None = None
+    compile: bool = False
 
     def check_unused(self, kind: str, *names: str) -> None:
         """Raise if one of these was given. Raises InputError: it was, and a model of this kind has no use for it."""
         for name in names:
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False):
                 raise InputError(f"{name} must be left out: {kind} has no use for it")
 
 
@@ -285,7 +286,7 @@ def _embedding_function(function: Callable, options: Options) -> TorchScorer:
 def _pair_function(function: Callable, options: Options) -> PairFunction:
     kind = _function_name(function)
     options.check_unused(
-        "a function of pairs", "label", "prompt", "answers", "instruction", "max_length", "device", "dtype"
+        "a function of pairs", "label", "prompt", "answers", "instruction", "max_length", "device", "dtype", "compile"
     )
     return PairFunction(function, name=options.name or kind, activation=options.activation or "identity")
 
@@ -401,4 +402,5 @@ def _run_on(module: Any, options: Options, name: str) -> dict[str, Any]:
         "device": there if weights else device,
         "dtype": None if dtype == "float32" else dtype,
         "rounding": rounding,
+        "compile": options.compile,
     }

@@ -12,27 +12,29 @@ anew, and the work goes on. A single pair that does not fit is an error.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from backlight.adapters.padded_batches import Group, PaddedBatch, Padding, by_token, padded_group, pair_numbers, rows_of
-from backlight.adapters.torch_library import free_memory, is_out_of_memory, torch_library
-from backlight.adapters.torch_models.kinds import Inputs
+from backlight.adapters.padded_batches import Group, Padding, by_token, padded_group, pair_numbers, rows_of
+from backlight.adapters.torch_library import free_memory, is_compile_failure, is_out_of_memory, torch_library
+from backlight.adapters.torch_models.running import HALF, Running
 from backlight.adapters.torch_models.temporary_changes import (
     attention_step_by_step,
     attentions_of,
-    evaluation_mode,
     outputs_shown,
+    runs_end_to_end,
     states_of,
+    weights_in_float32,
 )
 from backlight.errors import GraphError, InputError
 from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
-from backlight.models.pairs import ApartReader, PairBatch, PairReader
+from backlight.models.pairs import ApartReader, Pair, PairBatch, PairReader
 from backlight.models.prompts import PromptReader
-from backlight.models.scorer import Inside, MaskGradients, StateGradients
+from backlight.models.scorer import Execution, Inside, MaskGradients, StateGradients
 from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer, finite_scores
 from backlight.models.tokens import Tokenizer
 from backlight.system.fork_safety import cached_property
@@ -40,8 +42,15 @@ from backlight.tensor.tensor import Tensor
 
 TOKENS_SORTED = 8192  # of pairs that are sorted by length together; fewer run at once (`CELLS` of padded_batches)
 ROUNDING = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 6e-2}  # how far scores of one pair differ between batches
+SAMPLE, ONE_OF = 4, 4  # pairs whose gradients are compared with float32: at most so many, and one of so many
+TOKENS_END_TO_END = 1024  # that run at once on a processor: with MiniLM-L6, 4096 take 1.1 times as long
+PADDED, END_TO_END = "padded, in buckets of similar length", "end to end, without padding"
 MEASURED = "choose a method that leaves words out: leave-one-out, occlusion or shapley"
 Found = TypeVar("Found")
+
+
+class NoMemoryError(InputError):
+    """A device has no memory for a single pair."""
 
 
 class TorchScorer(PairScorer):
@@ -58,6 +67,7 @@ class TorchScorer(PairScorer):
         device: where its inputs go.
         dtype: what it runs in where that is not the dtype of its weights: bfloat16 or float16 under autocast.
         rounding: how far two scores of one pair may differ, in units of the score, or of its size above 1.
+        compile: whether `torch.compile` compiles its layers (see NOTE [Compiled layers] in running.py).
     """
 
     tokens_a_pass = TOKENS_SORTED
@@ -75,11 +85,22 @@ class TorchScorer(PairScorer):
         device: str = "cpu",
         dtype: str | None = None,
         rounding: float = ROUNDING["float32"],
+        compile: bool = False,
     ):
         self.model, self.reader, self.name, self.score_name = model, reader, name, score_name
-        self.activation, self.highest_score, self.device, self.dtype = activation, highest_score, device, dtype
-        self.rounding = rounding
+        self.activation, self.highest_score, self.rounding = activation, highest_score, rounding
+        self._running = Running(model, device, dtype, compile)
         self._padding = padding or Padding(model.sides)
+
+    @property
+    def device(self) -> str:
+        """Where the model runs."""
+        return self._running.device
+
+    @property
+    def dtype(self) -> str | None:
+        """What the model runs in under autocast; None: as its weights are."""
+        return self._running.dtype
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -113,28 +134,70 @@ class TorchScorer(PairScorer):
 
     def embed_ids(self, ids: np.ndarray) -> np.ndarray:
         """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""
-        torch = torch_library()
-        with torch.no_grad(), self._calling():
-            found = self.model.embed(torch.from_numpy(np.asarray(ids)).to(self.device)[None])[0]
+        with torch_library().no_grad(), self._running.calling():
+            found = self.model.embed(self._running.tensor(np.asarray(ids))[None])[0]
         return found.float().cpu().numpy()
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair."""
         with torch_library().no_grad():  # what a model keeps from inference mode cannot be differentiated through later
-            found = self._by_pair(batch, lambda group: as_array(self._run(group, self._leaves(group, inputs_embeds))))
+            found = np.empty(len(batch.pairs), np.float32)
+            for group, scores in self._each(
+                batch, lambda group: as_array(self._run(group, inputs_embeds)[0]), self._fast_padding
+            ):
+                found[self._pairs(group)] = scores
         return finite_scores(found, batch.names)
+
+    def execution(self, pairs: Sequence[Pair], *, gradients: bool) -> Execution:
+        """Return how pairs are run, and in half precision how far gradients of some are from those in float32."""
+        found = Execution(
+            engine="PyTorch",
+            device=self.device,
+            dtype=self._computes_in,
+            sequences=END_TO_END if self._end_to_end else PADDED,
+            compiled=self._running.compiled,
+        )
+        if not gradients or found.dtype not in HALF or not pairs:
+            return found
+        ordered = sorted(pairs, key=len)
+        count = min(SAMPLE, -(-len(ordered) // ONE_OF))
+        some = [ordered[(2 * number + 1) * len(ordered) // (2 * count)] for number in range(count)]
+        deviation = self._deviation(PairBatch.of(some))
+        return replace(found, compared=0 if deviation is None else count, deviation=deviation)
+
+    @property
+    def _computes_in(self) -> str:
+        """The name of the dtype that the model computes in."""
+        weights = self.model.module.parameters() if self.model.module is not None else ()
+        kept = {str(weight.dtype).removeprefix("torch.") for weight in weights}
+        return self.dtype or max(kept & ROUNDING.keys(), key=ROUNDING.get, default="float32")
+
+    def _deviation(self, batch: PairBatch) -> float | None:
+        """Return the largest ‖g − g₃₂‖ / ‖g₃₂‖ of some pairs; None where there is no memory for float32."""
+        start, reference, module = self.embed(batch), copy(self), self.model.module
+        reference._running = Running(self.model, self.device, None, compiled=False)
+        half = self.gradients(batch, start)[1]
+        try:
+            with nullcontext() if module is None else weights_in_float32(module):
+                full = reference.gradients(batch, start)[1]
+        except (RuntimeError, NoMemoryError) as problem:
+            if not isinstance(problem, NoMemoryError) and not is_out_of_memory(problem):
+                raise
+            free_memory(self.device)
+            return None
+        found = zip(batch.by_pair(half), batch.by_pair(full))
+        return max(float(np.linalg.norm(own - exact) / (np.linalg.norm(exact) or 1.0)) for own, exact in found)
 
     def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens."""
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
 
         def run(group: Group) -> tuple:
-            leaves = [leaf.requires_grad_() for leaf in self._leaves(group, start)]
-            scores = self._run(group, leaves)
+            scores, leaves = self._run(group, start, requires_grad=True)
             return as_array(scores), self._gradients(scores, leaves, "the word embeddings")
 
         scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
-        for group, (found, own) in self._each(batch, run):
+        for group, (found, own) in self._each(batch, run, self._fast_padding):
             scores[self._pairs(group)] = found
             for part, values in zip(group, own):
                 gradients[part.tokens] = values
@@ -145,9 +208,9 @@ class TorchScorer(PairScorer):
         start, sizes = self.embed(batch), []
 
         def run(group: Group) -> tuple:
-            leaves = [leaf.requires_grad_() for leaf in self._leaves(group, start)]
+            leaves = [leaf.requires_grad_() for leaf in self._running.leaves(group, start)]
             with outputs_shown(self._core, output_hidden_states=True) as outputs:
-                scores = self._run(group, leaves)
+                scores = self._running.scores(group, leaves)
             shown = states_of(outputs, [part.ids.shape for part in group], self.model.name)
             sizes[:] = chosen_layer(layer, len(shown[0]) - 1), len(shown[0]) - 1
             places = [own[sizes[0]] for own in shown]
@@ -173,12 +236,12 @@ class TorchScorer(PairScorer):
         start = self.embed(batch)
 
         def run(group: Group) -> tuple:
-            leaves = [leaf.requires_grad_(slopes) for leaf in self._leaves(group, start)]
+            leaves = [leaf.requires_grad_(slopes) for leaf in self._running.leaves(group, start)]
             shapes = [part.ids.shape for part in group]
             shown = outputs_shown(self._core, output_hidden_states=True, output_attentions=True)
             recording = torch_library().set_grad_enabled(slopes)
             with recording, attention_step_by_step(self._core), shown as outputs:
-                scores = self._run(group, leaves)
+                scores = self._running.scores(group, leaves)
             attentions = attentions_of(outputs, shapes, self.model.name)
             states = states_of(outputs, shapes, self.model.name)
             sizes = [len(own) for own in states]
@@ -232,39 +295,41 @@ class TorchScorer(PairScorer):
             raise InputError(f"{self.model.name} must be a model of transformers for this, which shows its layers")
         return self.model.core
 
-    def _calling(self) -> ExitStack:
-        """Return what holds during a call: evaluation mode, and autocast where another dtype was chosen."""
-        stack = ExitStack()
-        if self.model.module is not None:
-            stack.enter_context(evaluation_mode(self.model.module))
-        if self.dtype is not None:
-            torch = torch_library()
-            stack.enter_context(torch.autocast(self.device.partition(":")[0], dtype=getattr(torch, self.dtype)))
-        return stack
+    def _run(self, group: Group, start: np.ndarray | None, *, requires_grad: bool = False) -> tuple[Any, list]:
+        """Return a group's scores, (rows,), by the fastest way, and the leaves in place of word embeddings, if any."""
+        leaves = [leaf.requires_grad_(requires_grad) for leaf in self._running.leaves(group, start)]
+        return self._running.scores(group, leaves, fast=True, end_to_end=self._end_to_end), leaves
 
-    def _inputs(self, part: PaddedBatch) -> Inputs:
-        torch = torch_library()
-        ids, mask, types, rows, columns = (
-            torch.from_numpy(one).to(self.device)
-            for one in (part.ids, part.mask, part.type_ids, part.rows, part.columns)
-        )
-        return Inputs(ids, mask, types, (rows, columns))
+    @property
+    def _fast_padding(self) -> Padding:
+        """How sequences are padded that `_run` is given."""
+        if not self._end_to_end:
+            return replace(self._padding, apart=self._padding_counts)
+        return replace(self._padding, end_to_end=True, cells=min(self._padding.cells, TOKENS_END_TO_END))
 
-    def _leaves(self, group: Group, embeddings: np.ndarray | None) -> list:
-        """Return the word embeddings of a group's tokens by side; none where they are the model's own."""
-        if embeddings is None:
-            return []
-        torch = torch_library()
-        return [torch.from_numpy(embeddings[part.tokens]).to(self.device) for part in group]
+    @cached_property
+    def _end_to_end(self) -> bool:
+        """Whether sequences run end to end (see NOTE [End to end] in running.py)."""
+        running, alone = self._running, self.device == "cpu" and torch_library().get_num_threads() == 1
+        if not alone or running.compiled or not runs_end_to_end(self.model.core) or self._padding_counts:
+            return False
+        group = padded_group(self._probe, self._padding, np.arange(2))
+        with torch_library().no_grad():
+            padded, found = (as_array(running.scores(group, end_to_end=way)) for way in (False, True))
+        return bool(np.allclose(found, padded, rtol=1e-5, atol=self.rounding))
 
-    def _run(self, group: Group, leaves: Sequence = ()) -> Any:
-        """Return the scores of a group's pairs, (rows,), with leaves in place of word embeddings where there are."""
-        with self._calling():
-            encoded = [
-                self.model.encode(side, self._inputs(part), leaf)
-                for side, (part, leaf) in enumerate(zip(group, leaves or [None] * len(group)))
-            ]
-            return self.model.compare(*encoded)
+    @cached_property
+    def _compiled_agrees(self) -> bool:
+        """Whether compiled layers give the score that they give as they are (see NOTE [Compiled layers])."""
+        group = padded_group(self._probe, self._padding, np.arange(1))
+        with torch_library().no_grad():
+            found, plain = (as_array(self._running.scores(group, fast=way)) for way in (True, False))
+        return bool(np.allclose(found, plain, rtol=1e-4, atol=self.rounding))
+
+    @cached_property
+    def _probe(self) -> PairBatch:
+        """Two pairs of unequal lengths."""
+        return PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
 
     def _gradients(self, scores: Any, places: Sequence, what: str) -> list[np.ndarray]:
         """Return the gradients of the summed scores: each place belongs to one pair, so the sum mixes nothing.
@@ -287,12 +352,6 @@ class TorchScorer(PairScorer):
     def _pairs(self, group: Group) -> np.ndarray:
         return group[0].sequences // self.model.sides
 
-    def _by_pair(self, batch: PairBatch, run: Callable[[Group], np.ndarray]) -> np.ndarray:
-        found = np.empty(len(batch.pairs), np.float32)
-        for group, scores in self._each(batch, run):
-            found[self._pairs(group)] = scores
-        return found
-
     def _each(
         self, batch: PairBatch, run: Callable[[Group], Found], padding: Padding | None = None
     ) -> Iterator[tuple[Group, Found]]:
@@ -301,7 +360,7 @@ class TorchScorer(PairScorer):
         waiting = pair_numbers(batch, padding)
         while waiting:
             group = padded_group(batch, padding, waiting[0])
-            found, problem = _tried(run, group)
+            found, problem = self._tried(run, group)
             if problem is None:
                 yield group, found
                 waiting = waiting[1:]
@@ -309,7 +368,7 @@ class TorchScorer(PairScorer):
             free_memory(self.device)
             if len(waiting[0]) == 1:
                 tokens = sum(part.ids.shape[1] for part in group)
-                raise InputError(
+                raise NoMemoryError(
                     f"{self.device} must have memory for one pair of {tokens} tokens, and has not ({problem}): let "
                     "the model read fewer tokens (max_length), or run in bfloat16"
                 )
@@ -321,32 +380,36 @@ class TorchScorer(PairScorer):
     @cached_property
     def _padding_counts(self) -> bool:
         """Whether the score of a pair is another one where it is padded (see NOTE [The call that is explained])."""
-        batch = PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
+        batch, run = self._probe, self._running.scores
         with torch_library().no_grad():
-            alone, again = ([as_array(self._run(group)) for group in groups] for groups in [self._alone(batch)] * 2)
+            alone, again = ([as_array(run(group)) for group in groups] for groups in [self._alone(batch)] * 2)
             if not np.allclose(alone, again, rtol=0, atol=self.rounding):
                 raise InputError(
                     f"{self.model.name} must give one score to one pair, and gives {alone[0][0]:.6f} and "
                     f"{again[0][0]:.6f}: put its modules into evaluation mode, model.eval()"
                 )
             try:
-                together = self._run(padded_group(batch, self._padding, np.arange(2)))
+                together = run(padded_group(batch, self._padding, np.arange(2)))
             except (InputError, ValueError):  # a model without a token that pads takes no two texts of unequal length
                 return True
         return not np.allclose(np.concatenate(alone), as_array(together), rtol=1e-4, atol=self.rounding)
 
+    def _tried(self, run: Callable[[Group], Found], group: Group) -> tuple[Found | None, str | None]:
+        """Return what running a group gave, or what a device said that has no memory for it."""
+        try:
+            if self._running.compiled and not self._compiled_agrees:
+                self._running.uncompiled("the score of a pair is another one with it")
+            return run(group), None
+        except RuntimeError as problem:
+            if is_compile_failure(problem):
+                self._running.uncompiled(problem)
+                return self._tried(run, group)
+            if not is_out_of_memory(problem):
+                raise
+            return None, str(problem).strip().split("\n")[0][:120]
+
     def _alone(self, batch: PairBatch) -> list[Group]:
         return [padded_group(batch, self._padding, np.array([number])) for number in range(len(batch.pairs))]
-
-
-def _tried(run: Callable[[Group], Found], group: Group) -> tuple[Found | None, str | None]:
-    """Return what running a group gave, or what a device said that has no memory for it."""
-    try:
-        return run(group), None
-    except RuntimeError as problem:
-        if not is_out_of_memory(problem):
-            raise
-        return None, str(problem).strip().split("\n")[0][:120]
 
 
 def as_array(tensor: Any) -> np.ndarray:

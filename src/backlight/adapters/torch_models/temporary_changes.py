@@ -3,16 +3,19 @@
 NOTE [Nothing stays changed]
 A model in memory belongs to its user, who may train it further. For a call its modules are in evaluation mode, a hook
 on its embedding layer puts a leaf in place of the layer's output, and where layers are shown, `forward` asks for them
-and attention is computed step by step. Each is undone in a `finally`. Weights are never copied, moved or cast, and get
-no gradient: `torch.autograd.grad` computes only what is requested, and writes no `.grad`.
+and attention is computed step by step. Each is undone in a `finally`. Weights are never moved or cast, and get no
+gradient: `torch.autograd.grad` computes only what is requested, and writes no `.grad`. Copies of weights in float32
+stand in for those in half precision where gradients of the two are compared, and only for that call.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from backlight.adapters.torch_library import torch_library, transformers_library
 from backlight.errors import InputError
 
+END_TO_END = "backlight_end_to_end"  # what `attention_by_sequence` is registered as in transformers
 INSTALLED = "_output_capturing_hooks_installed"  # transformers sets it with hooks that it never removes
 
 
@@ -124,6 +127,115 @@ def attention_step_by_step(core: Any) -> Iterator[None]:
         yield
     finally:
         core.set_attn_implementation(before)
+
+
+@contextmanager
+def weights_in_float32(module: Any) -> Iterator[None]:
+    """Put copies in float32 in the place of a module's weights and buffers in half precision."""
+    torch, copies = torch_library(), {}
+    half = (torch.float16, torch.bfloat16)
+    before = [
+        (held, name, one)
+        for part in module.modules()
+        for held in (part._parameters, part._buffers)
+        for name, one in held.items()
+        if one is not None and one.dtype in half
+    ]
+    try:
+        for held, name, one in before:
+            if id(one) not in copies:  # one weight may stand in several places
+                copy = one.detach().float()
+                copies[id(one)] = torch.nn.Parameter(copy, False) if isinstance(one, torch.nn.Parameter) else copy
+            held[name] = copies[id(one)]
+        yield
+    finally:
+        for held, name, one in before:
+            held[name] = one
+
+
+def repeated_layers(core: Any) -> list:
+    """Return the layers of a transformers model: what its longest list of modules holds; none where it has no list."""
+    lists = [list(one) for one in core.modules() if isinstance(one, torch_library().nn.ModuleList)]
+    return max(lists, key=len, default=[])
+
+
+@contextmanager
+def forwards_replaced(modules: Sequence[Any], forwards: Sequence[Any]) -> Iterator[None]:
+    """Give modules another `forward`, and take the gradients of their weights out of the graph: none is requested."""
+    graded = [weight for module in modules for weight in module.parameters() if weight.requires_grad]
+    had = [vars(module).get("forward") for module in modules]
+    try:
+        for weight in graded:
+            weight.requires_grad_(False)
+        for module, forward in zip(modules, forwards):
+            module.forward = forward
+        yield
+    finally:
+        for module, own in zip(modules, had):
+            if own is not None:
+                module.forward = own
+            elif "forward" in vars(module):
+                del module.forward
+        for weight in graded:
+            weight.requires_grad_(True)
+
+
+def runs_end_to_end(core: Any) -> bool:
+    """Return whether a model's layers can run on sequences laid end to end: BERT's and those of its shape."""
+    encoder = getattr(getattr(core, "base_model", None), "encoder", None)
+    config = getattr(core, "config", None)
+    return (
+        isinstance(getattr(encoder, "layer", None), torch_library().nn.ModuleList)
+        and getattr(config, "_attn_implementation", None) == "sdpa"
+        and not getattr(config, "is_decoder", False)
+    )
+
+
+@contextmanager
+def layers_end_to_end(core: Any, places: tuple[Any, Any], lengths: Sequence[int]) -> Iterator[None]:
+    """Have the layers of a model that `runs_end_to_end` work on tokens alone, without the padding between them.
+
+    Args:
+        places: rows and columns of the tokens in the rectangle that the model is called with, row by row.
+        lengths: how many tokens each row has.
+    """
+    encoder, config = core.base_model.encoder, core.config
+    ordinary, before = encoder.forward, config._attn_implementation
+    transformers_library().AttentionInterface.register(END_TO_END, attention_by_sequence)
+
+    def forward(hidden_states: Any, *inputs: Any, attention_mask: Any = None, **options: Any) -> Any:
+        config._attn_implementation = END_TO_END
+        try:
+            output = ordinary(hidden_states[places][None], attention_mask=None, sequence_lengths=lengths, **options)
+        finally:
+            config._attn_implementation = before
+        rectangle = hidden_states.new_zeros(hidden_states.shape)
+        output.last_hidden_state = rectangle.index_put(places, output.last_hidden_state[0])
+        return output
+
+    with forwards_replaced([encoder], [forward]):
+        yield
+
+
+def attention_by_sequence(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    *,
+    sequence_lengths: Sequence[int],
+    scaling: float | None = None,
+    **options: Any,
+) -> tuple[Any, None]:
+    """Return attention over sequences laid end to end, (1, heads, tokens, dim) -> (1, tokens, heads, dim).
+
+    Options that transformers gives every attention, dropout among them, are of no use in evaluation mode.
+    """
+    torch = torch_library()
+    parts = zip(*(one.split(list(sequence_lengths), 2) for one in (query, key, value)))
+    seen = [torch.nn.functional.scaled_dot_product_attention(*part, scale=scaling) for part in parts]
+    return torch.cat(seen, 2).transpose(1, 2), None
 
 
 def states_of(outputs: Sequence[Any], shapes: Sequence[tuple[int, int]], name: str) -> list[tuple]:

@@ -23,6 +23,7 @@ from backlight.explain.presentation.wording import (
     figure,
     gap_text,
     joint_lines,
+    precision_line,
     windows_text,
 )
 
@@ -94,6 +95,8 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
         of = f"of {figure(scale)}, the strongest word of the {len(made)} documents"
         of = of if len(made) > 1 else f"of {figure(scale)}, the strongest word of the document"
         lines["method"] = Text(account(made))
+        if precision := precision_line(made[0].execution):
+            lines["precision"] = Text(precision)
         lines["shade"] = screen.legend(made[0].signed, of=of, estimates=any(one.estimate for one in made))
     return lines
 

@@ -34,6 +34,11 @@ class Method:
         """Whether `explain` can be given scores that an ordinary call has made (see NOTE [A method])."""
         return "scores" in inspect.signature(self.explain).parameters
 
+    @property
+    def takes_gradients(self) -> bool:
+        """Whether its values are made of gradients."""
+        return self.name not in MEASURED
+
 
 _ALL = (
     Method(
@@ -97,6 +102,10 @@ _ALL = (
     Method("random", random_values, "random (control)", "a number drawn for each word: a control"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+MEASURED = {  # methods without gradients
+    "leave-one-out", "occlusion", "occlusion-sentence", "shapley", "kernel-shap", "attention-rollout",
+    "embedding-magnitude", "random",
+}  # fmt: skip
 DEFAULT = "leave-one-out"  # what is shown is what was measured: see docs/faithfulness.md
 
 

@@ -45,6 +45,18 @@ class Verdict(Protocol):
     verdict: str
 
 
+class Ran(Protocol):
+    """An `Execution`."""
+
+    engine: str
+    device: str
+    dtype: str
+    sequences: str
+    compiled: bool
+    compared: int | None
+    deviation: float | None
+
+
 class Explained(Protocol):
     """An `Attribution`, as far as its shades depend on it."""
 
@@ -55,6 +67,7 @@ class Explained(Protocol):
     settings: Mapping[str, int | float | str]
     estimate: str | None
     check: Verdict | None
+    execution: Ran | None
 
 
 class Scored(Protocol):

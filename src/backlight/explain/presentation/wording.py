@@ -5,6 +5,7 @@ from typing import Protocol
 
 from backlight.explain.presentation.scales import (
     Explained,
+    Ran,
     RankedDocuments,
     Scored,
     TextInOtherLanguage,
@@ -207,6 +208,24 @@ def value_words(made: Explained, word: ValuedWord, scale: float = 1.0) -> str:
     if word.effect is None:
         return ""
     return f"measured: {figure(word.effect, '+')}"
+
+
+def precision_line(ran: Ran | None) -> str | None:
+    """Return how far gradients in half precision were from those in float32; None where there were none."""
+    if ran is None or ran.compared is None:
+        return None
+    if ran.deviation is None:
+        return f"{ran.dtype}: gradients not compared with float32, for which there was no memory"
+    pairs = count_of(ran.compared, "pair")
+    return f"{ran.dtype}: gradients within {100 * ran.deviation:.2g} % of float32 on {pairs}"
+
+
+def execution_line(ran: Ran | None) -> str | None:
+    """Return how a model ran; None for backlight's engine on the processor."""
+    if ran is None:
+        return None
+    compiled = ", compiled" if ran.compiled else ""
+    return f"{ran.engine} on {ran.device} in {ran.dtype}{compiled}; sequences {ran.sequences}"
 
 
 def gap_text(gap: float | None) -> str:

@@ -147,12 +147,16 @@ class Bert(BertShaped):
         """Return what the encoder computes with by BERT's names, whatever the family calls it."""
         return {name: weight.detach().numpy() for name, weight in self._weights.items()}
 
-    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+    def check_places(self, batch: Batch) -> None:
+        """Raise if a token has a position or a segment that the model does not know."""
         check_positions(batch, self.config.max_tokens)
         segments = self.config.segments
         if segments and batch.type_ids.max(initial=0) >= segments:
             raise InputError(f"type_ids must be below type_vocab_size = {segments}, got {batch.type_ids.max()}")
-        if segments:
+
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        self.check_places(batch)
+        if self.config.segments:
             words = words + embedding(self._weights[f"{_SEGMENTS}.weight"], from_numpy(batch.type_ids))
         places = from_numpy(batch.positions + self.config.first_position)
         places = embedding(self._weights["embeddings.position_embeddings.weight"], places)

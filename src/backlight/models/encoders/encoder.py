@@ -301,13 +301,17 @@ class Encoder(Weighted, ABC):
         Raises:
             InputError: an id is beyond the vocabulary.
         """
+        self.check_ids(ids)
+        return embedding(self._weights[self.words], from_numpy(ids))
+
+    def check_ids(self, ids: np.ndarray) -> None:
+        """Raise if an id is beyond the vocabulary."""
         words = self._weights[self.words]
         if ids.max(initial=0) >= len(words):
             raise InputError(
                 f"the tokeniser's ids must be below the model's {len(words)} words, got {ids.max()}: tokenizer.json "
                 "and the weights are not of one model"
             )
-        return embedding(words, from_numpy(ids))
 
     def __call__(
         self,

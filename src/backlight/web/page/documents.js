@@ -65,7 +65,7 @@ const wordsView = (ranked) => {
       make("div", {}, make("h3", {}, "Strongest words", unitNote(made)), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
       make("div", { class: "query-words" }, make("h3", {}, "The query, for this document", unitNote(made)), make("p", { class: "asked" }, asked.group),
         strongestWords(data.query, asked, LISTED))),
-    account(made, [["The check", made.details], ["As logits", made.logits], ["Special tokens, counted apart", special]]));
+    account(made, [["The check", made.details], ["Precision", made.precision], ["Computed by", made.execution], ["As logits", made.logits], ["Special tokens, counted apart", special]]));
 };
 
 const VIEWS = {

@@ -1,0 +1,1 @@
+"""Rerankers of BERT's shape on a GPU, by kernels of ours."""
