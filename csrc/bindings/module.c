@@ -13,7 +13,7 @@
 #include "gemm_driver.h"
 #include "gemm_amx.h"
 
-#define INTERFACE 12 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 13 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct binding matrix_bindings[], pointwise_bindings[], row_bindings[], step_bindings[], window_bindings[];
 extern const struct binding norm_bindings[], loss_bindings[], channel_bindings[], group_bindings[], recurrence_bindings[];
@@ -148,6 +148,7 @@ static PyMethodDef methods[] = {
     {"core_intercepts", core_intercepts, METH_NOARGS, "Return which functions are there that intercept calls, as bits."},
     {"core_implement", core_implement, METH_VARARGS, "Say which Python function an op's function stands for."},
     {"core_dispatch", core_dispatch, METH_VARARGS, "Call this with (op or None, function, args, kwargs) in place of each call; None: nothing."},
+    {"core_layouts", core_layouts, METH_VARARGS, "Set the class of the data of tensors that are not strided, and whether only these intercept calls."},
     {"core_mark", core_mark, METH_O, "Give each new tensor the storage that this makes, or None; None: give none."},
     {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_returned", core_returned, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},

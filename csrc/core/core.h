@@ -31,6 +31,8 @@ struct core {
   PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
   int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
   int only_classes;    /* whether it leaves alone each call whose arguments are all Tensors, numbers, texts or None */
+  PyTypeObject *layout; /* the class of `_data` of tensors whose layout is not strided; NULL before there is one */
+  int only_layouts;     /* whether it leaves alone each call without such a tensor */
   PyObject *only_functions; /* a dict: of functions that are no ops it gets only these; NULL: all of them */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
@@ -161,6 +163,7 @@ PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_intercepts(PyObject *self, PyObject *unused);
 PyObject *core_implement(PyObject *self, PyObject *args);
 PyObject *core_dispatch(PyObject *self, PyObject *args);
+PyObject *core_layouts(PyObject *self, PyObject *args);
 PyObject *core_returned(PyObject *self, PyObject *returned);
 PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);

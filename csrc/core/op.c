@@ -321,6 +321,19 @@ PyObject *core_dispatch(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+/* core_layouts(class, only): the class of `_data` of tensors that are not strided, and whether only these intercept calls
+   now: then `dispatch` need not be asked about a call without one. */
+PyObject *core_layouts(PyObject *self, PyObject *args) {
+  (void)self;
+  PyTypeObject *layout;
+  int only;
+  if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core must be set up before layouts are declared");
+  if (!PyArg_ParseTuple(args, "O!p", &PyType_Type, &layout, &only)) return NULL;
+  Py_XSETREF(core.layout, (PyTypeObject *)Py_NewRef(layout));
+  core.only_layouts = only;
+  Py_RETURN_NONE;
+}
+
 /* core_returned(returned or None): what is called with (op, args, kwargs, out) after each op. */
 PyObject *core_returned(PyObject *self, PyObject *returned) {
   (void)self;

@@ -131,6 +131,7 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
   }
   found.intercepts = core.intercepts, found.dispatch = core.dispatch, found.unhandled = core.unhandled; /* may be there before */
   found.dispatches_ops = core.dispatches_ops, found.only_classes = core.only_classes, found.only_functions = core.only_functions;
+  found.layout = core.layout, found.only_layouts = core.only_layouts;
   found.returned = core.returned, found.mark = core.mark;
   found.nonfinite_op = core.nonfinite_op, found.nonfinite_wanted = core.nonfinite_wanted;
   core = found;

@@ -96,12 +96,29 @@ PyObject *call_explained(struct wrapper *self, PyObject *const *args, size_t fla
   return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
 }
 
-/* Whether `dispatch` need not be asked: only classes of arguments can handle a call now, and each argument is a Tensor (no
-   subclass), a number, a text or None. */
+/* Whether a value is a tensor whose layout is not strided, or a list or tuple with one. */
+static int has_other_layout(PyObject *value) {
+  if (Py_TYPE(value) == core.tensor || PyType_IsSubtype(Py_TYPE(value), core.tensor_state)) {
+    PyObject *data = SLOT(value, core.data);
+    return data && Py_TYPE(data) == core.layout;
+  }
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return 0;
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *one = PySequence_Fast_GET_ITEM(value, i);
+    if (PyType_IsSubtype(Py_TYPE(one), core.tensor_state) && has_other_layout(one)) return 1;
+  }
+  return 0;
+}
+
+/* Whether `dispatch` need not be asked: only tensors of another layout can intercept a call now, and it has none; or only
+   classes of arguments, too, and each argument is a Tensor (no subclass), a number, a text or None. */
 int is_plain_call(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-  if (!core.only_classes) return 0;
+  if (!core.only_classes && !core.only_layouts) return 0;
   if (names) count += PyTuple_GET_SIZE(names);
   for (Py_ssize_t i = 0; i < count; i++) {
+    if (core.layout && has_other_layout(args[i])) return 0;
+    if (core.only_layouts) continue;
     const PyTypeObject *type = Py_TYPE(args[i]);
     if (type != core.tensor && type != &PyFloat_Type && type != &PyLong_Type && type != &PyBool_Type && type != &PyUnicode_Type &&
         args[i] != Py_None)

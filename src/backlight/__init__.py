@@ -11,6 +11,7 @@ from backlight.dispatch import torch_function as _torch_function
 from backlight.dispatch.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from backlight.dispatch.arguments.checked import checked as _checked
 from backlight.dispatch.arguments.checked import with_checks as _with_checks
+from backlight.dispatch.dispatcher import dispatching as _dispatching
 from backlight.dtypes import *
 from backlight.engine.grad_mode import (
     enable_grad,
@@ -129,6 +130,7 @@ if _TYPE_CHECKING:
         overrides,
         profiler,
         signal,
+        sparse,
         special,
         testing,
         utils,
@@ -169,13 +171,15 @@ _BY_PLACE = {
     _check_tensor_all_with _check_type _check_value _check_with
     """,
     "backlight.tensor.interop.dlpack": "asarray from_dlpack",
+    "backlight.tensor.sparse.creation": "sparse_coo_tensor spmm",
 }
 _meta.make = _function_later("backlight.nn.meta_tensors", "meta_tensor")
+_dispatching.sparse_call = _function_later("backlight.tensor.sparse.calls", "sparse_call")
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
-amp data distributions fft func lens linalg masked nn optim overrides profiler serialization signal special
-testing utils
+amp data distributions fft func lens linalg masked nn optim overrides profiler serialization signal sparse
+special testing utils
 """
 _find, __dir__ = _names_later(
     __name__,

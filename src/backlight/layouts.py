@@ -9,12 +9,13 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
+    "sparse_coo",
     "strided",
 ]
 
 
 class layout:  # noqa: N801 - PyTorch's name
-    """How elements lie in memory: always `strided`."""
+    """How elements lie in memory: `strided`, or `sparse_coo`."""
 
     __slots__ = ("name",)
 
@@ -32,6 +33,7 @@ class memory_format(layout):  # noqa: N801 - PyTorch's name
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -41,9 +43,9 @@ _ORDERS = {None: "K", preserve_format: "K", contiguous_format: "C"}
 
 
 def require_strided(wanted: layout | None) -> None:
-    """Say that a layout other than `strided` is not available here."""
+    """Raise unless the layout of a new dense tensor is `strided`."""
     if wanted is not None and wanted is not strided:
-        raise GraphError(f"layout must be torch.strided, got {wanted!r}: backlight has no sparse tensors")
+        raise GraphError(f"layout must be torch.strided, got {wanted!r}: make the tensor dense, and call .to_sparse()")
 
 
 def numpy_order(wanted: memory_format | None) -> str:

@@ -19,7 +19,7 @@ from backlight.lens.doctor.rule_index import rules
 from backlight.lens.finding import Finding
 
 NEEDS_PROCESSES = {"BL714"}
-ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL767", "BL770"}
+ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
 ONLY_TORCH |= {"BL909", "BL910", "BL911", "BL912", "BL913"}
 OF_RULES = [
     (rule.id, textwrap.dedent(rule.wrong).lstrip(), engine, {"strict": True, "notes": True})

@@ -14,7 +14,7 @@ FLOORS = [
     {"kernels"},
     {"engine", "dispatch"},
     {"codegen", "ops", "linalg", "special", "masked"},
-    {"tensor", "fft", "signal", "testing", "array_api", "torch_api"},
+    {"tensor", "fft", "signal", "sparse", "testing", "array_api", "torch_api"},
     {"autograd", "transforms"},
     {"nn", "optim", "data"},
     {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"}

@@ -40,5 +40,5 @@ def test_a_script_prints_under_backlight_what_it_prints_under_pytorch(path):
 
 
 def test_there_are_scripts_for_each_part():
-    assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent"}
+    assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent", "sparse"}
     assert len(SCRIPTS) >= 50

@@ -7,13 +7,15 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
 
   1. modes, classes of arguments, and autocast: NOTE [Overriding] in dispatch/torch_function.py
   2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
-  3. observers, if the function is one that they get as a single call: `report_calls`
+  3. the rules of sparse tensors, if an argument is one: NOTE [The sparse layout] in kernels/sparse_array.py
+  4. observers, if the function is one that they get as a single call: `report_calls`
 
 and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
-are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. While only observers
-get calls, it offers those of the functions that they get as a single call. What an op then
-returns is passed to `op_returned`, for observers, and to `nonfinite_op`, for anomaly mode. Functions of backlight that
-are not public are not dispatched, but the ops that they call are.
+are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. Once there was a
+sparse tensor, calls with one are offered, and no others because of that (`core_layouts`). While only observers get
+calls, it offers those of the functions that they get as a single call. What an op then returns is passed to
+`op_returned`, for observers, and to `nonfinite_op`, for anomaly mode. Functions of backlight that are not public are
+not dispatched, but the ops that they call are.
 """
 
 import functools
@@ -27,6 +29,7 @@ from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
 from backlight.kernels.native import core
 from backlight.kernels.reduction.summaries import nonfinite_kinds
+from backlight.kernels.sparse_array import SparseArray, is_sparse, sparse_use
 from backlight.kernels.state_blocks import Block
 
 getframe = sys._getframe
@@ -40,14 +43,16 @@ class _Dispatching:
             dispatch themselves.
         composites: functions that interpreters get as one call.
         reported: a function -> what calls it and reports that to observers.
+        sparse_call: calls a function with a sparse tensor among its arguments, as `dispatch` does.
     """
 
-    __slots__ = ("active", "composites", "reported")
+    __slots__ = ("active", "composites", "reported", "sparse_call")
 
     def __init__(self):
         self.active = False
         self.composites: set[Callable] = set()
         self.reported: dict[Callable, Callable] = {}
+        self.sparse_call: Callable | None = None
 
 
 dispatching = _Dispatching()
@@ -76,10 +81,18 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
             out = interpreters.interpret_composite(function, args, kwargs)
         if out is not UNHANDLED:
             return out
+    if sparse_use.begun and dispatching.sparse_call is not None and _any_sparse(args, kwargs):
+        out = dispatching.sparse_call(op, function, args, kwargs)
+        if out is not UNHANDLED:
+            return out
     observation = local.observation
     if op is None and observation is not None and not observation.inside and function in dispatching.reported:
         return dispatching.reported[function](observation, function, args, kwargs)
     return UNHANDLED
+
+
+def _any_sparse(args: tuple, kwargs: dict) -> bool:
+    return any(map(is_sparse, torch_function.flat((*args, *kwargs.values()))))
 
 
 def op_returned(op, args: tuple, kwargs: dict, out) -> None:
@@ -178,7 +191,8 @@ _interpreter_switch = SharedSwitch()  # a token for each block with an interpret
 
 def update_dispatch() -> None:
     """Set the flags that public functions test; may be repeated after an interrupt."""
-    of_ops = interpreted.blocks > 0 or torch_function.overrides_state.on
+    by_others = interpreted.blocks > 0 or torch_function.overrides_state.on
+    of_ops = by_others or sparse_use.begun
     of_functions = of_ops or observers.blocks > 0
     wanted = anomaly_mode.anomaly.wanted_of_ops
     observers.active = observers.blocks > 0 or wanted != 0
@@ -188,6 +202,8 @@ def update_dispatch() -> None:
         core.core_returned(op_returned if observers.blocks else None)
         only_classes = torch_function.overrides_state.only_classes and not interpreted.blocks and not observers.blocks
         only_functions = None if of_ops else dispatching.reported
+        if sparse_use.begun:
+            core.core_layouts(SparseArray, not by_others and not observers.blocks)
         core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops, only_classes, only_functions)
 
 
@@ -197,7 +213,13 @@ def check_ops(wanted: int) -> None:
         update_dispatch()
 
 
+def _offer_sparse_calls() -> None:
+    with observers.lock:
+        update_dispatch()
+
+
 anomaly_mode.anomaly.listener = check_ops
+sparse_use.listener = _offer_sparse_calls
 
 
 class Observe(Block):

@@ -13,8 +13,9 @@ import numpy as np
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, storage_of, wrap
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, storage_of, wrap, writable
 from backlight.errors import GraphError
+from backlight.kernels.sparse_array import SparseArray, gradient_sum, is_sparse
 from backlight.system.fork_safety import fork_safe_lock
 
 ndarray = np.ndarray
@@ -62,11 +63,14 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
     with _accumulating:
         present = tensor._grad
         if graph:
-            tensor._grad = _recorded_copy(grad) if present is None else present + grad
+            tensor._grad = _recorded_copy(grad) if present is None else gradient_sum(present, grad)
             return
         dtype = tensor._data.dtype
         if grad.dtype is not dtype and grad.dtype != dtype:
             grad, steal = grad.astype(dtype), True
+        if grad.__class__ is SparseArray or (present is not None and present._data.__class__ is SparseArray):
+            _add_sparse(tensor, present, grad)
+            return
         if present is None:
             tensor._grad = wrap(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
             return
@@ -81,6 +85,17 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
             present._data = present._data + grad
 
 
+def _add_sparse(tensor: TensorState, present: TensorState | None, grad: Gradient) -> None:
+    """Add a sparse gradient, or one to a sparse gradient: in place, unless the sum of a sparse one becomes dense."""
+    if present is None:
+        tensor._grad = wrap(grad.copy())
+    elif is_sparse(present) and not is_sparse(grad):
+        tensor._grad = wrap(present._data + grad)
+    else:
+        storage_of(present).wrote("AccumulateGrad", (None, 0))
+        present._data = present._data + grad if is_sparse(present) else grad.add_to(writable(present))
+
+
 def accumulate_retained_grad(tensor: TensorState, grad: Gradient, graph: bool) -> None:
     """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since the old one may be referenced."""
     with _accumulating:
@@ -91,8 +106,10 @@ def accumulate_retained_grad(tensor: TensorState, grad: Gradient, graph: bool) -
             tensor._grad = wrap(present._data + grad.astype(tensor._data.dtype, copy=False))
 
 
-def own_copy(grad: ndarray) -> ndarray:
+def own_copy(grad: ndarray | SparseArray) -> ndarray | SparseArray:
     """Return a copy that is contiguous row by row."""
+    if grad.__class__ is SparseArray:
+        return grad.copy()
     return np.array(grad, order="C", copy=True)
 
 

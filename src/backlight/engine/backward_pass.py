@@ -34,6 +34,7 @@ from backlight.engine.hook_calls import (
 )
 from backlight.engine.node import Edge, Edges, Gradients, Node, Output, accumulator, node_and_number
 from backlight.engine.tensor_state import TensorState
+from backlight.kernels.sparse_array import gradient_sum
 
 _by_sequence = attrgetter("sequence")
 _nothing = repeat(None)
@@ -182,7 +183,7 @@ class BackwardPass:
             if edge.__class__ is Output:
                 arrived, place = self.outputs_of(edge)
             present = arrived[place]
-            arrived[place] = grad if present is None else present + grad
+            arrived[place] = grad if present is None else gradient_sum(present, grad)
 
     def outputs_of(self, edge: Output) -> tuple[list, int]:
         """Return the list of what has arrived at the outputs of a node, and the place of an edge in it."""

@@ -15,6 +15,7 @@ from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.engine.node import Edge, Gradients, Node, extra_of, node_and_number
 from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.kernels.sparse_array import is_sparse
 
 
 def register_tensor_hook(tensor: TensorState, hook: Callable) -> RemovableHandle:
@@ -113,9 +114,10 @@ def check_answer(hook: Callable, answer: object, seen: TensorState | None) -> No
             f"hook '{name}' has changed the size of value: from {list(seen._data.shape)} to "
             f"{list(answer._data.shape)}; a hook must return a gradient of the shape that it was given"
         )
-    if answer._data.dtype != seen._data.dtype:
+    if answer._data.dtype != seen._data.dtype or is_sparse(answer) != is_sparse(seen):
         raise ShapeError(
-            f"hook '{name}' has changed the type of value (was {seen.type()} got {answer.type()}); return {seen.dtype}"
+            f"hook '{name}' has changed the type of value (was {seen.type()} got {answer.type()}); return "
+            f"{seen.dtype}, {seen.layout}"
         )
 
 

@@ -32,6 +32,7 @@ from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, 
 from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.native import core
+from backlight.kernels.sparse_array import SparseArray
 from backlight.kernels.state_blocks import Setting, silent_floats
 
 
@@ -94,6 +95,8 @@ def gradients_of(
             if grad.base is not None or id(grad) in used:  # the memory may have another owner
                 grad = own_copy(grad)
             used.add(id(grad))
+        elif grad.__class__ is SparseArray:
+            grad = own_copy(grad)
         results.append(grad if grad is None or on_tensors else wrap(grad))
     return tuple(results)
 

@@ -24,6 +24,7 @@ from backlight.engine.tensor_state import TensorState, below_batches, edge_of, w
 from backlight.errors import GraphError
 from backlight.kernels.half_precision import is_half, widened
 from backlight.kernels.reduction.summaries import whole_memory
+from backlight.kernels.sparse_array import is_sparse
 from backlight.nn.modules.module import Module
 from backlight.ops.indexing import index_selection, masking
 from backlight.tensor import creation, factories, random_factories, ranges
@@ -128,7 +129,7 @@ class NativeEngine:
         return isinstance(value, TensorState)
 
     def array(self, tensor: AnyTensor) -> np.ndarray:
-        data = np.asarray(tensor._data)
+        data = tensor._data.to_dense() if is_sparse(tensor) else np.asarray(tensor._data)
         return widened(data) if is_half(data) and data.dtype.kind == "V" else data
 
     def node_of(self, tensor: AnyTensor):

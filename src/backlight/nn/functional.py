@@ -215,7 +215,7 @@ def embedding(
         max_norm: looked-up rows with a larger norm are rescaled in `weight` itself.
         norm_type: the order of the norm for `max_norm`.
         scale_grad_by_freq: divide each row's gradient by how often it was looked up.
-        sparse: accepted; gradients are dense.
+        sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
     """
     if weight._data.ndim != 2:
         raise ShapeError(f"'weight' must be 2-D; it has shape {list(weight._data.shape)}")

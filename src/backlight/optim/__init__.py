@@ -15,6 +15,7 @@ from backlight.optim.radam import RAdam
 from backlight.optim.rmsprop import RMSprop
 from backlight.optim.rprop import Rprop
 from backlight.optim.sgd import SGD
+from backlight.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -32,5 +33,6 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
 ]

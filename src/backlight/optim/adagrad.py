@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from backlight.errors import GraphError
 from backlight.kernels.nn.optimizer_steps import adagrad_step
-from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.kernels.sparse_array import SparseArray
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, SparseUpdate, Update
 from backlight.optim.options import (
     checked,
     count_step,
@@ -64,6 +66,24 @@ class Adagrad(Optimizer):
             state = self._state_of(param)
             size = rate / (1 + (count_step(state) - 1) * rate_decay)
             adagrad_step(values, grad, parts(state["sum"]), size, eps, sign, decay)
+
+        return update
+
+    def sparse_updater(self, group: dict) -> SparseUpdate:
+        rate, rate_decay, eps = number(group["lr"]), group["lr_decay"], group["eps"]
+        sign, decay = direction(group)
+        if group["fused"]:
+            raise GraphError("`fused` does not support sparse grad or complex param")
+        if decay:
+            raise GraphError("weight_decay option is not compatible with sparse gradients")
+
+        def update(param: Tensor, values: np.ndarray, grad: SparseArray) -> None:
+            state = self._state_of(param)
+            size = rate / (1 + (count_step(state) - 1) * rate_decay)
+            grad = (grad if sign == 1 else -grad).coalesce()
+            at, squares = tuple(grad.indices), parts(state["sum"])
+            squares[at] += grad.values * grad.values
+            values[at] += -size * (grad.values / (np.sqrt(squares[at]) + eps))
 
         return update
 

@@ -45,6 +45,8 @@ class Adam(Optimizer):
     Source: Diederik P. Kingma, Jimmy Ba: Adam: A Method for Stochastic Optimization, 2014, arXiv:1412.6980
     """
 
+    _instead_of_sparse = ", please consider SparseAdam instead"
+
     def __init__(
         self,
         params: Parameters,

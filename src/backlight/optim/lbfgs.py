@@ -273,7 +273,9 @@ class LBFGS(Optimizer):
         with enable_grad():
             loss = closure()
         found = [
-            np.zeros(parts(param).size, parts(param).dtype) if param._grad is None else np.ravel(parts(param._grad))
+            np.zeros(parts(param).size, parts(param).dtype)
+            if param._grad is None
+            else np.ravel(parts(param._grad.to_dense()))
             for param in self.param_groups[0]["params"]
         ]
         return loss, np.concatenate(found)

@@ -33,6 +33,7 @@ from backlight.engine.storage import before_write, guarding
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, GraphError, MissingMethodError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.sparse_array import SparseArray, is_sparse
 from backlight.kernels.state_blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
@@ -41,6 +42,7 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict]
 ParamsT = Parameters  # PyTorch's name
 Update = Callable[[Tensor, np.ndarray, np.ndarray], None]  # of a parameter, its array, and its gradient's array
+SparseUpdate = Callable[[Tensor, np.ndarray, SparseArray], None]  # of a parameter, its array, and its sparse gradient
 DifferentiableUpdate = Callable[[Tensor, Tensor], None]  # of a parameter and its gradient
 
 required = object()
@@ -132,6 +134,7 @@ class Optimizer:
     _captured = "params and state_steps"  # which tensors PyTorch's message about capturable=True names
     _differentiable_foreach = False  # whether foreach=True and differentiable=True go together
     _added_options: Mapping[str, object] = ADDED_OPTIONS
+    _instead_of_sparse = ""  # which optimizer to take for sparse gradients, in the error
 
     def __init__(self, params: Parameters, defaults: dict):
         if isinstance(params, TensorState):
@@ -267,13 +270,16 @@ class Optimizer:
         name = f"{type(self).__name__}.step"
         with silent_floats():
             for group in self.param_groups:
+                given = [(param, param._grad) for param in group["params"] if param._grad is not None]
+                sparse = self.sparse_updater(group) if any(is_sparse(grad) for _, grad in given) else None
                 update = self.updater(group)
-                for param in group["params"]:
-                    grad = param._grad
-                    if grad is not None:
-                        begin_write(param, name, place)
+                for param, grad in given:
+                    begin_write(param, name, place)
+                    if sparse is not None and is_sparse(grad):
+                        sparse(param, writable(param), grad._data)
+                    else:
                         update(param, parts_of(writable(param)), parts_of(grad._data))
-                        end_write(param)
+                    end_write(param)
         return loss
 
     def _refuse_capturable(self, params: list[Tensor]) -> None:
@@ -309,6 +315,11 @@ class Optimizer:
             NotImplementedError: the subclass has none.
         """
         raise MissingMethodError(f"{type(self).__name__} must have a method updater(group)")
+
+    def sparse_updater(self, group: dict) -> SparseUpdate:
+        """Return the function that updates one parameter by a sparse gradient, or raise that there is none."""
+        name = "Adam" if self._instead_of_sparse else type(self).__name__
+        raise GraphError(f"{name} does not support sparse gradients{self._instead_of_sparse}")
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from backlight.errors import ValueProblem
+from backlight.engine.tensor_state import wrap
+from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
-from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.kernels.sparse_array import ADD_DENSE, SparseArray, merged
+from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, SparseUpdate, Update
 from backlight.optim.options import checked, differentiable_gradient, direction, number, parts, zeros_like
 from backlight.tensor.tensor import Tensor
 
@@ -65,6 +67,29 @@ class SGD(Optimizer):
                     buffer, kept = state.setdefault("momentum_buffer", zeros_like(param)), 1
                 velocity = parts(buffer)
             sgd_step(values, grad, velocity, rate, momentum, kept, nesterov, sign, decay)
+
+        return update
+
+    def sparse_updater(self, group: dict) -> SparseUpdate:
+        rate, momentum, nesterov = number(group["lr"]), group["momentum"], group["nesterov"]
+        sign, decay = direction(group)
+        if group["fused"]:
+            raise GraphError("`_fused_sgd` does not support sparse gradients")
+        if decay:
+            raise GraphError(f"{ADD_DENSE} Set weight_decay=0 for parameters with sparse gradients")
+
+        def update(param: Tensor, values: np.ndarray, grad: SparseArray) -> None:
+            step = grad if sign == 1 else -grad
+            if momentum:
+                state = self.state[param]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    state["momentum_buffer"] = buffer = wrap(step.copy())
+                else:
+                    kept = buffer._data * step.dtype.type(momentum)
+                    buffer._data = merged(kept, step, 1 - group["dampening"])
+                step = merged(step, buffer._data, momentum) if nesterov else buffer._data
+            (step * step.dtype.type(-rate)).add_to(values)
 
         return update
 

@@ -18,13 +18,15 @@ import numpy as np
 from backlight.devices import device
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
+from backlight.kernels.sparse_array import is_sparse
+from backlight.layouts import layout
 from backlight.nn.internal.hooks import Hooks
 from backlight.nn.internal.state_dict import StateHooks
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.serialization.opcodes import Builder, LoadError
 from backlight.sizes import Size
-from backlight.tensor.pickling import own_attributes
+from backlight.tensor.pickling import own_attributes, sparse_parts
 from backlight.torch_api.module_names import NAMES as TORCH_MODULES
 from backlight.torch_api.module_names import not_here, pytorch_name, value_of
 
@@ -50,6 +52,7 @@ class StoredMemory(NamedTuple):
 
 
 REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
+REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
 REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
 REBUILD_PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter_with_state")
 
@@ -85,6 +88,10 @@ class ObjectPickler(pickle._Pickler):
             if attributes:
                 return REBUILD_PARAMETER_WITH_STATE, (*arguments, attributes)
             return REBUILD_PARAMETER, arguments
+        if isinstance(obj, TensorState) and is_sparse(obj):
+            return REBUILD_SPARSE, (obj.layout, sparse_parts(obj))
+        if isinstance(obj, layout):
+            return Global("torch.serialization", "_get_layout"), (repr(obj),)
         if isinstance(obj, TensorState):
             memory, offset, strides = self.layout(obj)
             kept = StoredMemory(self.stored(memory), np.asarray(memory))

@@ -16,12 +16,14 @@ from backlight.devices import device, require_cpu
 from backlight.dtypes import ALL, to_numpy_dtype
 from backlight.engine.storage import stored_in
 from backlight.engine.tensor_state import TensorState, wrap
+from backlight.layouts import layout, sparse_coo
 from backlight.nn.parameter import Parameter
 from backlight.serialization.allowed import ALLOWED
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
 from backlight.serialization.objects import ObjectUnpickler
 from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
 from backlight.sizes import Size
+from backlight.tensor.sparse.creation import sparse_coo_tensor
 from backlight.tensor.tensor import Tensor
 from backlight.types import FileLike
 
@@ -156,6 +158,18 @@ def _tensor(
     return wrap(data, None, stored.storage).requires_grad_(requires_grad)
 
 
+def _layout(name: str) -> layout:
+    if name != repr(sparse_coo):
+        raise LoadError(f"a layout must be {sparse_coo}, got {name!r:.40}: other sparse tensors cannot be read")
+    return sparse_coo
+
+
+def _sparse(kind: layout, parts: tuple) -> Tensor:
+    """Return a sparse tensor, after checking its parts."""
+    indices, values, size, *coalesced = parts
+    return sparse_coo_tensor(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
+
+
 def _parameter(data: Tensor, requires_grad: bool, hooks: object = None) -> Parameter:
     return Parameter(data.detach(), requires_grad)
 
@@ -192,6 +206,8 @@ STORAGES = {f"torch.{kind.old_name}Storage": kind for kind in ALL}
 NAMES: Mapping[str, object] = {
     "torch._utils._rebuild_tensor": Builder(partial(_tensor, requires_grad=False)),
     "torch._utils._rebuild_tensor_v2": Builder(_tensor),
+    "torch._utils._rebuild_sparse_tensor": Builder(_sparse),
+    "torch.serialization._get_layout": Builder(_layout),
     "torch._utils._rebuild_parameter": Builder(_parameter),
     "torch._utils._rebuild_parameter_with_state": Builder(_parameter_with_state),
     "torch.Size": Builder(Size),

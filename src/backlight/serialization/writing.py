@@ -24,11 +24,13 @@ from backlight.devices import device
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
+from backlight.kernels.sparse_array import is_sparse
+from backlight.layouts import layout
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.serialization.objects import ObjectPickler
 from backlight.sizes import Size
-from backlight.tensor.pickling import base_array, layout_in
+from backlight.tensor.pickling import base_array, layout_in, sparse_parts
 from backlight.types import FileLike
 
 
@@ -162,6 +164,9 @@ class _Writer:
     def kind(self, value: dtype) -> None:
         self._name("torch", value.name)
 
+    def layout(self, value: layout) -> None:
+        self._call("torch.serialization", "_get_layout", repr(value))
+
     def size(self, value: Size) -> None:
         self._call("torch", "Size", tuple(value))
 
@@ -196,6 +201,9 @@ class _Writer:
         self._call("torch._utils", "_rebuild_parameter", value.detach(), value.requires_grad, OrderedDict())
 
     def tensor(self, value: TensorState) -> None:
+        if is_sparse(value):
+            self._call("torch._utils", "_rebuild_sparse_tensor", value.layout, sparse_parts(value))
+            return
         memory, offset, strides = self.in_memory(value)
         self._name("torch._utils", "_rebuild_tensor_v2")
         self.out += pickle.MARK
@@ -272,6 +280,7 @@ WRITERS = [
     (TensorState, _Writer.tensor),
     (dtype, _Writer.kind),
     (device, _Writer.place),
+    (layout, _Writer.layout),
     (Size, _Writer.size),
     (Counter, _Writer.counts),
     (OrderedDict, _Writer.ordered),

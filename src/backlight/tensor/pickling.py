@@ -12,7 +12,8 @@ import warnings
 import numpy as np
 
 from backlight.engine.storage import Storage, stored_in
-from backlight.engine.tensor_state import TensorState, storage_for_alias, writable
+from backlight.engine.tensor_state import TensorState, storage_for_alias, wrap, writable
+from backlight.sizes import Size
 from backlight.torch_api.legacy_constructors import instance
 
 HOOK_NOT_SERIALIZED = (
@@ -93,6 +94,12 @@ def rebuilt(cls: type, memory: np.ndarray, layout: tuple | None, sharing, requir
     made._data = data
     made.__dict__.update(attributes)
     return made
+
+
+def sparse_parts(tensor: TensorState) -> tuple:
+    """Return what a file keeps of a sparse tensor: indices, values, size, and whether it is coalesced."""
+    data = tensor._data
+    return wrap(data.indices), wrap(data.values), Size(data.shape), data.coalesced
 
 
 def own_attributes(tensor: TensorState) -> dict:

@@ -16,6 +16,7 @@ from backlight.codegen.forward_mode import levels
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ValueProblem
+from backlight.kernels.sparse_array import is_sparse
 from backlight.kernels.state_blocks import block, silent_floats
 from backlight.ops.type_promotion import is_float, scalar_dtype
 
@@ -94,12 +95,29 @@ def tensor_string(tensor: TensorState) -> str:
     return _with_suffixes(prefix + _values(tensor._data, len(prefix)), _suffixes(tensor), len(prefix))
 
 
+def sparse_string(tensor: TensorState, indices: np.ndarray, values: np.ndarray) -> str:
+    """Return a sparse tensor as PyTorch's `repr` shows it."""
+    kind = type(tensor)
+    prefix = "tensor(" if kind is the_tensor_class() else vars(kind).get("_printed_as", kind.__name__) + "("
+    parts = []
+    for name, part in (("indices=tensor(", indices), ("values=tensor(", values)):
+        size = f", size={part.shape}" if part.size == 0 else ""
+        parts.append(name + _values(part, len(prefix + name)) + size + ")")
+    suffixes = [one for one in _suffixes(tensor) if not one.startswith("size=")]
+    own = [one for one in suffixes if one.startswith("dtype=")]
+    rest = [one for one in suffixes if one not in own]
+    suffixes = [f"size={tensor._data.shape}", f"nnz={len(values)}", *own, "layout=torch.sparse_coo", *rest]
+    return _with_suffixes(prefix + (",\n" + " " * len(prefix)).join(parts), suffixes, len(prefix), new_line=True)
+
+
 def _suffixes(tensor: TensorState) -> list[str]:
     """Return the parts that follow the values: size, dtype, the node or `requires_grad`."""
     data, found = tensor._data, []
     kind = from_numpy_dtype(data.dtype)
     expected = {dtypes.get_default_dtype()}
-    if data.size == 0:
+    if is_sparse(tensor):
+        expected |= {dtypes.int64, dtypes.bool, scalar_complex()}
+    elif data.size == 0:
         if data.ndim != 1:
             found.append(f"size={data.shape}")
     else:
@@ -117,14 +135,14 @@ def _suffixes(tensor: TensorState) -> list[str]:
     return found
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append suffixes, each on the same line if it fits."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """Append suffixes, each on the same line if it fits; the first on a new line if that is requested."""
     parts = [text]
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > _options.linewidth:
+        if new_line or length + len(suffix) + 2 > _options.linewidth:
             parts.append(",\n" + " " * indent + suffix)
-            length = indent + len(suffix)
+            length, new_line = indent + len(suffix), False
         else:
             parts.append(", " + suffix)
             length += len(suffix) + 2

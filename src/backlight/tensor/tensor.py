@@ -21,6 +21,7 @@ from backlight.tensor.methods.conversion import ConversionMethods
 from backlight.tensor.methods.creation import CreationMethods
 from backlight.tensor.methods.ops import OperatorMethods, OpMethods
 from backlight.tensor.methods.random import RandomMethods
+from backlight.tensor.methods.sparse import SparseMethods
 from backlight.tensor.methods.values import ValueMethods
 from backlight.torch_api.legacy_constructors import old_style, recast
 
@@ -89,6 +90,7 @@ class Tensor(
     ConversionMethods,
     CreationMethods,
     RandomMethods,
+    SparseMethods,
     OpMethods,
     OperatorMethods,
     SubclassMethods,

@@ -171,8 +171,8 @@ nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.
 nn.modules.transformer nn.modules.upsampling nn.parallel nn.parameter nn.utils nn.utils.fusion nn.utils.parametrizations
 nn.utils.parametrize nn.utils.prune nn.utils.rnn nn.utils.spectral_norm nn.utils.weight_norm optim optim.adadelta
 optim.adagrad optim.adam optim.adamax optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam
-optim.rmsprop optim.rprop optim.sgd overrides profiler return_types serialization signal signal.windows special
-testing types utils._pytree utils.benchmark utils.checkpoint utils.dlpack utils.hooks
+optim.rmsprop optim.rprop optim.sgd optim.sparse_adam overrides profiler return_types serialization signal
+signal.windows sparse special testing types utils._pytree utils.benchmark utils.checkpoint utils.dlpack utils.hooks
 """
 OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch": "backlight",

@@ -27,7 +27,7 @@ UNFORESEEN += (RuntimeError, SystemError, MemoryError)
 OUR_FILES = tuple(str(Path(module.__file__).parent) for module in (ml_dtypes, np))
 OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array_function__")
 UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"])
-UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and check it themselves
+UNCHECKED |= {"tensor", "as_tensor", "sparse_coo_tensor"}  # they take any data, and check it themselves
 UNCHECKED |= {"squeeze"}  # its ops check its arguments, and a wrapper costs 7 %
 
 # Methods and properties that are public for all their names, and those that classes override by other means.

@@ -45,7 +45,7 @@ class Embedding(_Table):
         max_norm: rows taken that are longer than this are shortened in place.
         norm_type: which norm `max_norm` speaks of.
         scale_grad_by_freq: divide each row's gradient by how often the row was taken.
-        sparse: accepted; gradients are dense.
+        sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class EmbeddingBag(_Table):
         norm_type: which norm `max_norm` speaks of.
         scale_grad_by_freq: divide each row's gradient by how often the row was taken.
         mode: "sum", "mean" or "max".
-        sparse: accepted; gradients are dense.
+        sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
         include_last_offset: whether offsets end with the length of the input.
         padding_idx: a row that starts as zeros and counts for nothing.
     """

@@ -13,6 +13,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import GraphError
 from backlight.kernels.nn.optimizer_steps import scale_in_place, sum_of_squares
+from backlight.kernels.sparse_array import is_sparse
 from backlight.ops.reduction.norms import vector_norm
 from backlight.ops.shape.joining import stack
 from backlight.tensor.creation import tensor
@@ -114,10 +115,10 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def _plain_dtype(tensors: list[Tensor]) -> np.dtype | None:
-    """Return the common dtype, float32 or float64, of tensors without history; None for others."""
+    """Return the common dtype, float32 or float64, of dense tensors without history; None for others."""
     kinds = {each._data.dtype for each in tensors}
-    recorded = any(each._edge is not None or each._view is not None for each in tensors)
-    return kinds.pop() if len(kinds) == 1 and kinds <= _PLAIN and not recorded else None
+    other = any(each._edge is not None or each._view is not None or is_sparse(each) for each in tensors)
+    return kinds.pop() if len(kinds) == 1 and kinds <= _PLAIN and not other else None
 
 
 def _gradients(parameters: list[Tensor]) -> list[Tensor]:

@@ -7,9 +7,10 @@ from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import DimError, ShapeError
+from backlight.errors import DimError, GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.reduction.sorting import sums_by_index
+from backlight.kernels.sparse_array import SparseArray
 from backlight.ops.indexing.index_selection import owned
 from backlight.sizes import Shape
 
@@ -27,7 +28,7 @@ def embedding(
     Args:
         padding_idx: the row that gets no gradient; −1 for none.
         scale_grad_by_freq: divide each row's gradient by how often the row was taken.
-        sparse: accepted; gradients are dense.
+        sparse: the gradient of `weight` is a sparse tensor, with an entry for each row taken.
     """
     check_indices(weight, indices)
     return xp.take(weight, indices, axis=0)
@@ -67,10 +68,38 @@ def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_gra
     return out
 
 
-@embedding.derivative("weight", formula="grad, added at the rows taken")
+@op(node="SparseCooTensorWithDimsAndTensorsBackward0", tangent="linear")
+def embedding_sparse_backward(xp, grad_output: Array, indices: Array, num_weights: int, padding_idx: int):
+    """Return a sparse table with each gradient as an entry at its row."""
+    flat = xp.reshape(owned(indices), (1, -1)).astype(xp.int64, copy=False)
+    rows = grad_output.reshape(flat.size, grad_output.shape[-1])
+    if padding_idx >= 0:
+        taken = flat[0] != padding_idx
+        flat, rows = flat[:, taken], rows[taken]
+    return SparseArray(flat, rows, (num_weights, rows.shape[1]))
+
+
+embedding_sparse_backward.derivative("grad_output", formula="rows of grad, 0 for the padding row")(
+    lambda grad, indices, padding_idx, ops: ops.weighted_rows(ops.sparse_to_dense(grad), indices, padding_idx, False)
+)
+
+
 @weighted_rows.derivative("weight", formula="grad, added at the rows taken")
-def embedding_weight(grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops):
+def weighted_rows_weight(
+    grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, ops
+):
     return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+@embedding.derivative("weight", formula="grad, added at the rows taken")
+def embedding_weight(
+    grad: Array, indices: Array, weight_shape: Shape, padding_idx: int, scale_grad_by_freq: bool, sparse: bool, ops
+):
+    if not sparse:
+        return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+    if scale_grad_by_freq:
+        raise GraphError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    return ops.embedding_sparse_backward(grad, indices, weight_shape[0], padding_idx)
 
 
 def check_indices(weight: Array, indices: Array) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 
 from backlight.devices import require_cpu
 from backlight.dispatch.observation import begin_write, end_write
-from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.node import origin
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
-from backlight.layouts import layout, memory_format, strided
+from backlight.layouts import memory_format
 from backlight.ops.shape.expanding import check_expands
 from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
@@ -108,28 +108,13 @@ class ConversionMethods:
         share_memory(self)
         return self
 
-    def to_sparse(self, *args, **kwargs):
-        """Raise a RuntimeError: there are no sparse tensors."""
-        raise GraphError("sparse layouts are not in backlight: keep the tensor dense, and leave .to_sparse() out")
-
-    to_sparse_coo = to_sparse_csr = to_sparse_csc = to_sparse_bsr = to_sparse_bsc = to_sparse
-
-    def to_dense(self, dtype: dtype | None = None, *, masked_grad: bool | None = None):
-        """Return the tensor itself, in another dtype if one is given: it is dense."""
-        return self if dtype is None else self.to(dtype)
-
-    @property
-    def layout(self) -> layout:
-        """The memory layout: strided."""
-        return strided
-
     def get_device(self) -> int:
         """Return the index of the accelerator: −1 on the CPU."""
         return -1
 
     is_cpu = True
     is_cuda = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_meta = False
-    is_sparse = is_sparse_csr = is_mkldnn = is_quantized = is_nested = False
+    is_sparse_csr = is_mkldnn = is_quantized = is_nested = False
 
     def is_pinned(self, device: Device = None) -> bool:
         """Tell whether the memory is pinned: never."""

@@ -237,6 +237,7 @@ def reflected(function: Callable) -> Callable:
     def apply(self, other):
         return function(other, self) if is_operand(other) else NotImplemented
 
+    apply.__name__ = f"r{function.__name__}"
     return apply
 
 

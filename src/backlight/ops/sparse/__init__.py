@@ -1,0 +1,1 @@
+"""Ops on sparse tensors: NOTE [The sparse layout] in kernels/sparse_array.py."""

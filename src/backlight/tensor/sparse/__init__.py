@@ -1,0 +1,1 @@
+"""Sparse tensors: how they are made, and what each function does with them."""
