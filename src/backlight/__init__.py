@@ -118,6 +118,7 @@ if _TYPE_CHECKING:
     from backlight import (
         amp,
         data,
+        distributed,
         distributions,
         fft,
         func,
@@ -174,7 +175,7 @@ _meta.make = _function_later("backlight.nn.meta_tensors", "meta_tensor")
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
-amp data distributions fft func lens linalg masked nn optim overrides profiler serialization signal special
+amp data distributed distributions fft func lens linalg masked nn optim overrides profiler serialization signal special
 testing utils
 """
 _find, __dir__ = _names_later(
