@@ -198,12 +198,17 @@ def connect(meeting: Meeting | None, timeout: float) -> tuple[MPITransport, Watc
     elif _world.meeting != meeting:
         raise DistError("MPI starts once in a process: a later process group must be of the same ranks and address")
     transport = MPITransport(mpi, mpi.COMM_WORLD)
-    return transport, _world.watch, " ".join(mpi.Get_library_version().split()[:3]).replace(" Version:", "")
+    return (
+        transport,
+        _world.watch,
+        " ".join(mpi.Get_library_version().replace(",", " ").split()[:3]).replace(" Version:", ""),
+    )
 
 
 def finish() -> None:
     """Let MPI end when the process does, where a launcher of MPI expects it."""
     if _world.mpi is not None and _world.meeting is None:
+        atexit.unregister(_world.mpi.Finalize)  # of a group before
         atexit.register(_world.mpi.Finalize)
 
 

@@ -13,11 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from backlight.distributed import rendezvous_server
 from backlight.errors import DistNetworkError, DistStoreError, ValueProblem
 
-MPI_LAUNCHERS = {  # which variable of a launcher says how many processes it started
-    "PMI_SIZE": "mpiexec",
-    "OMPI_COMM_WORLD_SIZE": "mpirun",
-    "PMIX_RANK": "a launcher with PMIx",
-}
+MPI_LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # variables in processes that a launcher started
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,8 @@ def meeting_of(init_method: str | None, rank: int, world: int) -> Meeting | None
         raise ValueProblem(
             f"No rendezvous handler for {url.scheme}://: backlight has env:// and tcp://host:port, got {method!r}"
         )
-    if rank < 0 and "RANK" not in os.environ and any(name in os.environ for name in MPI_LAUNCHERS):
+    by_environment = "MASTER_ADDR" in os.environ and (rank >= 0 or "RANK" in os.environ)
+    if not by_environment and any(name in os.environ for name in MPI_LAUNCHERS):
         return None
     rank = rank if rank >= 0 else _number("RANK")
     world = world if world >= 0 else _number("WORLD_SIZE")
