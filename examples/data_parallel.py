@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
 dist.init_process_group("gloo")
+torch.manual_seed(0)
 points = torch.rand(512, 2, generator=torch.Generator().manual_seed(0)) * 4 - 2
 data = TensorDataset(points, (points.norm(dim=1) < 1.4).long())  # is a point inside of a circle?
 sampler = DistributedSampler(data, seed=1)

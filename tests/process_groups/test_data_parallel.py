@@ -29,6 +29,10 @@ def test_all_ranks_have_the_same_weights_to_the_bit(ours, network):
     assert all(found["equal"][network]["same bits"] for found in ours)
 
 
+def test_gradients_are_reduced_while_the_backward_goes_on(ours):
+    assert [found["overlap"] for found in ours] == [[True]] * len(ours)
+
+
 def test_ddp_and_its_sampler_do_what_pytorchs_do(ours, tmp_path):
     """Gradients in and after no_sync, unused parameters, buffers, names, errors, indices: all exactly."""
     pytorchs = results(len(ours), "data_parallel.py", tmp_path / "pytorchs", "beside", launcher=PYTORCHS)

@@ -4,7 +4,8 @@ NOTE [Two phases]
 A collective begins with an agreement: each rank sends every other one line that says what it is about to do. Its
 arrival is polled, since a late rank may take minutes, and who is missing is known. When all have come and say the
 same, the data move in blocking calls, which wait for no program any more: MPI then runs at full speed outside of
-Python's lock. Waiting in a blocking call for a late rank would take a whole core, and could not be given up.
+Python's lock (7.4 MB in 8 to 13 ms where polled calls took 57 ms, both on two busy cores). Waiting in a blocking call
+for a late rank would take a whole core, and could not be given up.
 """
 
 import atexit

@@ -27,6 +27,8 @@ from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.pytrees import tree_leaves
 
+__all__ = ["DistributedDataParallel"]
+
 FIRST_BUCKET = 1 << 20  # bytes
 BUCKET_MB = 25
 UNFINISHED = (

@@ -94,6 +94,14 @@ _DISTRIBUTIONS = {
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
     "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    "torch.distributed.distributed_c10d": (
+        "backlight.distributed",
+        "Backend GroupMember ProcessGroup ReduceOp Work all_gather all_gather_into_tensor all_gather_object all_reduce "
+        "barrier broadcast broadcast_object_list destroy_process_group gather get_backend get_global_rank "
+        "get_group_rank get_process_group_ranks get_rank get_world_size group init_process_group is_gloo_available "
+        "is_initialized is_mpi_available is_nccl_available is_torchelastic_launched irecv isend new_group recv reduce "
+        "reduce_scatter reduce_scatter_tensor scatter send",
+    ),
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
@@ -183,7 +191,6 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
     "torch.compiler": "backlight.torch_api.stand_ins.compiler",
     "torch.distributed": "backlight.distributed",
-    "torch.distributed.distributed_c10d": "backlight.distributed",
     "torch.distributed.launch": "backlight.distributed.run",
     "torch.distributed.run": "backlight.distributed.run",
     "torch.distributions.utils": "backlight.distributions.parameters",

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -174,6 +175,22 @@ def samplers():
     return found
 
 
+def buckets_that_end_before_the_backward():
+    """Return whether gradients of the last layer are reduced before the first layer's gradient is computed."""
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(10, 64), nn.Linear(64, 3)), bucket_cap_mb=0.0005)
+    ended = []
+
+    def look(grad):
+        deadline = time.monotonic() + 20
+        while not model.reducer.buckets[0].work.is_completed() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        ended.append(model.reducer.buckets[0].work.is_completed())
+
+    model.module[0].weight.register_hook(look)
+    model(torch.ones(2, 10)).sum().backward()
+    return ended
+
+
 BESIDE = (
     no_sync_adds_up_and_the_next_backward_averages,
     unused_parameters_of_one_rank_get_the_mean_and_of_all_stay_none,
@@ -192,6 +209,7 @@ if __name__ == "__main__":
         found["equal"] = {name: equality(name) for name in INPUTS}
         small = {"bucket_cap_mb": 0.001, "find_unused_parameters": True}
         found["equal"]["mlp in many buckets"] = equality("mlp", **small)
+        found["overlap"] = buckets_that_end_before_the_backward()
         found["differ"] = parameters_that_differ()
     (Path(sys.argv[1]) / f"{dist.get_rank()}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
