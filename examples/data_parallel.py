@@ -1,14 +1,12 @@
 """A small network trained by several processes: `backlight torchrun --nproc-per-node 2 examples/data_parallel.py`.
 
-Nothing in it is backlight's: `torchrun --nproc-per-node 2 examples/data_parallel.py` runs it on PyTorch.
+The names are PyTorch's: with its imports in place of these, torchrun runs the same on PyTorch.
 """
 
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, TensorDataset
-from torch.utils.data.distributed import DistributedSampler
+import backlight as torch
+import backlight.distributed as dist
+from backlight import nn
+from backlight.data import DataLoader, DistributedSampler, TensorDataset
 
 dist.init_process_group("gloo")
 torch.manual_seed(0)
@@ -16,7 +14,7 @@ points = torch.rand(512, 2, generator=torch.Generator().manual_seed(0)) * 4 - 2
 data = TensorDataset(points, (points.norm(dim=1) < 1.4).long())  # is a point inside of a circle?
 sampler = DistributedSampler(data, seed=1)
 loader = DataLoader(data, batch_size=32, sampler=sampler)
-model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2)))
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2)))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for epoch in range(20):
     sampler.set_epoch(epoch)
