@@ -24,7 +24,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "coming-from-pytorch.md"
 BETWEEN = re.compile(r"(?<=<!-- names -->\n).*(?=<!-- end of names -->)", re.DOTALL)
 SPACES = """
 torch torch.nn torch.nn.functional torch.nn.utils torch.optim torch.optim.lr_scheduler torch.utils.data torch.autograd
-torch.func torch.linalg torch.fft torch.special
+torch.func torch.linalg torch.fft torch.special torch.distributed
 """
 # Names that a file of PyTorch imports from another one
 IMPORTED = {
@@ -79,6 +79,22 @@ REASONS = [
     ("the same as `i0` and `i1`, which have a derivative", r"modified_bessel_i[01]"),
     ("has another name here: `from_dlpack`, `Tensor.__dlpack__`", r"to_dlpack"),
     ("tensors on several machines", r"is_distributed"),
+    ("stores, which only say where processes meet: `init_method` does", r".*Store$|rendezvous|register_rendezvous.*"),
+    (
+        "the settings of PyTorch's own backends and reducer",
+        r".*Options$|BackendConfig|get_backend_config|BuiltinCommHookType|GradBucket|Reducer|ProcessGroupGloo|DebugLevel|.*debug_level.*",
+    ),
+    (
+        "parts of `torch.distributed` that are apart: meshes, shards, remote calls",
+        r".*[dD]evice_?[mM]esh|algorithms|autograd|c10d_logger|config|constants|rpc|remote_device|utils|split_group|"
+        r"shrink_group|Logger|logging_handlers|record_comm|breakpoint|get_default_backend_for_device|get_pg_count|GroupName|"
+        r"supports_complex|QueueEmptyError|RankType",
+    ),
+    (
+        "several tensors or objects in one call: call the single form for each",
+        r".*_coalesced|batch_isend_irecv|P2POp|(send|recv)_object_list|new_subgroups.*",
+    ),
+    ("old names: `ReduceOp`", r"reduce_op$"),
     (
         "runtime settings without a counterpart",
         r"init_num_threads|legacy_contiguous_format|thread_safe_generator|torch",

@@ -119,6 +119,7 @@ if _TYPE_CHECKING:
     from backlight import (
         amp,
         data,
+        distributed,
         distributions,
         fft,
         func,
@@ -178,7 +179,7 @@ _dispatching.sparse_call = _function_later("backlight.tensor.sparse.calls", "spa
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
 
 _ROOMS = """
-amp data distributions fft func lens linalg masked nn optim overrides profiler serialization signal sparse
+amp data distributed distributions fft func lens linalg masked nn optim overrides profiler serialization signal sparse
 special testing utils
 """
 _find, __dir__ = _names_later(

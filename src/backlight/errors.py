@@ -78,6 +78,22 @@ class WorkerError(BacklightError, RuntimeError):
     """A process that loads data died, took too long, or failed with an exception that cannot be made again."""
 
 
+class DistError(BacklightError, RuntimeError):
+    """A process group failed."""
+
+
+class DistBackendError(DistError):
+    """Processes did not do the same, one of them ended, or they waited for too long."""
+
+
+class DistStoreError(DistError):
+    """The processes of a job did not find each other."""
+
+
+class DistNetworkError(DistError):
+    """The place where processes meet cannot be reached."""
+
+
 class InputError(BacklightError, ValueError):
     """What a person gave the command line (a file, a folder, a query) cannot be used."""
 

@@ -61,7 +61,7 @@ CASES = (
         rule="BL714",
         line=8,
         only=("torch",),
-        why="backlight has no DistributedDataParallel",
+        why="backlight has no HashStore",
     ),
     Case(
         "8f",

@@ -81,6 +81,7 @@ LINES = {
     "train-reranker as data": (*TRAINED, "--out", "{trained as data}", "--json"),
     "train": ("train", "{training.toml}", "--replace"),
     "train, plan": ("train", "{training.toml}", "--dry-run"),
+    "torchrun": ("torchrun", "--help"),
     "info": ("info",),
     "help": ("--help",),
     "version": ("--version",),

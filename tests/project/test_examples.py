@@ -34,6 +34,12 @@ def ended(name, *arguments):
     )
 
 
+def test_processes_of_which_there_is_one(monkeypatch):
+    monkeypatch.setenv("RANK", "0")  # tests/process_groups runs it with two
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert re.fullmatch(r"1 processes, accuracy (0\.9\d|1\.00)\n", run("data_parallel.py"))
+
+
 @pytest.mark.parametrize("name", ["fashion_mnist_mlp.py", "fashion_mnist_cnn.py"])
 def test_clothes(name, tmp_path):
     write_idx(tmp_path / "FashionMNIST" / "raw", training=200)

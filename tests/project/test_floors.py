@@ -15,7 +15,7 @@ FLOORS = [
     {"engine", "dispatch"},
     {"codegen", "ops", "linalg", "special", "masked"},
     {"tensor", "fft", "signal", "sparse", "testing", "array_api", "torch_api"},
-    {"autograd", "transforms"},
+    {"autograd", "distributed", "transforms"},
     {"nn", "optim", "data"},
     {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"}
     | {"distributions"},

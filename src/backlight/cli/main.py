@@ -15,7 +15,7 @@ from backlight.errors import BacklightError, InputError, unknown
 from backlight.kernels.native import core, description
 from backlight.report.text import harmless
 
-COMMANDS = {  # each but `info` is the function of its name in the file of its name, with _ for -
+COMMANDS = {  # each but `info` and `torchrun` is the function of its name in the file of its name, with _ for -
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
     "compare": "show why one document stands above another, and which words would swap them",
@@ -25,6 +25,7 @@ COMMANDS = {  # each but `info` is the function of its name in the file of its n
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
     "diff": "show what of a graph is different after a change",
     "run": "run a PyTorch script, unchanged, on backlight",
+    "torchrun": "run a PyTorch script as several processes that train one model",
     "graph": "run a script, on PyTorch or backlight, and draw the graph of its backward",
     "replay": "step through the forward and the backward of a script, or of a saved record",
     "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",
@@ -113,6 +114,8 @@ def _call(command: str, argv: list[str]) -> int:
         Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
         print(information())
         return 0
+    if command == "torchrun":
+        return importlib.import_module("backlight.distributed.run").main(argv)
     name = command.replace("-", "_")
     module = importlib.import_module(f"backlight.cli.{name}")
     return getattr(module, name)(argv)

@@ -4,14 +4,23 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from backlight.cli.arguments import positive
 from backlight.cli.main import INTERRUPTED, Parser
 from backlight.cli.screens.training import screen_for
+from backlight.distributed.collectives import barrier
+from backlight.distributed.groups import destroy_process_group, get_rank, init_process_group, is_torchelastic_launched
+from backlight.distributed.run import Job, launch
 from backlight.errors import InputError
 from backlight.training.config import as_toml, read_config
+from backlight.training.processes import Processes, beside
 from backlight.training.run_folder import BEST, REPORT, RunFolder
 from backlight.training.train import Parts, Run, assemble, prepare
+
+ENDING = 60.0  # seconds that processes have to write a checkpoint after Ctrl-C
 
 
 def train(argv: Sequence[str]) -> int:
@@ -27,7 +36,23 @@ def train(argv: Sequence[str]) -> int:
             f"{config.out} holds a run already: add --resume to go on with it, --replace to begin anew, or "
             f"change out in {given.config}"
         )
-    run = prepare(config, existing)
+    if given.nproc > 1 and not is_torchelastic_launched():
+        command = [sys.executable, "-m", "backlight", "train", *argv]
+        return launch(command, Job(given.nproc, name="backlight train", ending=ENDING))
+    if given.nproc == 1:
+        return _shown(prepare(config, existing), given)
+    init_process_group("mpi")
+    with TemporaryDirectory() as folder:
+        mine = config if get_rank() == 0 else beside(config, Path(folder))
+        barrier()  # before rank 0 changes the folder of which the others made copies
+        run = prepare(mine, existing, Processes)
+        code = _shown(run, given) if get_rank() == 0 else _unseen(run)
+        destroy_process_group()
+    return code
+
+
+def _shown(run: Run, given: Namespace) -> int:
+    """Train, and show how it goes."""
     try:
         with screen_for(run, sys.stdout) as seen:
             run.go(seen)
@@ -35,6 +60,13 @@ def train(argv: Sequence[str]) -> int:
         print(f"Stopped after step {run.recorder.steps:,}; go on with: {_going_on(given)}")
         return INTERRUPTED
     print(_ending(run))
+    return 0
+
+
+def _unseen(run: Run) -> int:
+    """Train, in a process that only takes part."""
+    with suppress(KeyboardInterrupt):
+        run.go()
     return 0
 
 
@@ -53,6 +85,13 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would run, with all settings, and write nothing"
+    )
+    parser.add_argument(
+        "--nproc",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes on this machine that share each batch (docs/distributed.md)",
     )
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the run folder")
@@ -81,7 +120,8 @@ def plan(parts: Parts) -> str:
 
 def _going_on(given: Namespace) -> str:
     changes = [part for change in given.set for part in ("--set", change)]
-    return shlex.join(["backlight", "train", str(given.config), *changes, "--resume"])
+    processes = ["--nproc", str(given.nproc)] if given.nproc > 1 else []
+    return shlex.join(["backlight", "train", str(given.config), *changes, *processes, "--resume"])
 
 
 def _ending(run: Run) -> str:

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from backlight.distributed.groups import get_rank, get_world_size
 from backlight.dtypes import float64
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
@@ -179,14 +180,15 @@ class DistributedSampler(Sampler[int]):
     """The part of a dataset's indices that one of several processes takes; all of them together take all.
 
     Args:
-        num_replicas: how many processes there are; must be given, since there are no groups of processes here.
-        rank: which of them this is; must be given.
+        num_replicas: how many processes there are; by default those of the process group.
+        rank: which of them this is; by default as in the process group.
         shuffle: take the indices in an order at random, the same in all processes: see `set_epoch`.
         seed: of that order.
         drop_last: leave out the last indices where they cannot be divided, rather than take the first ones again.
 
     Raises:
-        ValueError: the number of processes or the rank is missing, or the rank is not among them.
+        ValueError: the number of processes or the rank is missing, and there is no process group; or the rank is not
+            among them.
     """
 
     def __init__(
@@ -198,11 +200,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ):
-        if num_replicas is None or rank is None:
-            raise ValueProblem(
-                "Default process group has not been initialized, please make sure to call init_process_group; there "
-                "are none in backlight: pass num_replicas and rank"
-            )
+        num_replicas = get_world_size() if num_replicas is None else num_replicas
+        rank = get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueProblem(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from backlight.errors import ValueProblem
+from backlight.nn.distributed_data_parallel import DistributedDataParallel
 from backlight.nn.modules.batchnorm import BatchNorm
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
@@ -33,21 +34,6 @@ class DataParallel(Module):
     def forward(self, *inputs, **kwargs):
         """Return what the module returns."""
         return self.module(*inputs, **kwargs)
-
-
-class DistributedDataParallel(Module):
-    """A module whose gradients PyTorch's processes average. There are no groups of processes here.
-
-    Raises:
-        ValueError: always, as in PyTorch without a process group.
-    """
-
-    def __init__(self, module: Module, device_ids: Sequence[int] | None = None, output_device: int | None = None):
-        super().__init__()
-        raise ValueProblem(
-            "Default process group has not been initialized, please make sure to call init_process_group; backlight "
-            "computes in one process: use the module itself"
-        )
 
 
 class SyncBatchNorm(BatchNorm):

@@ -94,6 +94,14 @@ _DISTRIBUTIONS = {
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
     "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    "torch.distributed.distributed_c10d": (
+        "backlight.distributed",
+        "Backend GroupMember ProcessGroup ReduceOp Work all_gather all_gather_into_tensor all_gather_object all_reduce "
+        "barrier broadcast broadcast_object_list destroy_process_group gather get_backend get_global_rank "
+        "get_group_rank get_process_group_ranks get_rank get_world_size group init_process_group is_gloo_available "
+        "is_initialized is_mpi_available is_nccl_available is_torchelastic_launched irecv isend new_group recv reduce "
+        "reduce_scatter reduce_scatter_tensor scatter send",
+    ),
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
@@ -182,13 +190,16 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.autograd.anomaly_mode": "backlight.dispatch.anomaly_mode",
     "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
     "torch.compiler": "backlight.torch_api.stand_ins.compiler",
-    "torch.distributed": "backlight.torch_api.stand_ins.distributed",
+    "torch.distributed": "backlight.distributed",
+    "torch.distributed.launch": "backlight.distributed.run",
+    "torch.distributed.run": "backlight.distributed.run",
     "torch.distributions.utils": "backlight.distributions.parameters",
     "torch.hub": "backlight.torch_api.stand_ins.hub",
     "torch.jit": "backlight.torch_api.stand_ins.jit",
     "torch.multiprocessing": "backlight.torch_api.stand_ins.processes",
     "torch.nn.common_types": "backlight.types",
     "torch.nn.modules.utils": "backlight.nn.internal.tuples",
+    "torch.nn.parallel.distributed": "backlight.nn.distributed_data_parallel",
     "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",
     "torch.nn.utils.convert_parameters": "backlight.nn.utils.vectors",
     "torch.nn.utils.init": "backlight.nn.utils.fusion",

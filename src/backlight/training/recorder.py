@@ -149,6 +149,9 @@ class Recorder(StepRecorder):
         keep: how many checkpoints stay.
         existing: what to do if the folder holds a run: "refuse", "resume" or "replace" it.
 
+    Attributes:
+        stopping: whether the loop ends, with a checkpoint, in the next `step`: Ctrl-C sets it.
+
     Raises:
         InputError: the folder holds a run already, or what it holds does not fit the model.
     """
@@ -181,7 +184,7 @@ class Recorder(StepRecorder):
         self._epoch_ended: list | None = None  # their states when its batches ended
         self._resumed: list | None = None  # their states at the checkpoint, until the epoch has been begun again
         self._meter = StepMeter(model, [optimizer])
-        self._stop = False
+        self.stopping = False
         self._handler = None
         self._resume(existing)
         self._expect_step()
@@ -215,7 +218,7 @@ class Recorder(StepRecorder):
             self.folder.append(record)
             self._restart_clock()
         self._expect_step()
-        if self._stop:
+        if self.stopping:
             self.checkpoint()
             raise KeyboardInterrupt
         if self.checkpoint_every and self.steps % self.checkpoint_every == 0:
@@ -302,9 +305,9 @@ class Recorder(StepRecorder):
 
     def _interrupted(self, number: int, frame: object) -> None:
         """End after this step; a second Ctrl-C ends at once, without a checkpoint."""
-        if self._stop:
+        if self.stopping:
             raise KeyboardInterrupt
-        self._stop = True
+        self.stopping = True
 
     # --- what is written -------------------------------------------------------------------------------------------
 

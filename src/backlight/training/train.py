@@ -23,6 +23,7 @@ from backlight.training.images import (
     images_of,
     save_weights,
 )
+from backlight.training.processes import OneProcess
 from backlight.training.recorder import Recorder
 from backlight.training.run_folder import BEST, RunFolder, jsonable
 
@@ -54,6 +55,7 @@ class Run:
     parts: Parts
     recorder: Recorder
     best: Best
+    processes: OneProcess
 
     @property
     def config(self) -> TrainingConfig:
@@ -101,17 +103,22 @@ class Run:
 
     def _step(self, images: Tensor, labels: Tensor) -> dict | None:
         """Make one step, of as many batches as the configuration accumulates."""
-        config, optimizer = self.config, self.parts.optimizer
+        config, optimizer, processes = self.config, self.parts.optimizer, self.processes
         loss, hits, count = 0.0, 0, len(labels)
         optimizer.zero_grad()
         for start in range(0, count, config.batch_size):
-            part = slice(start, start + config.batch_size)
-            scores, answers = self.model(images[part]), labels[part]
-            share = len(answers) / count
-            of_part = cross_entropy(scores, answers, label_smoothing=config.label_smoothing) * share
-            of_part.backward()
-            loss += of_part.item()
-            hits += (scores._data.argmax(1) == answers._data).sum()
+            stop = min(start + config.batch_size, count)
+            with processes.computing(last=stop == count):
+                mine = processes.part(slice(start, stop))
+                scores, answers = processes.model(images[mine]), labels[mine]
+                share = len(answers) * processes.count / count  # processes average their gradients
+                of_part = cross_entropy(scores, answers, label_smoothing=config.label_smoothing) * share
+                of_part = of_part if len(answers) else scores.sum() * 0.0
+                of_part.backward()
+            loss += of_part.item() / processes.count
+            hits += int((scores._data.argmax(1) == answers._data).sum())
+        loss, hits, stopping = processes.totals(loss, hits, self.recorder.stopping)
+        self.recorder.stopping = stopping > 0
         more = {}
         if config.clip_grad_norm:
             norm = clip_grad_norm_(self.model.parameters(), config.clip_grad_norm)
@@ -163,10 +170,13 @@ def assemble(config: TrainingConfig) -> Parts:
     return Parts(config, model, optimizer, schedule, batches, validation, test)
 
 
-def prepare(config: TrainingConfig, existing: str = "refuse") -> Run:
+def prepare(
+    config: TrainingConfig, existing: str = "refuse", processes: Callable[[Module], OneProcess] = OneProcess
+) -> Run:
     """Make all parts of a run, and open its folder.
 
     Args:
+        processes: makes what divides the work among processes.
         existing: what to do if the folder holds a run, see `Recorder`.
 
     Raises:
@@ -185,7 +195,7 @@ def prepare(config: TrainingConfig, existing: str = "refuse") -> Run:
         checkpoint_every=config.checkpoint_every,
         existing=existing,
     )
-    return Run(parts, recorder, Best(config.best_by, recorder.folder.evaluations("validation")))
+    return Run(parts, recorder, Best(config.best_by, recorder.folder.evaluations("validation")), processes(parts.model))
 
 
 def _check_same(config: TrainingConfig, folder: RunFolder) -> None:
