@@ -122,13 +122,21 @@ def converted(value, made: dict):
         if id(value) not in made:
             if value.layout is not torch.strided:
                 raise Missing(f"tensors of {value.dtype}, {value.layout}")
+            if value.ndim > 64:
+                return backlight.empty(value.shape)  # raises
+            if value.is_meta:
+                made[id(value)] = backlight.empty(value.shape, dtype=converted(value.dtype, made), device="meta")
+                return made[id(value)]
             tensor = same_tensor(value.detach().resolve_conj())
             made[id(value)] = tensor.requires_grad_() if value.requires_grad else tensor
         return made[id(value)]
     if isinstance(value, torch.dtype):
-        return getattr(backlight, str(value).split(".")[1])
+        found = getattr(backlight, str(value).split(".")[1], None)
+        if found is None:
+            raise Missing(f"the dtype {value}")
+        return found
     if isinstance(value, torch.layout):
-        return backlight.strided
+        return backlight.strided if value is torch.strided else backlight.layout(str(value)[6:])
     if isinstance(value, torch.memory_format):
         return getattr(backlight, str(value).split(".")[1])
     if isinstance(value, torch.device):

@@ -278,6 +278,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 def bucketize(input: TensorState, boundaries: TensorState, *, out_int32: bool = False, right: bool = False):
     """Return which interval between sorted `boundaries` each value of `input` is in."""
+    if boundaries._data.ndim != 1:
+        raise ShapeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._data.ndim})")
     return searchsorted(boundaries, _as_tensor_like(input, boundaries), out_int32=out_int32, right=right)
 
 
