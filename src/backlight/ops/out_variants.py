@@ -137,7 +137,8 @@ NAMES = frozenset(_NAMES.split())
 # These may not write over a part of what they read: NOTE [Overlaps] in ops/memory_overlap.py
 _IN_PLACE_OF_READ = """
 abs absolute acos acosh add addcdiv addcmul addmm addr angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin
-asinh atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cat
+asinh atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+cat
 ceil clamp clamp_max clamp_min clip concat concatenate conj_physical copysign cos cosh cumprod cumsum deg2rad diff
 digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac frexp gcd ge ger greater
 greater_equal gt hardshrink heaviside hstack hypot i0 igamma igammac isneginf isposinf kron lcm ldexp le lerp less
