@@ -10,11 +10,12 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 import backlight
-from fuzzing import beyond, functions, gradients, hooking, looking, making, modes, viewing, writing
+from fuzzing import beyond, complexes, functions, gradients, hooking, looking, making, modes, viewing, writing
 from fuzzing.machine import STEPS, WEIGHTS, Machine, is_stale
 
 FAMILIES = (
     making,
+    complexes,
     viewing,
     writing,
     modes,
@@ -167,7 +168,7 @@ class Comparison:
         """Tell whether arrays are equal but for rounding."""
         if one.shape != other.shape or one.dtype != other.dtype:
             return False
-        if one.dtype.kind != "f":
+        if one.dtype.kind not in "fc":
             return np.array_equal(one, other)
         relative = 1e-9 if self.exact else 2e-4
         finite = np.abs(one[np.isfinite(one)])
