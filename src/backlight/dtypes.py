@@ -35,6 +35,17 @@ __all__ = [
     "uint8",
 ]
 
+_C_NAMES = {
+    "int64": "long int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
 FLOATS, INTEGERS, BOOLS, COMPLEX = "float", "integer", "bool", "complex"
 
 
@@ -67,6 +78,11 @@ class dtype:  # noqa: N801 - PyTorch's name
     def is_signed(self) -> builtins.bool:
         """Whether the type holds negative numbers."""
         return self.kind in (FLOATS, COMPLEX) or self.numpy.kind == "i"
+
+    @property
+    def c_name(self) -> str:
+        """The type's name in C++, as PyTorch's messages have it: long int, unsigned char, c10::Half."""
+        return _C_NAMES.get(self.name, self.old_name.lower())
 
     def to_real(self) -> "dtype":
         """Return the dtype of the real and imaginary parts; of a real dtype, itself."""

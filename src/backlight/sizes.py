@@ -11,6 +11,7 @@ from backlight.errors import ArgumentError, ShapeError, StorageError
 
 Shape = tuple[int, ...]  # for annotations
 MOST_BYTES = 2**63 - 1
+MOST_DIMS = 64  # of an array, in NumPy
 FEW = 2**20  # an array of so many elements is simply made
 TOO_LARGE = (
     "array is too big",
@@ -141,6 +142,8 @@ def allocated(make: Callable, shape: Sequence[int], kind: np.dtype, *options):
     try:
         return make(shape, kind, *options)
     except (MemoryError, ValueError, OverflowError):
+        if len(shape) > MOST_DIMS:
+            raise ShapeError(f"only tensors with up to {MOST_DIMS} dims are supported; NumPy has no more") from None
         raise storage_error(shape, kind.itemsize) from None
 
 

@@ -8,6 +8,7 @@ import torch
 from paths import TESTS
 from script_output import said_by
 
+import backlight
 from backlight.cli.run import run_script
 
 FOLDER = TESTS / "scripts" / "idioms"
@@ -21,6 +22,14 @@ def theirs(path):
         runpy.run_path(str(path), run_name="__main__")
     finally:
         sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(autouse=True)
+def default_dtypes_stay():
+    """Put back the default dtypes that a script sets."""
+    yield
+    torch.set_default_dtype(torch.float32)
+    backlight.set_default_dtype(backlight.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +51,5 @@ def test_a_script_prints_under_backlight_what_it_prints_under_pytorch(path):
 def test_there_are_scripts_for_each_part():
     assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent", "sparse"}
     assert len(SCRIPTS) >= 50
+    assert {path.stem.partition("_")[0] for path in SCRIPTS} == {"api", "hooks", "optim", "save", "silent", "tutorial"}
+    assert len(SCRIPTS) >= 80

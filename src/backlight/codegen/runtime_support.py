@@ -13,7 +13,7 @@ from backlight.engine.node import Output, freed, modified, name_of_tensor, outpu
 from backlight.engine.saved_tensors import Packed, unpacked_list
 from backlight.engine.storage import new_storage
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.engine.views import INFERENCE, NO_GRAD
+from backlight.engine.views import unrecorded_view
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import is_half, widened
@@ -399,12 +399,6 @@ def unrecorded_outputs(outs) -> None:
             unrecorded_view(out)
         elif modes.marks:
             out._storage = new_storage()
-
-
-def unrecorded_view(out) -> None:
-    """Note that a view was made while recording was off: writing to it later, with recording on, is ambiguous."""
-    if not modes.grad_enabled and out._view is not None:
-        out._view = (out._view[0], INFERENCE if modes.inference else NO_GRAD)
 
 
 def free_saved(node) -> None:

@@ -10,7 +10,16 @@ from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import is_leaf_inside
 from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import Gradient, TensorState, new, storage_of, the_tensor_class, transforms, writable
+from backlight.engine.tensor_state import (
+    LEAF,
+    Gradient,
+    TensorState,
+    new,
+    storage_of,
+    the_tensor_class,
+    transforms,
+    writable,
+)
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
 
@@ -51,6 +60,18 @@ def made_view(source: TensorState, data: np.ndarray, kind: object):
     if modes.grad_enabled:
         remember_view(base, out)
     return out
+
+
+def unrecorded_view(out: TensorState) -> None:
+    """Note that a view was made while recording was off: writing to it later, with recording on, is ambiguous.
+
+    In inference mode a view of a tensor that requires grad requires it too, as a leaf.
+    """
+    if not modes.grad_enabled and out._view is not None:
+        base = out._view[0]
+        out._view = (base, INFERENCE if modes.inference else NO_GRAD)
+        if modes.inference and base._edge is not None and out._data.dtype.kind not in "biu":
+            out._edge = LEAF
 
 
 def remember_view(base: TensorState, view: TensorState) -> None:

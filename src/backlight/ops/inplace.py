@@ -53,7 +53,7 @@ def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None
         return write_op(public, name, self, args, kwargs)
 
     write_result.__name__ = write_result.__qualname__ = name
-    write_result.writes = public
+    write_result.writes, write_result.writes_as = public, name  # overrides give an operator the name `__iadd__`
     return composite_function(write_result)
 
 

@@ -26,15 +26,34 @@ READ_FIRST = {  # these read all of their operands before they write, or look at
     "masked_scatter_",
     "renorm_",
 }
-PLACED = {  # these write at places, and may not even read what they write to
+PLACED = {  # these read or write at places, and may not even read what they write to
+    "cross",
+    "gather",
+    "index_add",
     "index_add_",
+    "index_copy",
     "index_copy_",
     "index_put_",
+    "index_reduce",
     "index_reduce_",
+    "index_select",
+    "kthvalue",
+    "linalg_cross",
+    "masked_select",
+    "median",
+    "mode",
+    "nanmedian",
+    "nonzero",
     "put_",
+    "scatter",
     "scatter_",
+    "scatter_add",
     "scatter_add_",
+    "scatter_reduce",
     "scatter_reduce_",
+    "stack",
+    "take",
+    "take_along_dim",
 }
 
 

@@ -22,7 +22,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedE
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.linalg.matrix_products import small_name
-from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.ops.memory_overlap import PLACED, refuse_overlaps
 from backlight.ops.type_promotion import category
 
 _EXACT = """
@@ -52,6 +52,9 @@ _WORDS = {
         ("amax", "amin"),
         "Expected the dtype for input and out to match, but got {Wanted} for input's dtype and {Given} for out's "
         "dtype.",
+    ),
+    **dict.fromkeys(
+        ("complex", "polar"), "Expected object of scalar type {Wanted} but got scalar type {Given} for argument 'out'"
     ),
     "addbmm": "self and mat2 must have the same dtype, but got {Given} and {Wanted}",
     "float_power": "the output given to float_power has dtype {Given} but the operation's result requires dtype "
@@ -133,17 +136,18 @@ NAMES = frozenset(_NAMES.split())
 
 # These may not write over a part of what they read: NOTE [Overlaps] in ops/memory_overlap.py
 _IN_PLACE_OF_READ = """
-abs absolute acos acosh add addcdiv addcmul addr angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
-atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cat
+abs absolute acos acosh add addcdiv addcmul addmm addr angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin
+asinh atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+cat
 ceil clamp clamp_max clamp_min clip concat concatenate conj_physical copysign cos cosh cumprod cumsum deg2rad diff
-digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac gcd ge ger greater
+digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac frexp gcd ge ger greater
 greater_equal gt hardshrink heaviside hstack hypot i0 igamma igammac isneginf isposinf kron lcm ldexp le lerp less
 less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
-logical_xor logit lt masked_select max maximum min minimum msort mul multiply nan_to_num ne neg negative nextafter
-normal not_equal outer pow rad2deg reciprocal remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square
-sub subtract take take_along_dim tan tanh true_divide trunc where xlogy
+logical_xor logit lt max maximum min minimum msort mul multiply nan_to_num ne neg negative nextafter
+normal not_equal outer pow rad2deg reciprocal remainder renorm round rsqrt sgn sigmoid sign signbit sin sinc sinh sort
+sqrt square sub subtract tan tanh topk true_divide trunc where xlogy
 """
-MAY_NOT_OVERLAP = frozenset(_IN_PLACE_OF_READ.split())
+MAY_NOT_OVERLAP = frozenset(_IN_PLACE_OF_READ.split()) | PLACED
 
 # Without a dtype these compute in that of `out`.
 _IN_DTYPE_OF_OUT = """

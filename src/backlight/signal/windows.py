@@ -10,6 +10,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels.special import modified_bessel
 from backlight.kernels.state_blocks import silent_floats
+from backlight.layouts import strided
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import made
@@ -33,6 +34,8 @@ def _window(name: str, length: int, sym: bool, weights: Callable, options: dict)
         raise ValueProblem(f"{name} requires non-negative window length, got M={length}")
     if not is_float(kind) or kind.itemsize == 2:
         raise ValueProblem(f"{name} expects float32 or float64 dtypes, got: {from_numpy_dtype(kind)}")
+    if options.get("layout") not in (None, strided):
+        raise ValueProblem(f"{name} is implemented for strided tensors only, got: {options['layout']}")
     require_memory((length,), kind)
     with silent_floats():
         last = length - 1 if sym and length > 1 else length
@@ -97,7 +100,7 @@ def hann(M: int, *, sym: bool = True, **options) -> Tensor:  # noqa: N803
 
 def blackman(M: int, *, sym: bool = True, **options) -> Tensor:  # noqa: N803
     """Return 0.42 − 0.5 · cos(2π · n / N) + 0.08 · cos(4π · n / N); `exponential` has the other arguments."""
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **options)
+    return _window("blackman", M, sym, _cosines([0.42, 0.5, 0.08]), options)
 
 
 def bartlett(M: int, *, sym: bool = True, **options) -> Tensor:  # noqa: N803
@@ -114,10 +117,14 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **options) -
     if isinstance(a, (str, bytes)):
         raise ValueProblem(f"too many dimensions '{type(a).__name__}': coefficients are numbers")
 
-    def weights(n, last):
-        return sum((-1) ** k * factor * np.cos(2 * np.pi * k * n / last) for k, factor in enumerate(a))
+    return _window("general_cosine", M, sym, _cosines(a), options)
 
-    return _window("general_cosine", M, sym, weights, options)
+
+def _cosines(factors: Sequence[float]) -> Callable:
+    def weights(n, last):
+        return sum((-1) ** k * factor * np.cos(2 * np.pi * k * n / last) for k, factor in enumerate(factors))
+
+    return weights
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options) -> Tensor:  # noqa: N803

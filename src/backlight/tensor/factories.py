@@ -10,7 +10,7 @@ from backlight.codegen.runtime_support import is_number
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.memory_order import model_of
 from backlight.layouts import layout, memory_format, numpy_order
 from backlight.ops.scalars import element
@@ -22,6 +22,7 @@ from backlight.types import Device
 __all__ = [
     "empty",
     "empty_like",
+    "empty_permuted",
     "empty_strided",
     "full",
     "full_like",
@@ -62,6 +63,29 @@ def empty(
     shape = size_from("empty", sizes if size is None else (size,))
     numpy_order(memory_format)
     return made(unwritten(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+
+
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Make an uninitialised tensor whose dims lie in memory in the order of `physical_layout`, the outermost first."""
+    shape, order = size_from("empty_permuted", (size,)), tuple(physical_layout)
+    dims = len(shape)
+    if dims != len(order):
+        raise ShapeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {dims} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for place, dim in enumerate(order):
+        if not 0 <= dim < dims:
+            raise ShapeError(
+                f"Dimension out of range (expected to be between 0 and {dims - 1}, but got {dim} at index {place}).  "
+                "NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if dim in order[:place]:
+            raise ShapeError("Duplicate dim not allowed")
+    array = unwritten(tuple(shape[dim] for dim in order), float_dtype(dtype))
+    return made(array.transpose(np.argsort(order).astype(int)), requires_grad, device, layout, pin_memory)
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):

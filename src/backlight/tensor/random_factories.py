@@ -323,8 +323,13 @@ def _weights(input: TensorState, num_samples: int, replacement: bool) -> np.ndar
         )
     if weights.shape[-1] > MOST_CATEGORIES:
         raise ShapeError("number of categories cannot exceed 2^24")
-    if not np.all(np.isfinite(weights) & (weights >= 0)):
-        raise ShapeError("probability tensor contains either `inf`, `nan` or element < 0")
+    valid = np.isfinite(weights) & (weights >= 0)
+    if not np.all(valid):
+        if not replacement or num_samples == 1:
+            raise ShapeError("probability tensor contains either `inf`, `nan` or element < 0")
+        wrong = weights.reshape(-1)[np.argmin(valid)]
+        said = "= infinity or NaN" if wrong > 0 else "< 0"
+        raise ShapeError(f"invalid multinomial distribution (encountering probability entry {said}); it is {wrong}")
     if not np.all(weights.sum(-1) > 0):
         raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
     return weights

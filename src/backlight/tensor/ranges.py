@@ -10,7 +10,7 @@ from backlight import dtypes
 from backlight.codegen.runtime_support import is_number
 from backlight.dtypes import dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ShapeError, UnsupportedError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.fused_multiply_add import multiply_add
 from backlight.layouts import layout
 from backlight.ops.number_operands import no_kernel
@@ -53,7 +53,10 @@ def arange(
     if kind.kind in "bc":
         raise no_kernel("arange_cpu", kind, "make it with dtype=torch.int64, and compare or convert it")
     if kind == INT64:
+        given = step
         start, end, step = map(_truncated, (start, end, step))
+        if given and not step:
+            raise ValueProblem("step must be nonzero; dtype=torch.int64 truncates it to 0")
     if not (-(2**63) <= start < 2**63 and -(2**63) <= end < 2**63 and -(2**63) <= step < 2**63):
         for limit in (start, end, step):
             if isinstance(limit, int):
@@ -173,6 +176,12 @@ def logspace(
 
 def _limits(function: str, start: float | TensorState, end: float | TensorState, kind: np.dtype) -> tuple:
     """Return both ends as elements of a dtype, which must hold them."""
+    counts = [limit._data.ndim if isinstance(limit, TensorState) else 0 for limit in (start, end)]
+    if any(counts):
+        raise ShapeError(
+            f"{function} only supports 0-dimensional start and end tensors, but got start with {counts[0]} "
+            f"dimension(s) and end with {counts[1]} dimension(s)."
+        )
     limits = _number(function, "start", start), _number(function, "end", end)
     if kind.kind == "b":
         for limit in limits:

@@ -16,6 +16,7 @@ from backlight.dispatch.torch_function import (
     overrides_state,
 )
 from backlight.engine.tensor_state import LEAF, TensorState, tensor_class, the_tensor_class
+from backlight.errors import UnsupportedError
 from backlight.tensor.methods.autograd import GraphMethods
 from backlight.tensor.methods.conversion import ConversionMethods
 from backlight.tensor.methods.creation import CreationMethods
@@ -76,7 +77,16 @@ def _left_plain() -> tuple:
 
 
 def made_subclass(cls: type) -> None:
-    """Let public functions ask a new subclass, if it answers; our own classes answer nothing."""
+    """Let public functions ask a new subclass, if it answers; our own classes answer nothing.
+
+    Raises:
+        NotImplementedError: it has a `__torch_dispatch__`, which nothing would call.
+    """
+    if "__torch_dispatch__" in vars(cls):
+        raise UnsupportedError(
+            f"__torch_dispatch__ is not in backlight: {cls.__name__} would compute as a plain tensor. Define "
+            "__torch_function__ instead, which sees the calls that a program makes, or use a TorchFunctionMode"
+        )
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
     elif implements_torch_function(cls):

@@ -18,3 +18,12 @@ attempt("a view of a tensor without gradients", lambda: plain_view.mul_(2).tolis
 attempt("a tensor made inside", lambda: made.mul_(2))
 attempt("a view of it", lambda: made[:1].mul_(2))
 attempt("the base", lambda: base.mul_(2).tolist())
+
+with torch.inference_mode():
+    fresh = (torch.ones(3, requires_grad=True) * 1)[:2]
+    again = fresh[:1]
+    doubled = fresh * 2
+for each in (fresh, again, doubled, leaf_view, plain_view, fresh.detach()):
+    print(each.requires_grad, each.is_leaf, each.grad_fn)
+print((fresh * 2).requires_grad, fresh)
+attempt("to NumPy", lambda: fresh.numpy())

@@ -62,8 +62,9 @@ def _checked(name: str, input: Array, dim: int, index: Array, source: Array | No
         raise ShapeError(f"{name}(): Expected dtype int32/int64 for index; convert it with .long()")
     shape, wanted = input.shape or (1,), index.shape or (1,)
     if len(shape) != len(wanted):
+        called = "input" if name == "gather" else "self"
         raise ShapeError(
-            "Index tensor must have the same number of dimensions as input tensor; got "
+            f"Index tensor must have the same number of dimensions as {called} tensor; got "
             f"{index.ndim} for the index and {input.ndim} for the input"
         )
     larger = [d for d in range(len(shape)) if d != dim and wanted[d] > shape[d]]

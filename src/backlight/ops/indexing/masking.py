@@ -5,6 +5,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import public_function
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
@@ -34,7 +35,7 @@ def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
         raise ShapeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    return xp.where(mask, value.astype(input.dtype), input)
+    return xp.where(mask, element(value.item(), input.dtype), input)
 
 
 @masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
@@ -52,7 +53,9 @@ masked_fill_tensor.derivative("value", formula="Σ grad where the mask is true")
 def _check_fill(input: Array, mask: Array) -> None:
     if mask.shape != input.shape:
         broadcast(mask.shape, input.shape)
-    _check_mask("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
+    _check_mask(
+        "masked_fill_ only supports boolean masks, but got mask with dtype " + from_numpy_dtype(mask.dtype).c_name, mask
+    )
 
 
 def masked_fill(input: TensorState, mask: TensorState, value: TensorState | float):
@@ -96,7 +99,10 @@ masked_unselect.derivative("input", formula="grad where the mask is true")(
 def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)
-    _check_mask("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
+    _check_mask(
+        "masked_scatter_ only supports boolean masks, but got mask with dtype " + from_numpy_dtype(mask.dtype).old_name,
+        mask,
+    )
     check_same_dtype("masked_scatter: expected self and source to have same dtypes but got {0} and {1}", input, source)
     mask = xp.broadcast_to(owned(mask), shape)
     out = xp.array(xp.broadcast_to(input, shape), order="C")

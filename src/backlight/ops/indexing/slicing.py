@@ -123,6 +123,15 @@ slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")(
 
 def narrow_copy(input: TensorState, dim: int, start: TensorState | int, length: int):
     """Return a copy of `length` slices along `dim`, from `start` on."""
+    shape = input._data.shape
+    if shape and dim >= len(shape):
+        raise ShapeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could this error "
+            "message be improved?  If so, please report an enhancement request to PyTorch.); "
+            f"dim is {dim}, of {len(shape)} dims"
+        )
+    if shape and length < 0:
+        raise ShapeError(f"start ({start}) + length ({length}) exceeds dimension size ({shape[dim]}).")
     dim, start = _checked_narrow(input, dim, start, length)
     return slice_copy(input, dim, start, start + length)
 

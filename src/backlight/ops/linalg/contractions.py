@@ -182,17 +182,16 @@ def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
 def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)
-    dim = normalise_dim(dim, dims) - dims
+    given, dim = dim, normalise_dim(dim, dims) - dims
     if input.ndim != other.ndim:
         raise ShapeError(
-            "linalg.cross: inputs must have the same number of dimensions; the shapes are "
+            "linalg.cross: inputs must have the same number of dimensions.; the shapes are "
             f"{list(input.shape)} and {list(other.shape)}"
         )
     require_no_bools("cross", input)
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise ShapeError(
-            f"linalg.cross: inputs dimension {dim + dims} must have length 3. Got {input.shape[dim]} and "
-            f"{other.shape[dim]}"
+            f"linalg.cross: inputs dimension {given} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
         )
     return xp.cross(input, other, axis=dim).astype(input.dtype, copy=False)
 

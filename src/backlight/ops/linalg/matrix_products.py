@@ -50,10 +50,7 @@ def careful_product(xp, a: Array, b: Array, check: Callable):
 
 def small_name(kind: np.dtype) -> str:
     """Return a dtype as PyTorch's products name it: float, double, long int."""
-    name = from_numpy_dtype(kind).old_name
-    complex = {"ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>"}
-    names = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int"}
-    return (names | complex).get(name, name.lower())
+    return from_numpy_dtype(kind).c_name
 
 
 def big_name(kind: np.dtype) -> str:

@@ -106,6 +106,11 @@ def linear_cross_entropy(
             "expected equal input and linear_weight last dimensions (in_features), "
             f"got {shape[-1]} and {sizes[-1]}, respectively"
         )
+    if len(shape) == 1 and len(sizes) > 2:
+        raise ShapeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(sizes)} requires batched input, "
+            f"(N, {shape[0]}), got unbatched input with shape {tuple(shape)}"
+        )
     if linear_bias is not None and linear_bias._data.shape != sizes[:-1]:
         raise ShapeError(f"expected linear_bias shape {sizes[:-1]}, got {linear_bias._data.shape}")
     if options is not None and is_half(input._data):

@@ -1,6 +1,7 @@
 """Losses that require a margin between scores: ranking, hinge, triplet."""
 
 from backlight.dispatch.dispatcher import composite_function, public_function
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.elementwise.activations import logsigmoid, relu
@@ -8,6 +9,7 @@ from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.loss.distances import pairwise_distance
 from backlight.ops.loss.regression_losses import reduced, reduction_of
 from backlight.ops.number_operands import require_floats
+from backlight.ops.type_promotion import INT64
 
 
 @public_function
@@ -138,7 +140,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if p not in (1, 2):
         raise ValueProblem(f"only p == 1 and p == 2 supported, got {p}")
     require_floats("multi_margin_loss_cpu_kernel", input, halves=False)
-    rows = input if input._data.ndim == 2 else input.reshape((1, -1))
+    if weight is not None and weight._data.ndim != 1:
+        raise ValueProblem("weight must be one-dimensional")
+    rows = _rows(input)
     count, classes = rows._data.shape
     if target._data.size != count:
         raise ShapeError(
@@ -146,6 +150,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
             f"size). Expected target size [{count}], but got {list(target._data.shape)}. Input has shape "
             f"{list(input._data.shape)}."
         )
+    if weight is not None and weight._data.size != classes:
+        raise ShapeError(f"inconsistent weight size, expected {classes} but got {list(weight._data.shape)}")
+    _require_long(target)
     _check_targets(target, classes)
     index = target.reshape((-1, 1))
     gaps = relu(margin - rows.gather(1, index) + rows)
@@ -154,6 +161,24 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         losses = losses * weight.gather(0, target.reshape((-1,))).reshape((-1, 1))
     losses = losses.scatter(1, index, 0.0).sum(1) / classes
     return reduced(losses.reshape(target._data.shape) if reduction == "none" else losses, reduction)
+
+
+def _rows(input: TensorState) -> TensorState:
+    """Return a vector of classes as a matrix of one row, or a matrix as it is.
+
+    Raises:
+        RuntimeError: there are no classes.
+    """
+    shape = input._data.shape
+    if len(shape) > 2 or (shape and not shape[-1]):
+        raise ShapeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    return input if len(shape) == 2 else input.reshape((1, -1))
+
+
+def _require_long(target: TensorState) -> None:
+    kind = target._data.dtype
+    if kind != INT64:
+        raise ShapeError(f"expected scalar type Long but found {from_numpy_dtype(kind).old_name}; use target.long()")
 
 
 def _check_targets(target: TensorState, classes: int) -> None:
@@ -177,11 +202,12 @@ def multilabel_margin_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     require_floats("multilabel_margin_loss_forward_out_frame", input, halves=False)
-    rows = input if input._data.ndim == 2 else input.reshape((1, -1))
+    rows = _rows(input)
     if target._data.shape != input._data.shape:
         raise ShapeError(
             f"inconsistent target size: {list(target._data.shape)} for input of size: {list(input._data.shape)}"
         )
+    _require_long(target)
     classes = rows._data.shape[-1]
     index = target.reshape(rows._data.shape)
     listed = (index == -1).cumsum(1) == 0

@@ -36,7 +36,10 @@ def _wanted_sizes(
         if "max" in name:
             made = [*shape[:-dims], *[1] * (dims == 1), *found]
             raise ShapeError(f"Trying to create tensor with negative dimension {min(found)}: {made}")
-        wrong = ", ".join(map(str, found))
+        if dims == 1:  # PyTorch makes planes of it first
+            name, found = "adaptive_avg_pool2d", (1, *found)
+        wrong = ",".join(map(str, found)) if dims == 3 else ", ".join(map(str, found))
+        wrong = wrong.replace(",", ", ", 1) if dims == 3 else wrong  # PyTorch writes {2, 2,-1}
         raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {{{wrong}}}")
     return found
 
@@ -80,7 +83,7 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
     shape, kind = input._data.shape, input._data.dtype
     if kind.kind in "iub":
         raise no_kernel(f"adaptive_avg_pool{max(dims, 2)}d", kind, "convert the input with .float()")
-    check_dims(name, shape, dims)
+    check_dims(name, shape, dims, output_size)
     wanted = _wanted_sizes(name, output_size, shape, dims)
     if dims == 1:
         return _mean(2, input.unsqueeze(-2), (1, *wanted)).squeeze(-2)
@@ -136,7 +139,7 @@ def _largest(dims: int, input: TensorState, output_size: int | Sequence[int]):
     shape, kind = input._data.shape, input._data.dtype
     if kind.kind in "iub":
         raise no_kernel(f"adaptive_max_pool{max(dims, 2)}d", kind, "convert the input with .float()")
-    check_dims(name, shape, dims)
+    check_dims(name, shape, dims, output_size)
     wanted = _wanted_sizes(name, output_size, shape, dims)
     check_storage((*shape[:-dims], *wanted), kind.itemsize)
     if dims > 1:
@@ -201,9 +204,10 @@ def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size
     shape = input._data.shape
     check_unpooled(shape, dims)
     if shape != indices._data.shape:
+        added = [1] if dims == 1 else []  # PyTorch makes planes of it first
         raise ShapeError(
-            f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
-            f"with shape: {list(indices._data.shape)}"
+            f"Expected shape of indices to be same as that of the input tensor ({[*shape, *added]}) but got indices "
+            f"tensor with shape: {[*indices._data.shape, *added]}"
         )
     kernel = numbers_of(name, "kernel_size", kernel_size, dims)
     stride = kernel if stride is None else numbers_of(name, "stride", stride, dims)

@@ -27,8 +27,6 @@ from backlight.ops.shape.joining import cat
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import broadcast
 
-_C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
-
 
 @public_function
 def scaled_dot_product_attention(
@@ -84,7 +82,7 @@ def _check(
             f"{names[1]} and value.dtype: {names[2]} instead."
         )
     if not is_float(q.dtype):
-        name = _C_NAMES.get(q.dtype.name, q.dtype.name)
+        name = from_numpy_dtype(q.dtype).c_name
         raise ShapeError(f"expected m1 and m2 to have the same dtype, but got: float != {name}; convert with .float()")
     if attn_mask is None:
         return

@@ -144,7 +144,7 @@ def as_tuple(name: str, value: int | Sequence[int], dims: int) -> tuple[int, ...
     return found
 
 
-def _batched(name: str, dims: int, input: TensorState, weight: TensorState):
+def _batched(name: str, dims: int, input: TensorState, weight: TensorState, options: dict):
     """Return the input with a batch dim, and whether one was added."""
     if not isinstance(input, TensorState) or not isinstance(weight, TensorState):
         raise not_a_tensor(name, input=input, weight=weight)
@@ -154,15 +154,30 @@ def _batched(name: str, dims: int, input: TensorState, weight: TensorState):
             f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input._data.shape)}"
         )
+    input, added = (input.unsqueeze(0), True) if ndim == dims + 1 else (input, False)
     if weight._data.ndim != dims + 2:
-        raise ShapeError(
-            f"Expected {dims + 2}-dimensional weight for {name}, but got weight of size {list(weight._data.shape)}"
-        )
-    return (input.unsqueeze(0), True) if ndim == dims + 1 else (input, False)
+        raise _wrong_weight(dims, list(input._data.shape), list(weight._data.shape), options)
+    return input, added
+
+
+def _wrong_weight(dims: int, shape: list[int], sizes: list[int], options: dict) -> ShapeError:
+    """Return PyTorch's error for a weight of another number of dims: PyTorch convolves over as many as it has."""
+    if len(sizes) < 3:
+        return ShapeError(f"weight should have at least three dimensions; it has the shape {sizes}")
+    named = isinstance(options["padding"], str)
+    if not (named and options["padding"] == "same"):
+        for name, value in options.items():
+            if not isinstance(value, str):
+                as_tuple(name, (value,) * dims if isinstance(value, Integral) else value, len(sizes) - 2)
+    return ShapeError(
+        f"Expected {len(sizes)}-dimensional input for {len(sizes)}-dimensional weight{'' if named else ' '}{sizes}, "
+        f"but got {len(shape)}-dimensional input of size {shape} instead"
+    )
 
 
 def _plain(dims: int, input, weight, bias, stride, padding, dilation, groups):
-    input, added = _batched(f"conv{dims}d", dims, input, weight)
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    input, added = _batched(f"conv{dims}d", dims, input, weight, options)
     if isinstance(padding, str):
         input, padding = _named_padding(input, weight._data.shape[2:], stride, padding, dilation)
     out = convolution(input, weight, bias, stride, padding, dilation, False, 0, groups)
@@ -184,7 +199,8 @@ def _named_padding(input: TensorState, kernel: Sequence[int], stride: int, paddi
 
 
 def _transposed(dims: int, input, weight, bias, stride, padding, output_padding, groups, dilation):
-    input, added = _batched(f"conv_transpose{dims}d", dims, input, weight)
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    input, added = _batched(f"conv_transpose{dims}d", dims, input, weight, options)
     out = convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
     return out.squeeze(0) if added else out
 

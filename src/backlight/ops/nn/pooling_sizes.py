@@ -5,7 +5,7 @@ from functools import lru_cache
 from numbers import Integral
 from typing import NamedTuple
 
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 
 NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
@@ -61,10 +61,12 @@ def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bo
     _require_positive(name, "dilation", dilation)
     for pad, size, step in zip(padding, kernel, dilation):
         if pad < 0:
-            plane = "max_pool1d() padding must be non-negative, but got" if name == "max_pool1d" else None
-            raise ShapeError(f"{plane or 'pad must be non-negative, but got pad:'} {pad}")
+            raise ShapeError(f"pad must be non-negative, but got pad: {pad}")
         if pad > (step * (size - 1) + 1) // 2:
-            raise ShapeError(_too_much(name, pad, size, step))
+            raise ShapeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={pad}, kernel_size={size} and dilation={step}"
+            )
     return Windows(kernel, stride, padding, dilation, ceil_mode)
 
 
@@ -78,17 +80,6 @@ def _require_positive(name: str, option: str, numbers: Sequence[int]) -> None:
     if option == "stride" and least == 0:
         raise ShapeError(f"stride should not be zero; {name} got {list(numbers)}")
     raise ShapeError(f"{option} should be greater than zero, but got {list(numbers)} for {name}")
-
-
-def _too_much(name: str, pad: int, size: int, step: int) -> str:
-    if name == "max_pool1d":
-        return (
-            f"max_pool1d() padding should be at most half of kernel size, but got padding={pad} and kernel_size={size}"
-        )
-    return (
-        "pad should be at most half of effective kernel size, but got "
-        f"pad={pad}, kernel_size={size} and dilation={step}"
-    )
 
 
 def numbers_of(name: str, option: str, value: int | Sequence[int], dims: int) -> tuple[int, ...]:
@@ -138,8 +129,12 @@ def checked_places(name: str, windows: Windows, shape: Sequence[int]) -> tuple[i
     return places
 
 
-def check_dims(name: str, shape: Sequence[int], dims: int) -> None:
-    """Raise PyTorch's error unless the shape has the dims pooled over, channels, and perhaps a batch."""
+def check_dims(name: str, shape: Sequence[int], dims: int, sizes: int | Sequence[int | None] | None = None) -> None:
+    """Raise PyTorch's error unless the shape has the dims pooled over, channels, and perhaps a batch.
+
+    Args:
+        sizes: the output's that adaptive pooling is to have.
+    """
     if len(shape) in (dims + 1, dims + 2):
         _check_not_empty(name, shape, dims)
     elif dims == 1 and name != "max_pool1d":
@@ -150,6 +145,8 @@ def check_dims(name: str, shape: Sequence[int], dims: int) -> None:
     elif dims == 1:
         raise ShapeError(_expected(name, shape, dims))
     elif name.startswith("adaptive"):
+        if sizes.__class__ in (tuple, list) and len(shape) <= len(sizes):
+            raise ValueProblem(f"Input dimension should be at least {len(sizes) + 1}; it has the shape {list(shape)}")
         colon = ":" if "max" in name else ""
         raise ShapeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
     else:
@@ -178,7 +175,7 @@ def _check_not_empty(name: str, shape: Sequence[int], dims: int) -> None:
         inner = "max_pool3d_with_indices_out_cpu_template" if "max" in name else name
         raise ShapeError(
             f"{inner}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
-            f"{list(shape)} and non-batch dimension {empty[0]} has length zero!"
+            f"{list(shape)} and non-batch dimension 0 has length zero!"  # PyTorch names the length, not the dim
         )
     raise ShapeError(_expected(name, shape, dims))
 

@@ -22,7 +22,7 @@ def check_not_empty(name: str, shape: Sequence[int], dim: int) -> None:
     """Raise PyTorch's error for an extreme over a dim of size 0."""
     if shape and shape[dim] == 0:
         raise DimError(
-            f"{name}(): Expected reduction dim {dim} to have non-zero size.\n"
+            f"{name}{'' if name == 'aminmax' else '()'}: Expected reduction dim {dim} to have non-zero size.\n"
             f"  A tensor of shape {list(shape)} has no extreme along dim {dim}"
         )
 

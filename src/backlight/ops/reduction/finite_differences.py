@@ -26,6 +26,13 @@ def gradient(input: TensorState, *, spacing=1, dim: int | Sequence[int] | None =
     """
     dims = tuple(range(input.ndim)) if dim is None else normalise_dims(dim, input.ndim)
     _check(input, dims, edge_order)
+    others = [one for one in spacing if isinstance(one, TensorState)] if isinstance(spacing, (list, tuple)) else []
+    strange = [one.device for one in others if one.device != input.device]
+    if strange:
+        raise ShapeError(
+            f"torch.gradient expected each tensor to be on the same device, but got devices {input.device} and "
+            f"{strange[0]}!"
+        )
     return tuple([_slope(input, one, gap, edge_order) for one, gap in zip(dims, _gaps(input, dim, dims, spacing))])
 
 

@@ -48,7 +48,7 @@ def histogramdd(input: TensorState, bins, range=None, weight: TensorState | None
     bins = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(bins) != dims:
         raise ShapeError(
-            f"torch.histogramdd: The size of bins must be equal to the innermost dimension of the input; got "
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input.; got "
             f"{len(bins)} for {dims}"
         )
     if range is not None and len(range) != 2 * dims:

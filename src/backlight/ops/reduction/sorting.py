@@ -1,5 +1,7 @@
 """Sorting and what rests on it: sort, topk, kthvalue, unique, searching in sorted values, counting into bins."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight import return_types
@@ -154,19 +156,22 @@ def kthvalue(input: TensorState, k: int, dim: int = -1, keepdim: bool = False):
     return kthvalue_dim(input, k, dim, keepdim)
 
 
-@op(name="unique", outputs=3)
-def distinct(xp, input: Array, dim: int | None = None):
+@op(name="unique", node="Unique2Backward0", outputs=3, differentiable=(0,))
+def distinct(xp, input: Array):
     """The distinct values in order; for each element, which one it is; how often each occurs."""
-    if dim is None:
-        values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
-    else:
-        dim = _dim_of_rows(input, dim)
-        values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, axis=dim)
-        return values, inverse.reshape(-1), counts
+    values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
     return values, inverse.reshape(input.shape), counts
 
 
-@op(name="unique_consecutive", outputs=3)
+@op(name="unique_dim", outputs=3, differentiable=(0,))
+def distinct_slices(xp, input: Array, dim: int):
+    """The distinct slices along `dim` in order; for each slice, which one it is; how often each occurs."""
+    dim = _dim_of_rows(input, dim)
+    values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, axis=dim)
+    return values, inverse.reshape(-1), counts
+
+
+@op(name="unique_consecutive", outputs=3, differentiable=(0,))
 def distinct_runs(xp, input: Array, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
     dim = None if dim is None else _dim_of_rows(input, dim)
@@ -178,6 +183,20 @@ def distinct_runs(xp, input: Array, dim: int | None = None):
     counts = xp.diff(xp.append(xp.flatnonzero(starts), length))
     values = rows[starts] if dim is None else xp.moveaxis(rows[starts], 0, dim)
     return values, inverse.reshape(input.shape) if dim is None else inverse, counts
+
+
+def _without_derivative(function: Callable, name: str) -> None:
+    @function.derivative("input", formula="none: an error, as in PyTorch")
+    def refuse(grad: Array):
+        raise UnsupportedError(
+            f"the derivative for '{name}' is not implemented.\n  Find the places with torch.unique(x.detach(), "
+            "return_inverse=True), and take or add up the elements of x there: indexing and index_add have derivatives"
+        )
+
+
+_without_derivative(distinct, "_unique2")
+_without_derivative(distinct_slices, "unique_dim")
+_without_derivative(distinct_runs, "unique_consecutive")
 
 
 def _dim_of_rows(input: Array, dim: int) -> int:
@@ -202,7 +221,8 @@ def _with_requested(
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """Return the distinct values in order, and on request each element's place among them and their counts."""
-    return _with_requested(*distinct(input, dim), return_inverse, return_counts)
+    found = distinct(input) if dim is None else distinct_slices(input, dim)
+    return _with_requested(*found, return_inverse, return_counts)
 
 
 def unique_consecutive(
@@ -278,6 +298,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 def bucketize(input: TensorState, boundaries: TensorState, *, out_int32: bool = False, right: bool = False):
     """Return which interval between sorted `boundaries` each value of `input` is in."""
+    if boundaries._data.ndim != 1:
+        raise ShapeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._data.ndim})")
     return searchsorted(boundaries, _as_tensor_like(input, boundaries), out_int32=out_int32, right=right)
 
 

@@ -148,7 +148,9 @@ def cov(
         RuntimeError: the input has more than two dims or holds bools; weights of another length or kind, or negative.
     """
     if input.ndim > 2:
-        raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim}")
+        raise ShapeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
     if input.dtype is bool_dtype:
         raise ShapeError("cov(): bool dtype is not supported for input; convert it with .float()")
     rows = input.reshape(1, -1) if input.ndim < 2 else input

@@ -37,16 +37,6 @@ NON_LEAF_GRAD = (
 )
 
 
-_IN_C = {  # C++ names of types in PyTorch's messages
-    "Long": "long int",
-    "Short": "short int",
-    "Char": "signed char",
-    "Byte": "unsigned char",
-    "Half": "c10::Half",
-    "BFloat16": "c10::BFloat16",
-}
-
-
 class GraphMethods:
     """Tensor's autograd attributes and methods."""
 
@@ -138,9 +128,9 @@ class GraphMethods:
         if value is self:
             raise GraphError("can't assign Variable as its own grad")
         if value._data.dtype != self._data.dtype:
-            own, other = from_numpy_dtype(self._data.dtype).old_name, from_numpy_dtype(value._data.dtype).old_name
+            own, other = from_numpy_dtype(self._data.dtype).old_name, from_numpy_dtype(value._data.dtype).c_name
             raise ShapeError(
-                f"attempting to assign a gradient with dtype '{_IN_C.get(other, other.lower())}' to a tensor with "
+                f"attempting to assign a gradient with dtype '{other}' to a tensor with "
                 f"grad_dtype '{own}'. "
                 "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
                 "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "

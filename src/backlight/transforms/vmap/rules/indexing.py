@@ -164,7 +164,7 @@ def masked_select(call: Call):
     return loop_over_op(call)
 
 
-@rule_for("unique", "unique_consecutive")
+@rule_for("unique", "unique_dim", "unique_consecutive")
 def unique(call: Call):
     """Raise: the results would differ in length."""
     raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))

@@ -128,9 +128,7 @@ def is_batched_by(level: Interpreter, target: Tensor) -> bool:
 @in_place_rule("writes")
 def written(level: Interpreter, function: Callable, args: tuple, kwargs: dict):
     """Compute out of place, from a copy of the target, and copy the result into the target's memory."""
-    name = function.__name__  # of an operator `__iadd__` once overrides have listed it
-    name = f"{function.writes.__name__}_" if name.startswith("__") else name
-    return _written(level, function.writes, name, args, kwargs)
+    return _written(level, function.writes, function.writes_as, args, kwargs)
 
 
 def _written(level: Interpreter, public: Callable, name: str, args: tuple, kwargs: dict):
