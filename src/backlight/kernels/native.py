@@ -25,7 +25,7 @@ NAME = "backlight.kernels._native"
 ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
-INTERFACE = 12  # of csrc/bindings/module.c
+INTERFACE = 13  # of csrc/bindings/module.c
 REFERENCES: dict[str, Callable] = {}
 
 
