@@ -13,7 +13,7 @@
 #include "gemm_driver.h"
 #include "gemm_amx.h"
 
-#define INTERFACE 13 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 14 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct binding matrix_bindings[], pointwise_bindings[], row_bindings[], step_bindings[], window_bindings[];
 extern const struct binding norm_bindings[], loss_bindings[], channel_bindings[], group_bindings[], recurrence_bindings[];
@@ -183,13 +183,23 @@ static int add_instructions(PyObject *module) {
   return failed || PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0 ? -1 : 0;
 }
 
+/* The types that Python makes objects of, or derives from. */
+static int add_types(PyObject *module) {
+  return PyModule_AddObjectRef(module, "CallsMode", (PyObject *)&CallsMode_Type) < 0 ||
+                 PyModule_AddObjectRef(module, "GuardedCall", (PyObject *)&GuardedCall_Type) < 0 ||
+                 PyModule_AddObjectRef(module, "RecordBuilder", (PyObject *)&RecordBuilder_Type) < 0
+             ? -1
+             : 0;
+}
+
 PyMODINIT_FUNC PyInit__native(void) {
   static int pool_is_set_up = 0;
   import_array();
   if (!pool_is_set_up && pool_setup()) return PyErr_NoMemory();
   pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
-      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0)
+      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || PyType_Ready(&CallsMode_Type) < 0 ||
+      PyType_Ready(&GuardedCall_Type) < 0 || PyType_Ready(&RecordBuilder_Type) < 0)
     return NULL;
   if (!choose_level(NULL)) {
     PyErr_SetString(PyExc_ImportError, "none of the compiled levels runs on this processor");
@@ -197,6 +207,7 @@ PyMODINIT_FUNC PyInit__native(void) {
   }
   PyObject *module = PyModule_Create(&definition);
   if (module && (add_instructions(module) < 0 || blocks_add(module) < 0)) Py_CLEAR(module);
+  if (module && add_types(module) < 0) Py_CLEAR(module);
   if (module && PyErr_Occurred()) Py_CLEAR(module); /* PyType_Ready of CPython 3.13 may leave a MemoryError set */
   return module;
 }

@@ -114,6 +114,20 @@ def test_the_rate_is_that_of_the_step_and_gradients_are_those_after_clipping(eng
     assert told["loss"] is None
 
 
+def test_gradients_are_those_before_the_step_also_if_the_step_changes_them(engine):
+    class Clearing(engine.optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            self.zero_grad()
+
+    model = network(engine)
+    recorder = lens.Recorder(model, optimizer := Clearing(model.parameters(), lr=0.1))
+    model(engine.randn(6, 3)).sum().backward()
+    expected = sum(float((one.grad**2).sum()) for one in model.parameters()) ** 0.5
+    optimizer.step()
+    assert recorder.step()["gradient"] == pytest.approx(expected, rel=1e-4)
+
+
 def test_without_a_call_each_step_of_the_optimizer_is_a_step(engine):
     model = network(engine)
     optimizer = engine.optim.SGD(model.parameters(), lr=0.1)

@@ -116,9 +116,22 @@ class WatchedRun:
         """Report that a node ran: its hook."""
         for reference in retained:
             self._report_retained(reference(), grad_outputs)
-        self.hub.notify("ran", self.run, node, grad_outputs, grad_inputs)
-        if frees:
-            self.hub.notify("freed", self.run, node)
+        self._notify_ran(node, grad_outputs, grad_inputs, "freed" if frees else None, ())
+
+    def _notify_ran(self, node, grad_outputs, grad_inputs, then: str | None, event: tuple) -> None:
+        """Notify of a node that ran and of what comes with it; it is the event that there are most of."""
+        hub, run = self.hub, self.run
+        if hub.mode.silent:
+            return
+        hub.mode.silent = True
+        try:
+            for listener in hub.listeners["ran"]:
+                listener(run, node, grad_outputs, grad_inputs)
+            if then is not None:
+                for listener in hub.listeners[then]:
+                    listener(run, *(event or (node,)))
+        finally:
+            hub.mode.silent = False
 
     def _report_retained(self, tensor, grad_outputs) -> None:
         if tensor is None or tensor.grad is None:
@@ -144,8 +157,7 @@ class WatchedRun:
 
     def _report_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
         """Report that a leaf's AccumulateGrad ran: its hook."""
-        self.hub.notify("ran", self.run, node, grad_outputs, ())
-        self.hub.notify("accumulated", self.run, node.variable, grad_outputs[0], before[0])
+        self._notify_ran(node, grad_outputs, (), "accumulated", (node.variable, grad_outputs[0], before[0]))
 
     def _wrap(self, hooks: dict, node, number: int) -> None:
         """Put hooks that tell what they change in the place of a user's hooks."""

@@ -9,8 +9,9 @@ from types import ModuleType
 
 import numpy as np
 
+from backlight.adapters.torch_calls import LINE
 from backlight.adapters.torch_formulas import formulas_of
-from backlight.adapters.torch_watching import LINE, Block, Hub
+from backlight.adapters.torch_watching import Block, Hub
 from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
@@ -43,6 +44,13 @@ class TorchEngine:
         self.calls_modules = torch.nn.Module._call_impl.__code__
         self.functorch = torch._C._functorch
         self.strided, self.bfloat16 = torch.strided, torch.bfloat16
+        self.kinds_in_records: dict[type, tuple] = {}  # what a record needs of a class of nodes
+        self.reads_in_c = {
+            "key": KEY,
+            "next_key": _next_key,
+            "strided": torch.strided,
+            "is_wrapped": torch._C._functorch.is_functorch_wrapped_tensor,
+        }
         self.distributes = torch.distributed.is_available()
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
@@ -170,6 +178,10 @@ class TorchEngine:
             found += [(one.name, one.tensor) for one in several if one.tensor is not None]
         return found
 
+    def saves_as(self, node_class: type) -> tuple[tuple[str, str, str], ...]:
+        """Return the names under which nodes of a class may save."""
+        return saved_names(node_class)
+
     def saves(self, node) -> bool:
         """Return whether a node of this class may save tensors."""
         return bool(saved_names(node.__class__))
@@ -207,14 +219,14 @@ class TorchEngine:
     def unobserved(self) -> Iterator[None]:
         """Report to no watcher what this thread does inside the block."""
         hub = getattr(self.hubs, "hub", None)
-        silent = hub is not None and hub.silent
+        silent = hub is not None and hub.mode.silent
         try:
             if hub is not None:
-                hub.silent = True
+                hub.mode.silent = True
             yield
         finally:
             if hub is not None:
-                hub.silent = silent
+                hub.mode.silent = silent
 
 
 def _array_of_resizable(tensor) -> np.ndarray:

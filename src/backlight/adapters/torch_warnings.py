@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 HERE = str(Path(__file__).parent)
-WATCHING = tuple(f"{HERE}/{name}.py" for name in ("torch_watching", "torch_backward"))
+WATCHING = tuple(f"{HERE}/{name}.py" for name in ("torch_watching", "torch_calls", "torch_backward"))
 
 
 def show_at_users_lines(torch: ModuleType, user_frame: Callable) -> Callable[[], None]:

@@ -12,31 +12,18 @@ NOTE [How PyTorch is watched]
 saved_tensors_hooks are never installed: they switch PyTorch's own check of in-place writes off.
 """
 
-import os
 import sys
 import weakref
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from types import (
-    BuiltinFunctionType,
-    FrameType,
-    FunctionType,
-    MethodDescriptorType,
-    ModuleType,
-    WrapperDescriptorType,
-)
-from typing import NamedTuple
+from types import FrameType
 
-from backlight.adapters.torch_backward import HOOKS, WatchedRun
+from backlight.adapters.torch_backward import WatchedRun
+from backlight.adapters.torch_calls import mode_class, report, user_frame
 from backlight.adapters.torch_compiled import install, install_entry, put_on, take_off, undo_all
 from backlight.adapters.torch_warnings import show_at_users_lines
-from backlight.dispatch.observation import EVENTS, TO_NUMBERS, wants
-from backlight.dispatch.observers import Call, Watcher
-from backlight.engine.provenance import GENERATED, PACKAGE
+from backlight.dispatch.observation import EVENTS, wants
+from backlight.dispatch.observers import Watcher
 from backlight.system.fork_safety import fork_safe_lock
 
-LINE = "backlight.line"
 _blocks_open = 0
 _patching = fork_safe_lock()
 
@@ -44,7 +31,7 @@ _patching = fork_safe_lock()
 class Hub:
     """The watchers of one thread, by the events that they want, and where the program is.
 
-    `silent` is set while a watcher runs: what it does itself is not reported.
+    `mode.silent` is set while a watcher runs: what it does itself is not reported.
     """
 
     def __init__(self, engine):
@@ -53,14 +40,13 @@ class Hub:
         self.watchers: list[Watcher] = []
         self.listeners: dict[str, tuple] = dict.fromkeys(EVENTS, ())
         self.hearing_calls: list[Watcher] = []
-        self.silent = False
         self.pauses = 0  # compiled regions that run, one inside the other
         self.above: int | None = None  # modes above this one, when it was taken off the stack
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
         self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, weak reference)
         self.retained: list[weakref.ref] = []  # tensors on which retain_grad() was called
-        self.mode = _mode_class(self.torch)(self)
+        self.mode = mode_class(self.torch)(self)
 
     def change(self, watchers: list[Watcher]) -> None:
         """Have these watchers, and no others."""
@@ -82,15 +68,15 @@ class Hub:
 
     def notify(self, event: str, *args) -> None:
         """Call those who want an event."""
-        listeners = self.listeners[event]
-        if not listeners or self.silent:
+        listeners, mode = self.listeners[event], self.mode
+        if not listeners or mode.silent:
             return
-        self.silent = True
+        mode.silent = True
         try:
             for listener in listeners:
                 listener(*args)
         finally:
-            self.silent = False
+            mode.silent = False
 
     def pause(self) -> None:
         """Take away all that the lens has put into PyTorch, until `resume` (NOTE [Compiled regions])."""
@@ -117,7 +103,7 @@ class Hub:
 
     def enter(self, module) -> None:
         """A module's forward begins."""
-        if self.silent:
+        if self.mode.silent:
             return
         path = self._path_of(module) if self.modules else ""
         self.modules.append((module, path))
@@ -125,7 +111,7 @@ class Hub:
 
     def leave(self, module, out) -> None:
         """A module's forward ends, and with it those inside it whose end was not reported."""
-        if self.silent:
+        if self.mode.silent:
             return
         while self.modules:
             last, path = self.modules.pop()
@@ -145,21 +131,6 @@ class Hub:
         if known is not None:
             return known[0]
         return f"{self.modules[-1][1]}.({type(module).__name__})".lstrip(".")
-
-
-def _note_hook(hub: Hub, tensor) -> None:
-    """Note the dict that holds a tensor's hooks on its node, which alone is there in backward."""
-    node = tensor.grad_fn
-    if node is not None:
-        node.metadata.setdefault(HOOKS, {})[tensor.output_nr] = tensor._backward_hooks
-
-
-def _note_retained(hub: Hub, tensor) -> None:
-    if tensor.grad_fn is not None:
-        hub.retained.append(weakref.ref(tensor))
-
-
-NOTED = {"register_hook": _note_hook, "retain_grad": _note_retained}
 
 
 class Block:
@@ -218,7 +189,7 @@ def _install(engine) -> None:
 
     def current_hub() -> Hub | None:
         hub = getattr(hubs, "hub", None)
-        return hub if hub is not None and hub.watchers and not hub.silent and not hub.pauses else None
+        return hub if hub is not None and hub.watchers and not hub.mode.silent and not hub.pauses else None
 
     def entered(module, arguments):
         hub = current_hub()
@@ -282,168 +253,3 @@ def _patch_apply(function_class: type, current_hub) -> None:
 
     _undo.append(lambda: setattr(function_class, "apply", engines_own))
     function_class.apply = classmethod(apply)
-
-
-@cache
-def _mode_class(torch: ModuleType) -> type:
-    """Return the mode that reports the calls of functions (PyTorch's class can only be named once it is loaded)."""
-    tensor_class = torch.Tensor
-    sequence_number, records = torch._C._autograd._get_sequence_nr, torch.is_grad_enabled
-
-    class Calls(torch.overrides.TorchFunctionMode):
-        """Reports calls to a hub."""
-
-        def __init__(self, hub: Hub):
-            super().__init__()
-            self.hub = hub
-            self.hears_writes = self.hears_all = self.hears_unrecorded = False
-
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            hub = self.hub
-            if hub.silent:
-                return function(*args, **kwargs) if kwargs else function(*args)
-            kind = KINDS.get(function) or kind_of(function)
-            if kind.plain or (kind.is_grad and not (self.hears_all and (self.hears_unrecorded or records()))):
-                return function(*args)
-            versions = _NO_VERSIONS
-            if self.hears_writes and (kind.writes or (kwargs and ("out" in kwargs or kwargs.get("inplace")))):
-                versions = _versions(args, kwargs, tensor_class)
-            before = sequence_number()
-            out = function(*args, **kwargs) if kwargs else function(*args)
-            made = sequence_number() != before or kind.noted is not None
-            made = made or (self.hears_all and (self.hears_unrecorded or records()))
-            if not made and (kind.to_number or isinstance(out, tensor_class)):
-                made = _leaves_graph(kind, args, kwargs, out, tensor_class)
-            if made or versions:
-                frame = user_frame(sys._getframe(1), torch)
-                for tensor, version in versions:
-                    if tensor._version != version:
-                        hub.notify("wrote", tensor, kind.name, frame.f_code, frame.f_lasti)
-                if not made:
-                    return out
-                if kind.noted is not None:
-                    kind.noted(hub, args[0])
-                if not kind.reads or isinstance(out, tensor_class):
-                    report(hub, kind.name, args, kwargs or {}, out, before, frame)
-            return out
-
-    return Calls
-
-
-class Kind(NamedTuple):
-    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write."""
-
-    name: str
-    reads: bool
-    writes: bool
-    noted: Callable | None
-    to_number: bool = False
-    plain: bool = False  # it reads an attribute that is no tensor
-    is_grad: bool = False  # it reads `.grad`, which optimizers do often and which is no way out of the graph
-
-
-KINDS: dict[Callable, Kind] = {}
-PLAIN = {
-    *("device", "dtype", "grad_fn", "is_cpu", "is_cuda", "is_leaf", "is_mps", "is_nested", "is_quantized", "is_sparse"),
-    *("itemsize", "layout", "nbytes", "ndim", "output_nr", "requires_grad", "retains_grad", "shape", "_version"),
-}
-_NO_VERSIONS: tuple = ()
-# Without an underscore at its end, and yet it may write: an argument `inplace` can stand without its name, norms count
-# batches, embeddings are scaled to `max_norm`.
-MAY_WRITE = {
-    *("relu", "relu6", "elu", "selu", "celu", "silu", "mish", "rrelu", "leaky_relu", "threshold", "hardtanh"),
-    *("hardswish", "hardsigmoid", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"),
-    *("feature_alpha_dropout", "feature_dropout", "batch_norm", "instance_norm", "embedding", "embedding_bag"),
-}
-
-
-def kind_of(function: Callable) -> Kind:
-    """Return what is known of a function. One that is neither PyTorch's builtin nor plain Python may always write."""
-    name = getattr(function, "__name__", "") or type(function).__name__
-    if name in ("__get__", "__set__"):
-        attribute, reads = function.__self__.__name__, name == "__get__"
-        plain, is_grad = reads and attribute in PLAIN, reads and attribute == "grad"
-        kind = Kind(attribute, reads, False, None, plain=plain, is_grad=is_grad)
-    else:
-        plain = isinstance(function, (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType))
-        dunder = name.startswith(("__i", "__set", "__del"))
-        writes = not plain or dunder or name in MAY_WRITE or (name.endswith("_") and not name.endswith("__"))
-        kind = Kind(name, False, writes, NOTED.get(name), name in TO_NUMBERS)
-    KINDS[function] = kind
-    return kind
-
-
-def _leaves_graph(kind: Kind, args: tuple, kwargs: dict | None, out, tensor_class: type) -> bool:
-    """Return whether a call read a tensor that has a graph and returned what has none: `item()`, an op in no_grad()."""
-    if not kind.to_number and not (isinstance(out, tensor_class) and not out.requires_grad):
-        return False
-    return any(one.requires_grad for one in tensors_in(args, tensor_class)) or (
-        bool(kwargs) and any(one.requires_grad for one in tensors_in(kwargs, tensor_class))
-    )
-
-
-def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: FrameType) -> None:
-    """Report a call, and write its line into the nodes that it made: those numbered from `before` on."""
-    torch = hub.torch
-    frame = user_frame(frame, torch)
-    place = frame.f_code, frame.f_lasti
-    try:
-        stack = [one.grad_fn for one in tensors_in(out, torch.Tensor) if one.requires_grad and one.grad_fn is not None]
-    except RuntimeError:  # a view made under no_grad() and written to since: PyTorch refuses to tell what it comes from
-        return
-    leaf_class = hub.engine.leaf_class
-    while stack:
-        node = stack.pop()
-        if node.__class__ is leaf_class or node._sequence_nr() < before:
-            continue
-        metadata = node.metadata
-        if LINE not in metadata:
-            metadata[LINE] = place
-            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
-    hub.notify("called", Call(name, args, kwargs, out, *place))
-    hub.update_wanted()
-
-
-def tensors_in(value, tensor_class: type) -> list:
-    """Return the tensors in what a function took or returned: itself, or in tuples, lists and dicts."""
-    if isinstance(value, tensor_class):
-        return [value]
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return []
-    return [one for inner in value for one in tensors_in(inner, tensor_class)]
-
-
-def _versions(args: tuple, kwargs: dict | None, tensor_class: type) -> list[tuple]:
-    """Return each tensor that a call might write to, with its version."""
-    found = []
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, (tensor_class, list, tuple)):
-            found += [(one, one._version) for one in tensors_in(value, tensor_class) if _counts_writes(one)]
-    return found
-
-
-def _counts_writes(tensor) -> bool:
-    """Return whether a tensor has a version: one made in inference mode has none, a lazy one cannot give it."""
-    return not tensor.__class__.__name__.startswith("Uninitialized") and not tensor.is_inference()
-
-
-@cache
-def _folder_of(torch: ModuleType) -> str:
-    return str(Path(torch.__file__).parent) + os.sep
-
-
-_foreign: dict[str, bool] = {}  # whether a file is neither PyTorch's nor ours
-
-
-def user_frame(frame: FrameType, torch: ModuleType) -> FrameType:
-    """Return `frame`, or the nearest one further out that is neither PyTorch's nor backlight's code."""
-    while True:
-        filename = frame.f_code.co_filename
-        foreign = _foreign.get(filename)
-        if foreign is None:
-            foreign = _foreign[filename] = not filename.startswith((_folder_of(torch), PACKAGE, GENERATED))
-        if foreign or frame.f_back is None:
-            return frame
-        frame = frame.f_back

@@ -9,7 +9,6 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from backlight.dispatch.observers import Line, SavedValue, Watcher
 from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError
+from backlight.kernels.native import core
 from backlight.lens.native import NATIVE
 from backlight.nn.modules.module import Module
 from backlight.training.engine_types import AnyNode, AnyTensor
@@ -32,6 +32,8 @@ class Engine(Protocol):
     name: str  # "backlight" or "torch"
     module: ModuleType  # what a script imports: has Tensor, nn, optim, autograd, no_grad …
     leaf_class: type  # of the nodes that add to a leaf's `.grad`
+    kinds_in_records: dict[type, tuple]  # what records need of each class of nodes, for the compiled builder
+    reads_in_c: dict[str, Any]  # what that needs to read nodes and tensors (NOTE [The builder in C])
     backwards_elsewhere: int  # backwards in threads without a watcher, while another one had one
     calls_modules: CodeType  # of the frame in which a module's forward is called
 
@@ -85,6 +87,9 @@ class Engine(Protocol):
 
     def kept_by(self, node: AnyNode) -> list[tuple[str, Any]]:
         """Return those of `saved_by` that can be read, with their names."""
+
+    def saves_as(self, node_class: type) -> tuple:
+        """Return the names under which nodes of a class may keep tensors; empty if they keep none."""
 
     def formulas_of(self, node: AnyNode) -> dict[str, str]:
         """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""
@@ -155,7 +160,7 @@ class Guarded(Watcher):
         guard = _Guard(give_up)  # an object of its own, so that nothing here refers to itself
         for event in EVENTS:
             if wants(watcher, event):
-                setattr(self, event, partial(guard.notify, getattr(watcher, event)))
+                setattr(self, event, guarded(getattr(watcher, event), guard))
 
     @property
     def only_nodes(self) -> bool:
@@ -169,18 +174,30 @@ class Guarded(Watcher):
 
 
 class _Guard:
-    """Calls listeners until one of them fails."""
+    """What listeners share of which one may fail."""
 
     def __init__(self, give_up: Callable[[Exception], None]):
         self.give_up = give_up
         self.failed = False
 
-    def notify(self, listener: Callable, *args) -> None:
-        """Call a listener with an event."""
-        if self.failed:
+    def __call__(self, problem: Exception) -> None:
+        """Note that a listener failed."""
+        self.failed = True
+        self.give_up(problem)
+
+
+def _python_guarded(listener: Callable[..., None], guard: _Guard) -> Callable[..., None]:
+    """Return a listener that no longer runs once it or another one has failed."""
+
+    def notify(*args) -> None:
+        if guard.failed:
             return
         try:
             listener(*args)
         except Exception as problem:
-            self.failed = True
-            self.give_up(problem)
+            guard(problem)
+
+    return notify
+
+
+guarded = _python_guarded if core is None else core.GuardedCall

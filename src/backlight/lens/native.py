@@ -115,6 +115,10 @@ class NativeEngine:
     name = "backlight"
     leaf_class = AccumulateGrad
     calls_modules = CALLS_MODULES
+    reads_in_c = dict.fromkeys(("key", "next_key", "strided", "is_wrapped"))  # nothing but slots
+
+    def __init__(self):
+        self.kinds_in_records: dict[type, tuple] = {}
 
     @property
     def backwards_elsewhere(self) -> int:
@@ -213,6 +217,9 @@ class NativeEngine:
                 _keep(node, attribute, name, several)
                 found += [(kept.name, kept.tensor) for kept in several if kept.tensor is not None]
         return found
+
+    def saves_as(self, node_class: type) -> tuple:
+        return shown_slots(node_class) or (("ctx",) if hasattr(node_class, "ctx") else ())
 
     def formulas_of(self, node: AnyNode) -> dict[str, str]:
         op = getattr(type(node), "op", None)

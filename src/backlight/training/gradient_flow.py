@@ -123,9 +123,8 @@ class Forwards:
         tensor = _tensor_in(out)
         if tensor is None or not tensor.requires_grad or in_transform(tensor):
             return
-        kind = type(module).__name__
         if self.full:
-            self._note_units(name, kind, module, tensor.detach())
+            self._note_units(name, type(module).__name__, module, tensor.detach())
         if self.seeking and self.non_finite is None and not is_finite(tensor):
             square = self._square_of(tensor)
             if not isinstance(square, float):
@@ -394,8 +393,8 @@ def _trained(optimizer: AnyOptimizer, layers: dict[str, list]) -> list:
 
 
 def _closure_in(args: tuple, kwargs: dict) -> bool:
-    """Return whether a step computes its gradients itself."""
-    return any(value is not None for value in (*args, kwargs.get("closure")))
+    """Return whether a step computes its gradients itself; the first argument is the optimizer."""
+    return any(value is not None for value in (*args[1:], kwargs.get("closure")))
 
 
 def _dense(grad: AnyTensor):

@@ -33,7 +33,7 @@ RUNNER = {
 IMPORTLIB = "importlib"
 STANDS_FOR = {"engines_own", "original"}  # how the lens calls what a function of its own stands for
 HANDS_ON = {
-    "adapters/torch_watching.py": {"__torch_function__"},
+    "adapters/torch_calls.py": {"__torch_function__", "followed"},
     "adapters/torch_backward.py": {"call"},
     "dispatch/dispatcher.py": {"dispatch", "call_op", "public", "reported"},
     "dispatch/observed_pass.py": {"call"},

@@ -21,6 +21,13 @@ from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.records.record import Place
 
+BEGINNING = 64  # elements
+
+
+def any_nonzero(values: np.ndarray) -> bool:
+    """Return whether an element is not 0: of most arrays the first few tell, and NumPy would read them all."""
+    return bool(values.flat[:BEGINNING].any() or values.any())
+
 
 class Detector(Watcher):
     """See NOTE [A detector]; a subclass overrides the events that it needs.

@@ -10,16 +10,28 @@ from types import CodeType
 from typing import NamedTuple
 
 from backlight.dispatch.observers import OF_LEAF
+from backlight.kernels.native import core
 from backlight.lens.engines import Engine
 from backlight.lens.pictures.labels import label_of
 from backlight.lens.records.fingerprints import fingerprint_of
-from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
+from backlight.lens.records.nodes import (
+    GIVEN,
+    LEAF,
+    OP,
+    Edge,
+    Node,
+    SavedTensor,
+    Summary,
+    named_options,
+    options_of,
+)
 from backlight.lens.records.record import Record
 from backlight.lens.records.summaries import dtype_name, shape_of, summary_of, unread
-from backlight.training.engine_types import AnyNode, AnyTensor
+from backlight.training.engine_types import AnyNode, AnyTensor, Gradients
 
 Spot = tuple[CodeType, int]  # an instruction
 NOT_RECORDED = -1
+CONTAINERS = ("ids", "leaves", "memories", "written", "holders", "keys", "made_in", "pinned")  # of a builder
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,36 @@ class Builder:
         self.keys: list[int] = []  # by number of memory: its key
         self.made_in: dict[int, int] = {}  # number of memory -> the node whose output lies there
         self.pinned: set[int] = set()  # numbers of memory that belongs to leaves
+        self.compiled = None if core is None else self._compiled()  # see NOTE [The builder in C]
+        if self.compiled is not None:  # called for each node that ran
+            self.id_of, self.unread_all = self.compiled.id_of, self.compiled.unread
+
+    def _compiled(self):
+        """Return what does a part of this in C, on the same containers (csrc/core/record_builder.c)."""
+        engine, options = self.engine, self.options
+        named = {
+            **{name: getattr(self, name) for name in CONTAINERS},
+            "nodes": self.record.nodes,
+            "kinds": engine.kinds_in_records,
+            "kind_of": self._compiled_kind_of,
+            "summary": self.summary,
+            "unread": unread,
+            "kept_by": engine.kept_by,
+            "memory_of": engine.memory_of,
+            "options_of": options_of,
+            "leaf_class": self.leaf_class,
+            **engine.reads_in_c,
+        }
+        return core.RecordBuilder((Node, Edge, SavedTensor, Summary), options.limit, self.shapes_only, named)
+
+    def _compiled_kind_of(self, node: AnyNode) -> tuple | None:
+        """Return what all nodes of a class have in common, for the compiled builder; None if they share a class."""
+        kind = _kind_of(node, self.engine)
+        if node.__class__ not in _kinds:
+            return None
+        found = (*kind, named_options(node.__class__), tuple(self.engine.saves_as(node.__class__)))
+        self.engine.kinds_in_records[node.__class__] = found
+        return found
 
     @property
     def full(self) -> bool:
@@ -82,6 +124,9 @@ class Builder:
         if len(roots) == 1 and roots[0] is not None and not self.full:
             if self._has(roots[0]):
                 return []
+            added = None if self.compiled is None else self.compiled.add(roots[0])
+            if added is not None:
+                return added
             given = self.engine.inputs_of(roots[0])
             known = self._known(given)
             if NOT_RECORDED not in known:
@@ -151,6 +196,8 @@ class Builder:
 
     def leaf(self, tensor: AnyTensor) -> int:
         """Return the number of a leaf's node, which is added when it is first met."""
+        if self.compiled is not None:
+            return self.compiled.leaf(tensor)
         known = self.leaves.get(id(tensor))
         if known is not None:
             return known[1]
@@ -165,6 +212,8 @@ class Builder:
 
     def set_output(self, made: Node, number: int, tensor: AnyTensor) -> None:
         """Note an output of a node, as it is now."""
+        if self.compiled is not None and self.compiled.set_output(made, number, tensor):
+            return
         tensor = self.engine.in_graph(tensor)
         outputs, summary = made.outputs, self.summary(tensor)
         while len(outputs) <= number:
@@ -183,6 +232,10 @@ class Builder:
     def unread(self, tensor: AnyTensor) -> Summary:
         """Return a tensor's shape and dtype."""
         return unread(*self.engine.shape_and_dtype(tensor))
+
+    def unread_all(self, tensors: Gradients) -> list[Summary | None]:
+        """Return the shapes and dtypes of tensors, None for None."""
+        return [None if one is None else self.unread(one) for one in tensors]
 
     def summary(self, tensor: AnyTensor) -> Summary:
         """Return a tensor's summary, as detailed as requested."""
@@ -203,6 +256,8 @@ class Builder:
 
     def _memory_of(self, tensor: AnyTensor, version: int) -> tuple[int, int]:
         """Return the number of a tensor's memory, which its views have too, and its size."""
+        if self.compiled is not None:
+            return self.compiled.memory_number(tensor, version)
         key, size = self.engine.memory_of(tensor)
         number = self.memories.get(key)
         if number is None:
@@ -269,6 +324,9 @@ class Builder:
     def let_go(self) -> None:
         """Hold nothing of the engine's any longer."""
         self.leaves, self.closed = {}, True
+        if self.compiled is not None:
+            self.compiled = None
+            del self.id_of, self.unread_all
 
 
 def _inputs_first(ordered: list, given: dict[object, list]) -> list:

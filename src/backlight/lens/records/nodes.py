@@ -268,6 +268,12 @@ def _option_names(node_class: type) -> tuple[str, ...]:
     )
 
 
+@cache
+def named_options(node_class: type) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a class of nodes that may hold numbers, with what to call them."""
+    return tuple((name, name.removeprefix("_saved_")) for name in _option_names(node_class))
+
+
 def options_of(node: AnyNode) -> dict[str, float]:
     """Return the numbers that a node of an engine keeps, by their names in its formulas."""
     found = {}

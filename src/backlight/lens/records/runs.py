@@ -52,14 +52,18 @@ class RunRecording:
         seconds, self.spent = self.spent + clock() - self.since, 0.0
         changes = self.changes.pop(node, None) or []
         if self.builder.shapes_only:
-            incoming = [None if grad is None else self.builder.unread(grad) for grad in grad_outputs]
+            incoming = self.builder.unread_all(grad_outputs)
         else:
             incoming = [self._arrived(node, number, grad, changes) for number, grad in enumerate(grad_outputs)]
         made = self.nodes[node]
         if len(made.outputs) < len(incoming):
             self._learn_shapes(made, incoming)
         outgoing: list[Summary | None] = []
-        if made.kind != LEAF:
+        if made.kind != LEAF and self.builder.shapes_only and len(made.edges) == len(grad_inputs):
+            outgoing = self.builder.unread_all(grad_inputs)
+            if None in made.edges:
+                outgoing = [None if edge is None else one for edge, one in zip(made.edges, outgoing)]
+        elif made.kind != LEAF:
             outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):
                 if edge is not None and grad is not None:

@@ -9,10 +9,8 @@ steps are waited for, and the next backward is searched for the op that made zer
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.evidence import listed, name_of, short
 from backlight.lens.doctor.graph import Node, Optimizer, Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_node
@@ -144,7 +142,7 @@ class DeadTraining(Detector):
 
     def _has_values(self, grad: Tensor | None) -> bool:
         values = self.values(grad)
-        return values is None or bool(np.any(values))
+        return values is None or any_nonzero(values)
 
     def _report_zeros(
         self, optimizer: Optimizer, flat: Flat, loss: tuple[float, Place], place: Place | None, *, all_of_them: bool

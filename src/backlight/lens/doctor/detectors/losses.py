@@ -15,7 +15,7 @@ import numpy as np
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections.lines import replace
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Module, Tensor
@@ -191,7 +191,7 @@ class Trends(Detector):
         layer.calls += 1
         values = self.values(call.out)
         layer.shape = tuple(call.out.shape)
-        dead = values is not None and values.size >= FEW and not np.any(values)
+        dead = values is not None and values.size >= FEW and not any_nonzero(values)
         layer.zeros = layer.zeros + 1 if dead else 0
         self.outputs[call.out] = layer
 

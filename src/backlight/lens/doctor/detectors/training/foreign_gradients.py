@@ -13,7 +13,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.corrections.scopes import reached_as
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.detectors.training.roots import Roots
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Optimizer, Tensor
@@ -69,7 +69,7 @@ class ForeignGradients(Detector):
         if known.elsewhere is None or known.backward == Instruction(run.code, run.lasti):
             return
         old, new = self.values(before), self.values(arrived)
-        if old is not None and new is not None and np.any(old) and np.any(new):
+        if old is not None and new is not None and any_nonzero(old) and any_nonzero(new):
             one, two = old.ravel().astype(np.float64), new.ravel().astype(np.float64)
             products = float(one @ two), float(one @ one), float(two @ two)
             self.mixed[tensor] = *products, known, Instruction(run.code, run.lasti)

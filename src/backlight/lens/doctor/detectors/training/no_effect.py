@@ -8,6 +8,7 @@ import textwrap
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
@@ -147,10 +148,8 @@ class NoEffect(Detector):
     def end(self, problem: BaseException | None) -> None:
         """Report statements that name a method and do not call it, or compare where they should assign."""
         for file in self.files:
-            tree = parsed(tuple(linecache.getlines(file)))
-            for node in ast.walk(tree or ast.Module(body=[])):
-                if isinstance(node, ast.Expr) and node.lineno == node.end_lineno:
-                    self._look_at_statement(file, node)
+            for node in _lone_expressions(tuple(linecache.getlines(file))):
+                self._look_at_statement(file, node)
 
     def _look_at_statement(self, file: str, node: ast.Expr) -> None:
         value, text = node.value, linecache.getline(file, node.lineno).strip()
@@ -184,6 +183,13 @@ class NoEffect(Detector):
                 cure=f"write += in place of +: {owner or 'the list'} is then longer",
                 corrected=None if owner is None else text.replace(f"{owner} + ", f"{owner} += ", 1),
             )
+
+
+@lru_cache(maxsize=64)
+def _lone_expressions(lines: tuple[str, ...]) -> list[ast.Expr]:
+    """Return the expressions of a file that are statements of one line."""
+    nodes = ast.walk(parsed(lines) or ast.Module(body=[]))
+    return [node for node in nodes if isinstance(node, ast.Expr) and node.lineno == node.end_lineno]
 
 
 def _has_parameters(node: ast.AST) -> bool:

@@ -20,7 +20,7 @@ from types import CodeType
 import numpy as np
 
 from backlight.lens.doctor.corrections.lines import as_in_place, rebinds
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.states import States
 from backlight.lens.doctor.evidence import counted
@@ -131,7 +131,7 @@ class OwnOptimisers(Detector):
 
     def _is_nonzero(self, grad: Tensor) -> bool:
         values = self.values(grad)
-        return values is not None and bool(np.any(values))
+        return values is not None and any_nonzero(values)
 
     def _checksum(self, param: Tensor) -> int:
         values = self.values(param)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.dispatch.observers import Call, Run
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import counted, short
 from backlight.lens.doctor.graph import Tensor
@@ -63,9 +63,9 @@ class Symmetry(Detector):
         if values is None or grads is None:
             return
         equal = _equal_rows(values) and _equal_rows(grads)
-        moves = bool(np.any(grads))
+        moves = any_nonzero(grads)
         known.equal = known.equal + 1 if equal and moves else 0
-        known.zero = known.zero + 1 if not moves and not np.any(values) else 0
+        known.zero = known.zero + 1 if not moves and not any_nonzero(values) else 0
         if known.equal == IN_A_ROW or known.zero == IN_A_ROW:
             self._note(tensor, "equal" if known.equal == IN_A_ROW else "zero", values)
 
@@ -99,4 +99,4 @@ class Symmetry(Detector):
 
 
 def _equal_rows(values: np.ndarray) -> bool:
-    return bool(np.all(values == values[:1]))
+    return bool(np.all(values[1] == values[0]) and np.all(values == values[:1]))
