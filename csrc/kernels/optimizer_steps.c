@@ -1,4 +1,4 @@
-/* Steps of optimisers, each one pass over memory.
+/* Steps of optimizers, each one pass over memory.
 
    A step is written for n numbers from the i-th on, n being LANES but at the end. `a` are its arrays and `o` its
    options, in the order of its reference; the last two options are mostly the sign of the gradient and the weight

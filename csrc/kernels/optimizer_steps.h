@@ -1,4 +1,4 @@
-/* Steps of optimisers: one pass over a parameter, its gradient and its state, from number `begin` to `end`.
+/* Steps of optimizers: one pass over a parameter, its gradient and its state, from number `begin` to `end`.
 
    `arrays`: the parameter, the gradient, the state (NULL where there is none). `options`: numbers, in the order in
    which the reference of the same name (kernels/nn/optimizer_steps.py) takes them.

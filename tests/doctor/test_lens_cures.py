@@ -212,7 +212,7 @@ loss.backward()
         6,
     ),
     Wrong(
-        "an optimiser of a trainer",
+        "an optimizer of a trainer",
         """
 class Trainer:
     def __init__(self, model):
@@ -234,7 +234,7 @@ Trainer(nn.Linear(3, 1)).fit()
         8,
     ),
     Wrong(
-        "an optimiser of another function",
+        "an optimizer of another function",
         """
 def compute(model, x, y):
     loss = F.mse_loss(model(x), y)
@@ -253,7 +253,7 @@ main()
         10,
     ),
     Wrong(
-        "an optimiser in a dict",
+        "an optimizer in a dict",
         """
 def main():
     model = nn.Linear(3, 1)

@@ -68,7 +68,7 @@ def test_a_loop_that_calls_backward_twice_on_one_graph_is_no_state_carried_over(
 
 
 @each_engine
-def test_an_optimiser_that_wrote_in_between_is_named(engine):
+def test_an_optimizer_that_wrote_in_between_is_named(engine):
     source = """
 model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

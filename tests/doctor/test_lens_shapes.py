@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 
 import pytest
-from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
-from optimiser_mistakes import NOTES as NOTES_OF_OPTIMISERS
+from optimizer_mistakes import MISTAKES as OF_OPTIMISERS
+from optimizer_mistakes import NOTES as NOTES_OF_OPTIMISERS
 from program_shapes import SHAPES, function, plain
 from silent_mistakes import MISTAKES, NOTES
 from under_the_doctor import ENGINES, engine_called, names_of, run
@@ -156,7 +156,7 @@ def test_a_gradient_that_comes_late_is_no_finding_after_the_function_either(mend
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_layers_registered_later_and_optimisers_that_are_gone_are_no_findings(engine: str):
+def test_layers_registered_later_and_optimizers_that_are_gone_are_no_findings(engine: str):
     registered = """
 class Model(nn.Module):
     def __init__(self):

@@ -1,8 +1,8 @@
 """The doctor finds the mistakes of which no engine says anything, and leaves their healthy twins alone."""
 
 import pytest
-from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
-from optimiser_mistakes import NOTES as NOTES_OF_OPTIMISERS
+from optimizer_mistakes import MISTAKES as OF_OPTIMISERS
+from optimizer_mistakes import NOTES as NOTES_OF_OPTIMISERS
 from silent_mistakes import LOOP, MISTAKES, NOTES, Mistake
 from training_mistakes import MISTAKES as OF_TRAININGS
 from under_the_doctor import ENGINES, findings_of, marked_line

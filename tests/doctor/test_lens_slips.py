@@ -47,7 +47,7 @@ def test_a_closure_clears_gradients_before_its_backward():
     assert "in the closure" in found.cure
 
 
-def test_where_a_closure_does_not_reach_the_optimiser_no_line_is_offered():
+def test_where_a_closure_does_not_reach_the_optimizer_no_line_is_offered():
     source = """
     def closure_of(w):
         def closure():
@@ -203,7 +203,7 @@ def test_other_attributes_are_the_programs_own(line, engine):
 
 
 @BOTH
-def test_an_attribute_of_the_programs_own_optimiser_may_be_an_option(engine):
+def test_an_attribute_of_the_programs_own_optimizer_may_be_an_option(engine):
     source = """
     class Descent(torch.optim.Optimizer):
         def __init__(self, params, lr):

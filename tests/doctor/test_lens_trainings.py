@@ -17,7 +17,7 @@ for _ in range(3):
     {TRAIN}  # here
 """,
     ),
-    "a layer that was added after the optimiser": (
+    "a layer that was added after the optimizer": (
         "BL731",
         f"""
 model = nn.Sequential(nn.Linear(4, 4))
@@ -76,7 +76,7 @@ for _ in range(16):
     scheduler.step()  # here
 """,
     ),
-    "an optimiser that maximises": (
+    "an optimizer that maximises": (
         "BL743",
         f"""
 model = nn.Linear(4, 1)

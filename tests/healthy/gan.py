@@ -1,4 +1,4 @@
-"""Two networks with an optimiser each: the generator's loss leaves gradients in the discriminator, too."""
+"""Two networks with an optimizer each: the generator's loss leaves gradients in the discriminator, too."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Targets by a slow copy of the network that requires grad and is cut off by detach(); no optimiser holds it (DDPG)."""
+"""Targets by a slow copy of the network that requires grad and is cut off by detach(); no optimizer holds it (DDPG)."""
 
 import copy
 

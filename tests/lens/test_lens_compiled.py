@@ -245,7 +245,7 @@ main()
     run(program, engine, visit)
     report = visit.report
     assert report.summary == (
-        "no findings in 3 steps: 4 backwards, 1 optimiser with 2 parameters, 1 module; "
+        "no findings in 3 steps: 4 backwards, 1 optimizer with 2 parameters, 1 module; "
         "not seen: why 1 backward failed, since the program caught the error"
     )
     assert str(report) == f"doctor: {report.summary}" and report.summary in report._repr_html_()

@@ -113,7 +113,7 @@ def test_an_op_in_place_is_reported_once_with_the_version_it_counted():
     assert log.events == [("wrote", "add_", 1), ("called", "add_"), ("wrote", "mul_", 2), ("called", "mul_")]
 
 
-def test_writes_through_a_view_and_by_an_optimiser_are_reported():
+def test_writes_through_a_view_and_by_an_optimizer_are_reported():
     weight = leaf(1.0, 2.0)
     optimizer = torch.optim.SGD([weight], lr=0.1)
 

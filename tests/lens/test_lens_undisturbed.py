@@ -35,7 +35,7 @@ def faces(torch) -> dict:
 @ENGINE
 @pytest.mark.parametrize("source", [STEP, STEP + "raise ValueError('the end')\n"], ids=["well", "failing"])
 def test_all_is_put_back(engine: str, source: str):
-    run(STEP, engine)  # PyTorch puts names into its optimisers when they are first used
+    run(STEP, engine)  # PyTorch puts names into its optimizers when they are first used
     torch = engine_called(engine).module
     before = faces(torch)
     findings_of(source, engine, strict=True)

@@ -93,7 +93,7 @@ def numbers(model) -> list[float]:
     return [value for tensor in model.state_dict().values() for value in tensor.double().reshape(-1).tolist()]
 
 
-def trained(torch, build, optimiser):
+def trained(torch, build, optimizer):
     """Return the numbers of a model before it was trained, its losses, and its numbers after it was."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -101,7 +101,7 @@ def trained(torch, build, optimiser):
         torch.manual_seed(1234)
         model = build(torch)
         start = numbers(model)
-        optimizer = optimiser(torch, model.parameters())
+        optimizer = optimizer(torch, model.parameters())
         x, y, losses = torch.randn(12, 8), torch.randint(3, (12,)), []
         for _ in range(STEPS):
             order = torch.randperm(12)[:8]
@@ -115,11 +115,11 @@ def trained(torch, build, optimiser):
         torch.set_default_dtype(default)
 
 
-@pytest.mark.parametrize("optimiser", [sgd, adamw])
+@pytest.mark.parametrize("optimizer", [sgd, adamw])
 @pytest.mark.parametrize("build", [mlp, transformer, pre_norm, lstm, gru, cnn])
-def test_twenty_steps_from_a_seed_give_pytorchs_numbers(build, optimiser):
-    start, losses, end = trained(backlight, build, optimiser)
-    their_start, their_losses, their_end = trained(torch, build, optimiser)
+def test_twenty_steps_from_a_seed_give_pytorchs_numbers(build, optimizer):
+    start, losses, end = trained(backlight, build, optimizer)
+    their_start, their_losses, their_end = trained(torch, build, optimizer)
     assert start == their_start  # to the last bit
     assert losses == pytest.approx(their_losses, abs=1e-6, rel=0)
     assert end == pytest.approx(their_end, abs=1e-6, rel=0)

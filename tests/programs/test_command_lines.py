@@ -86,7 +86,7 @@ def test_help_names_the_program_and_its_arguments(command, capsys):
 # --- --steps ----------------------------------------------------------------------------------------------------------
 
 
-SEEN = "1 optimiser with 4 parameters, 1 module"
+SEEN = "1 optimizer with 4 parameters, 1 module"
 
 
 @ENGINES

@@ -80,7 +80,7 @@ class Draws:
 
 
 class Training:
-    """Backwards into shared leaves, hooks on several tensors, checkpoints, grad modes, and an optimiser's steps."""
+    """Backwards into shared leaves, hooks on several tensors, checkpoints, grad modes, and an optimizer's steps."""
 
     threads = 2
 
@@ -93,7 +93,7 @@ class Training:
     def train(self, steps: int = sys.maxsize) -> Iterator[None]:
         """Train a layer of one's own on top of the shared ones."""
         own = torch.nn.Linear(1, 1)
-        optimiser = torch.optim.SGD(own.parameters(), lr=1e-3)
+        optimizer = torch.optim.SGD(own.parameters(), lr=1e-3)
         for _ in range(steps):
             x = torch.randn(4, 8)
             own(self.model(x)).square().mean().backward()
@@ -101,8 +101,8 @@ class Training:
             (self.shared * 2.0).sum().backward()
             (slope,) = torch.autograd.grad(self.model(x).sum(), [self.model[0].weight], create_graph=True)
             slope.square().sum().backward()
-            optimiser.step()
-            optimiser.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
             torch.func.grad(lambda a: (a * a).sum())(torch.ones(3))
             with torch.no_grad():
                 self.model(x)

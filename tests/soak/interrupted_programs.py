@@ -138,7 +138,7 @@ def with_saved_hooks():
 
 
 def with_optimizer():
-    """Steps of an optimiser, with a closure, and zero_grad."""
+    """Steps of an optimizer, with a closure, and zero_grad."""
     made = model()
     optimizer = torch.optim.Adam(made.parameters(), lr=0.01)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)

@@ -93,10 +93,10 @@ def workload(bl):
         with contextlib.suppress(bl.errors.BacklightError, NotImplementedError):
             call().sum().backward()
     bl.randperm(5), bl.randint(0, 9, (20,)), bl.randn(40), bl.bernoulli(flat.detach()), bl.randn(40, dtype=bl.float64)
-    for optimiser in ("SGD", "Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "RMSprop", "Adadelta", "ASGD", "Rprop"):
+    for optimizer in ("SGD", "Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "RMSprop", "Adadelta", "ASGD", "Rprop"):
         parameter = nn.Parameter(bl.rand(20))
         parameter.grad = bl.rand(20)
-        getattr(bl.optim, optimiser)([parameter], lr=0.1).step()
+        getattr(bl.optim, optimizer)([parameter], lr=0.1).step()
     nn.utils.clip_grad_norm_([parameter], 0.1)
 
 

@@ -64,7 +64,7 @@ for step in range(8):
         corrected="optimizer.zero_grad()\nloss.backward()",
     ),
     Mistake(
-        "zero_grad of another optimiser",
+        "zero_grad of another optimizer",
         "forgotten-zero-grad",
         "nothing cleared it",
         LOOP
@@ -85,7 +85,7 @@ for step in range(4):
 """,
     ),
     Mistake(
-        "zero_grad forgotten without an optimiser",
+        "zero_grad forgotten without an optimizer",
         "forgotten-zero-grad",
         "w.grad held",
         """
@@ -489,9 +489,9 @@ for step in range(2):
 """,
     ),
     Mistake(
-        "optimiser holds a replaced parameter",
+        "optimizer holds a replaced parameter",
         "optimizer-holds-replaced",
-        "is in no optimiser",
+        "is in no optimizer",
         LOOP
         + """
 model.weight = nn.Parameter(torch.ones(1, 3))  # here
@@ -507,7 +507,7 @@ optimizer.step()
 """,
     ),
     Mistake(
-        "optimiser holds a replaced layer",
+        "optimizer holds a replaced layer",
         "optimizer-holds-replaced",
         "model.head.weight",
         """

@@ -1,4 +1,4 @@
-"""copy, deepcopy and pickle of tensors, modules and optimisers: what PyTorch gives, warns of and refuses."""
+"""copy, deepcopy and pickle of tensors, modules and optimizers: what PyTorch gives, warns of and refuses."""
 
 import copy
 import pickle
@@ -515,7 +515,7 @@ def test_a_buffer_keeps_whether_it_is_persistent():
     assert copy.deepcopy(buffer).persistent is rt(buffer).persistent is False
 
 
-def test_a_trained_optimiser_goes_on_after_a_pickle():
+def test_a_trained_optimizer_goes_on_after_a_pickle():
     model = backlight.nn.Linear(2, 1)
     optimizer = backlight.optim.AdamW(model.parameters(), lr=0.1)
     schedule = backlight.optim.lr_scheduler.StepLR(optimizer, 1)

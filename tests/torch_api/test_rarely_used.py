@@ -238,7 +238,7 @@ def test_lobpcg_finds_the_outermost_eigenvalues():
     same_error(lambda m: m.lobpcg(m.eye(4), 2))
 
 
-# --- layers, optimisers, data -----------------------------------------------------------------------------------------
+# --- layers, optimizers, data -----------------------------------------------------------------------------------------
 
 
 def copied(m, layer):
@@ -330,10 +330,10 @@ def test_cross_map_lrn_is_pytorch_s(size):
 RNG_IMAGE = RNG.normal(size=(2, 7, 2, 3))
 
 
-def steps(m, optimiser, shape, count=5):
+def steps(m, optimizer, shape, count=5):
     weight = m.from_numpy(np.random.default_rng(3).normal(size=shape)).requires_grad_()
     goal = m.from_numpy(np.random.default_rng(4).normal(size=shape))
-    made = optimiser(m)([weight])
+    made = optimizer(m)([weight])
     for _ in range(count):
         made.zero_grad()
         ((weight - goal) ** 4).sum().backward()
@@ -355,7 +355,7 @@ def test_adafactor_steps_as_pytorch_s(shape, options):
     same(lambda m: steps(m, lambda m: lambda p: m.optim.Adafactor(p, **options), shape))
 
 
-def test_optimisers_refuse_what_pytorch_refuses():
+def test_optimizers_refuse_what_pytorch_refuses():
     for wrong in ({"lr": -1.0}, {"momentum": -1.0}, {"weight_decay": -1.0}, {"adjust_lr_fn": "x"}):
         same_error(lambda m, wrong=wrong: m.optim.Muon([m.ones(2, 2, requires_grad=True)], **wrong))
     same_error(lambda m: m.optim.Muon([m.ones(2, requires_grad=True)]))

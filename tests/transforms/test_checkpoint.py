@@ -503,10 +503,10 @@ def test_training_equals_the_plain_run_bit_for_bit(use_reentrant):
     found = []
     for checkpointed in (False, True):
         model = network(backlight)
-        optimiser = backlight.optim.Adam(model.parameters(), lr=0.01)
+        optimizer = backlight.optim.Adam(model.parameters(), lr=0.01)
         x = backlight.randn(5, 8, dtype=backlight.float64, requires_grad=True)
         for _ in range(3):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             y = x
             for layer in model:
                 if checkpointed:
@@ -514,7 +514,7 @@ def test_training_equals_the_plain_run_bit_for_bit(use_reentrant):
                 else:
                     y = layer(y)
             (y**2).sum().backward()
-            optimiser.step()
+            optimizer.step()
         found.append([one.tolist() for one in model.parameters()])
     assert found[0] == found[1]
 

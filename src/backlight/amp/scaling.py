@@ -72,7 +72,7 @@ class GradScaler:
         raise ValueProblem("outputs must be a Tensor or an iterable of Tensors")
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Divide an optimiser's gradients by the scale, once before its step; for clipping them."""
+        """Divide an optimizer's gradients by the scale, once before its step; for clipping them."""
         if not self._enabled:
             return
         self._check_scale("unscale_")
@@ -98,7 +98,7 @@ class GradScaler:
         return found
 
     def step(self, optimizer: Optimizer, *args, **kwargs):
-        """Unscale the gradients if that was not done, and let the optimiser step unless one is infinite or NaN."""
+        """Unscale the gradients if that was not done, and let the optimizer step unless one is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

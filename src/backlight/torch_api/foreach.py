@@ -1,6 +1,6 @@
 """PyTorch's `torch._foreach_*`: one op on each tensor of a list, and its in-place form.
 
-They are private, but scripts use them, for optimisers and averages of weights. Here each is a loop over the op's own
+They are private, but scripts use them, for optimizers and averages of weights. Here each is a loop over the op's own
 method: nothing is fused, and every derivative is the op's.
 """
 

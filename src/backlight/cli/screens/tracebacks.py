@@ -7,7 +7,7 @@ so that a mistake of ours is seen. Where PyTorch handed a call to a TorchFunctio
 is left out with what lies between.
 
 NOTE [Folded frames]
-Frames between the program's own that say nothing of it (backlight's engine, what PyTorch wraps modules, optimisers'
+Frames between the program's own that say nothing of it (backlight's engine, what PyTorch wraps modules, optimizers'
 steps and `no_grad` functions in) are printed as one line that counts them; BACKLIGHT_TRACEBACK=full prints them all.
 A program with an excepthook of its own gets every frame.
 """

@@ -18,10 +18,10 @@ class LookedAt:
     """What a session saw of a program, and what it knows it did not see.
 
     Args:
-        steps: of all optimisers.
+        steps: of all optimizers.
         backwards: how many ran, `autograd.grad` included.
         losses: at how many lines `backward()` was called.
-        optimisers, parameters, modules: how many there were; parameters are those of optimisers, modules the outermost.
+        optimizers, parameters, modules: how many there were; parameters are those of optimizers, modules the outermost.
         elsewhere: backwards in threads that were not watched.
         caught: backwards that ended in an error which the program caught.
         compiled: the names of what ran compiled, and was seen from outside only.
@@ -30,7 +30,7 @@ class LookedAt:
     steps: int = 0
     backwards: int = 0
     losses: int = 0
-    optimisers: int = 0
+    optimizers: int = 0
     parameters: int = 0
     modules: int = 0
     elsewhere: int = 0
@@ -38,11 +38,11 @@ class LookedAt:
     compiled: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """`12 steps: 12 backwards, 1 optimiser with 6 parameters, 1 module; not seen: the inside of Net (compiled)`."""
+        """`12 steps: 12 backwards, 1 optimizer with 6 parameters, 1 module; not seen: the inside of Net (compiled)`."""
         seen = [counted(self.backwards, "backward")]
-        if self.optimisers:
+        if self.optimizers:
             held = counted(self.parameters, "parameter")
-            seen.append(f"{counted(self.optimisers, 'optimiser')} with {held}")
+            seen.append(f"{counted(self.optimizers, 'optimizer')} with {held}")
         if self.modules:
             seen.append(counted(self.modules, "module"))
         unseen = list(self._unseen())
@@ -78,7 +78,7 @@ class Coverage(Detector):
         self.seen = LookedAt()
         self.before = self.engine.backwards_elsewhere
         self._problems: set[int] = set()  # of backwards that failed
-        self._optimisers: WeakIdDict[None] = WeakIdDict()
+        self._optimizers: WeakIdDict[None] = WeakIdDict()
         self._params: WeakIdDict[None] = WeakIdDict()
         self._modules: WeakIdDict[None] = WeakIdDict()
         self._lines: set[tuple | None] = set()
@@ -97,9 +97,9 @@ class Coverage(Detector):
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Count a step."""
         self.seen.steps += 1
-        if optimizer not in self._optimisers:
-            self._optimisers[optimizer] = None
-            self.seen.optimisers += 1
+        if optimizer not in self._optimizers:
+            self._optimizers[optimizer] = None
+            self.seen.optimizers += 1
         for param in params:
             if param not in self._params:
                 self._params[param] = None

@@ -37,7 +37,7 @@ class Detector(Watcher):
     """
 
     calls: frozenset[str] | None = None  # names of the calls that it wants, plain or not; None for all
-    every_call = False  # whether it gets the calls, too, that only read a tensor or that an optimiser's step makes
+    every_call = False  # whether it gets the calls, too, that only read a tensor or that an optimizer's step makes
     only_notes = False  # whether all that it finds are notes
 
     def __init__(self, watch):

@@ -1,4 +1,4 @@
-"""One engine under the doctor: its events, and those of optimisers, modules and `.grad`, passed on to all detectors.
+"""One engine under the doctor: its events, and those of optimizers, modules and `.grad`, passed on to all detectors.
 
 NOTE [One watcher, many detectors]
 Detectors build on one another (most on `Flow`, which knows what each tensor was computed from), so they are called in
@@ -29,7 +29,7 @@ from backlight.lens.doctor.detectors.losses import Losses, Trends
 from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
 from backlight.lens.doctor.detectors.module_slips import ModuleSlips
 from backlight.lens.doctor.detectors.non_finite import NonFinite
-from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
@@ -47,7 +47,7 @@ from backlight.lens.doctor.detectors.training.growing_graphs import GrowingGraph
 from backlight.lens.doctor.detectors.training.loss_arguments import LossArguments
 from backlight.lens.doctor.detectors.training.no_effect import NoEffect, ThrownUpdates
 from backlight.lens.doctor.detectors.training.penalties import Penalties
-from backlight.lens.doctor.detectors.training.remade_optimizers import OwnOptimisers, RemadeOptimisers
+from backlight.lens.doctor.detectors.training.remade_optimizers import OwnOptimizers, RemadeOptimizers
 from backlight.lens.doctor.detectors.training.repeated_layers import RepeatedLayers
 from backlight.lens.doctor.detectors.training.roots import Roots
 from backlight.lens.doctor.detectors.training.sampling import Sampling
@@ -68,9 +68,9 @@ from backlight.lens.engines import Engine
 
 DETECTORS: tuple[type[Detector], ...] = (
     *(History, Origins, CausingLines, Gradients, Legal, Flow, Constructions, Roots, Scalers, States, Attributes),
-    *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimisers, Rebinding, Rebuilt),
-    *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimisers),
-    *(Sampling, Schedules, Symmetry, Unheld, OwnOptimisers, RepeatedLayers, Penalties, Steps),
+    *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimizers, Rebinding, Rebuilt),
+    *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimizers),
+    *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
@@ -94,7 +94,7 @@ class EngineWatch(Watcher):
 
     Attributes:
         name, inputs, outs: of the current call: its plain name, its tensors.
-        stepping: how many optimisers' steps run, one inside the other.
+        stepping: how many optimizers' steps run, one inside the other.
         failed: the names of detectors that made a mistake of their own, and what it was.
     """
 
@@ -105,7 +105,7 @@ class EngineWatch(Watcher):
         self.busy = False  # whether a detector runs
         self.stepping = 0
         self.name, self.inputs, self.outs = "", [], []
-        self.optimisers: WeakIdDict[None] = WeakIdDict()
+        self.optimizers: WeakIdDict[None] = WeakIdDict()
         self.patches = Patches(self)
         self.failed: dict[str, Exception] = {}
         kinds = [kind for kind in DETECTORS if session.notes or not kind.only_notes]
@@ -153,7 +153,7 @@ class EngineWatch(Watcher):
             listeners[:] = [one for one in listeners if one.__self__ is not detector]
 
     def called(self, call: Call) -> None:
-        """Pass a call to the listeners that want it; to most nothing of what an optimiser computes in its step."""
+        """Pass a call to the listeners that want it; to most nothing of what an optimizer computes in its step."""
         if self.busy:
             return
         if self.stepping and not self._recording():
@@ -236,7 +236,7 @@ class EngineWatch(Watcher):
         return sequence_of(node)
 
     def begin_step(self) -> None:
-        """An optimiser's step, or its zero_grad(), begins: what it computes unrecorded is of no interest."""
+        """An optimizer's step, or its zero_grad(), begins: what it computes unrecorded is of no interest."""
         self.stepping += 1
         self.only_recorded = True
         self.engine.wants_changed()
@@ -248,17 +248,17 @@ class EngineWatch(Watcher):
         self.engine.wants_changed()
 
     def remember(self, optimizer: Any) -> None:
-        """Remember an optimiser, without keeping it alive."""
-        if optimizer not in self.optimisers:
-            self.optimisers[optimizer] = None
+        """Remember an optimizer, without keeping it alive."""
+        if optimizer not in self.optimizers:
+            self.optimizers[optimizer] = None
 
     def optimised(self) -> dict[int, Any]:
-        """Return the parameters of the optimisers that the program made or used and still has, by their ids."""
-        groups = [group for one in self.optimisers.alive() for group in one.param_groups]
+        """Return the parameters of the optimizers that the program made or used and still has, by their ids."""
+        groups = [group for one in self.optimizers.alive() for group in one.param_groups]
         return {id(param): param for group in groups for param in group["params"]}
 
     def begin(self) -> None:
-        """Patch optimisers, `.grad` and backward(), and let the detectors begin."""
+        """Patch optimizers, `.grad` and backward(), and let the detectors begin."""
         self.patches.begin()
         for detector in self.detectors.values():
             detector.begin()

@@ -114,7 +114,7 @@ class Flow(Detector):
         self.leaves: list[Leaf] = []
         self.cuts: list[FlowCut] = []
         self.root_cuts = 0  # of all tensors that a backward started from
-        self.recent_cuts = 0  # of those since the last step of an optimiser
+        self.recent_cuts = 0  # of those since the last step of an optimizer
         self._stepped = False
         self.backwards = 0
         self.first_backward: Place | None = None

@@ -1,6 +1,6 @@
 """What is changed in an engine's Python interface while it is watched: where the detectors' own events come from.
 
-`Tensor.grad` and `Tensor.backward`, the making, steps and clearing of optimisers, and attributes of modules. Each
+`Tensor.grad` and `Tensor.backward`, the making, steps and clearing of optimizers, and attributes of modules. Each
 patched function does what it stands for, with the same arguments; the session puts all back.
 """
 
@@ -49,7 +49,7 @@ class Patches:
                 patch(kind, "step", self._step)
 
     def hook_steps(self) -> bool:
-        """Hook the steps of all optimisers, where the engine has such hooks: PyTorch's; return whether it has."""
+        """Hook the steps of all optimizers, where the engine has such hooks: PyTorch's; return whether it has."""
         module = sys.modules[self.watch.engine.module.optim.Optimizer.__module__]
         if not hasattr(module, "register_optimizer_step_pre_hook"):
             return False
@@ -148,7 +148,7 @@ class Patches:
         self._report("stepped", optimizer, sys._getframe(1))
 
     def _report(self, event: str, optimizer: Any, frame: FrameType) -> None:
-        """Report what happens to an optimiser's parameters, with the gradient of each, read once for all detectors."""
+        """Report what happens to an optimizer's parameters, with the gradient of each, read once for all detectors."""
         watch = self.watch
         if watch.busy:
             return

@@ -44,7 +44,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """How many findings, in what: `no findings in 12 steps: 12 backwards, 1 optimiser with 6 parameters`."""
+        """How many findings, in what: `no findings in 12 steps: 12 backwards, 1 optimizer with 6 parameters`."""
         return f"{counted(len(self), 'finding') if len(self) else 'no findings'} in {self.looked_at}"
 
     def verify(self, rerun: Rerun) -> None:

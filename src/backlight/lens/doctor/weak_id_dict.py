@@ -3,7 +3,7 @@
 NOTE [Judged while it lives]
 A program's model is most often a local variable: when the block ends, it is gone. A detector that reports at the end
 keeps of each object what its verdict needs as plain data (a name, a shape, a line, whether a gradient came), writes it
-when the object is there anyway (in an optimiser's step, when `.grad` is read, when a forward ends), and looks once more
+when the object is there anyway (in an optimizer's step, when `.grad` is read, when a forward ends), and looks once more
 at what still lives at the end. No module, tensor or graph is kept alive for it. Of those that are gone the newest
 `OUTLIVED` entries of each table are kept, of about 1 KB: less than 10 MB for all tables of both engines.
 """

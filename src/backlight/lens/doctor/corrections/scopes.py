@@ -2,7 +2,7 @@
 
 NOTE [Names in a corrected line]
 A corrected line is offered only if each of its names is bound where it is to stand: in its function or those around it,
-at the top of its file, or in Python itself. Optimisers and models are named as the line's own frame reaches them, by a
+at the top of its file, or in Python itself. Optimizers and models are named as the line's own frame reaches them, by a
 variable or an attribute of one (`self.optimizer`).
 """
 

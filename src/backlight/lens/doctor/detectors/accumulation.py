@@ -2,8 +2,8 @@
 
 NOTE [Stale gradients]
 A step uses up the gradients that it finds. If the next backward adds to the very same `.grad`, unchanged since, and the
-next step of the same optimiser uses that sum, an old gradient was used twice. One such step may be a slip at the start;
-two in a row are a loop without zero_grad(). What another optimiser leaves behind (a GAN's generator, in its
+next step of the same optimizer uses that sum, an old gradient was used twice. One such step may be a slip at the start;
+two in a row are a loop without zero_grad(). What another optimizer leaves behind (a GAN's generator, in its
 discriminator) is cleared before it is used, and is not counted; nor are several backwards between two steps.
 """
 
@@ -59,9 +59,9 @@ class Accumulation(Detector):
         self.used: WeakIdDict[Used] = WeakIdDict()
         self.read: WeakIdDict[Used] = WeakIdDict()
         self.stale: WeakIdDict[Stale] = WeakIdDict()
-        self.steps: WeakIdDict[int] = WeakIdDict()  # optimiser -> stale steps in a row
+        self.steps: WeakIdDict[int] = WeakIdDict()  # optimizer -> stale steps in a row
         self.optimised: WeakIdDict[None] = WeakIdDict()  # what a step has changed
-        self.added: WeakIdDict[list[Stale]] = WeakIdDict(outlived=OUTLIVED)  # without an optimiser, at one line
+        self.added: WeakIdDict[list[Stale]] = WeakIdDict(outlived=OUTLIVED)  # without an optimizer, at one line
         self.roots: WeakIdDict[tuple[bool, Place | None]] = WeakIdDict()  # what backward() started from -> kept, place
         self.again: tuple[Place | None, Place | None] | None = None
         self.doubled: list[tuple] = []
@@ -95,7 +95,7 @@ class Accumulation(Detector):
         )
 
     def _clearing(self, optimizer: Optimizer, stale: Stale, place: Place | None) -> tuple[str | None, Place | None]:
-        """Return a line with zero_grad(): before backward() if its function reaches the optimiser, or after step()."""
+        """Return a line with zero_grad(): before backward() if its function reaches the optimizer, or after step()."""
         step = next(users_frames(sys._getframe()), None)
         backward = next((one for one in users_frames(step) if one.f_code is stale.code), None)
         name = reached_as(backward, optimizer)
@@ -159,7 +159,7 @@ class Accumulation(Detector):
             self._note_added(tensor, stale)
 
     def _note_added(self, tensor: Tensor, stale: Stale) -> None:
-        """Note a sum of what no optimiser holds, while optimiser and tensor live."""
+        """Note a sum of what no optimizer holds, while optimizer and tensor live."""
         before = self.added.get(tensor, [])
         if id(tensor) in self.watch.optimised():
             self.added.pop(tensor)
@@ -201,7 +201,7 @@ class Accumulation(Detector):
         )
 
     def end(self, problem: BaseException | None) -> None:
-        """Report sums that the user read one after the other, of tensors that no optimiser has."""
+        """Report sums that the user read one after the other, of tensors that no optimizer has."""
         optimised, added = self.watch.optimised(), self.added.histories()
         for tensor, stale in added:
             first = stale[0]
@@ -218,7 +218,7 @@ class Accumulation(Detector):
                     *evidence,
                     corrected=corrected,
                     corrected_at=where,
-                    cure=f"set {first.name}.grad = None (or call zero_grad() of the optimiser) before each backward()",
+                    cure=f"set {first.name}.grad = None (or call zero_grad() of the optimizer) before each backward()",
                 )
                 return
 

@@ -2,7 +2,7 @@
 
 NOTE [When a gradient was expected]
 Many tensors get no gradient and should not: target networks, what a detached loss was computed from. One is missed only
-if an optimiser that steps holds the tensor (and other gradients of its do arrive), or if the user's own code read its
+if an optimizer that steps holds the tensor (and other gradients of its do arrive), or if the user's own code read its
 `.grad` after a backward and found None; and if none has come up to the end, its own or the block's.
 """
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 from backlight.lens.doctor.corrections.lines import leaf_again, without_call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.evidence import counted, listed, name_in, path_from
 from backlight.lens.doctor.flow import FlowCut, Leaf
 from backlight.lens.doctor.graph import Optimizer, Tensor
@@ -71,7 +71,7 @@ class CutOff(Detector):
             return
         for param, grad in zip(params, grads):
             if grad is None and param.requires_grad:
-                self._expect(param, f"held by the optimiser that steps at {brief(place)}", place)
+                self._expect(param, f"held by the optimizer that steps at {brief(place)}", place)
 
     def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: FrameType) -> None:
         """Note a None that the user found."""
@@ -90,7 +90,7 @@ class CutOff(Detector):
             self.missing[tensor] = Missing(self.watch.flow.name_of(tensor), leaf, why, place, wanted)
 
     def _is_replaced(self, tensor: Tensor) -> bool:
-        return tensor in self.watch.detectors[Optimisers].gone
+        return tensor in self.watch.detectors[Optimizers].gone
 
     def _look_again(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Note whether a leaf that missed its gradient still does."""

@@ -47,12 +47,12 @@ class DeadTraining(Detector):
         self.passed: dict[Instruction, Flat] = {}  # those that a backward came through since the last step
         self.loss: tuple[float, Place] | None = None  # its value, and the line of backward()
         self.root: tuple[float, Place | None] | None = None
-        self.all_zero: WeakIdDict[int] = WeakIdDict()  # optimiser -> steps in a row with gradients of 0 only
+        self.all_zero: WeakIdDict[int] = WeakIdDict()  # optimizer -> steps in a row with gradients of 0 only
         self.searching = False  # for what makes zeros of gradients
         self.killer: tuple[str, Place | None] | None = None
-        self.zero: WeakIdDict[dict[Instruction, int]] = WeakIdDict()  # optimiser -> line -> steps in a row of 0 only
+        self.zero: WeakIdDict[dict[Instruction, int]] = WeakIdDict()  # optimizer -> line -> steps in a row of 0 only
         self.used: WeakIdDict[None] = WeakIdDict()  # parameters that a step has changed
-        self.steps: dict[int, tuple] = {}  # optimiser -> (name, place of its step)
+        self.steps: dict[int, tuple] = {}  # optimizer -> (name, place of its step)
         self.idle: WeakIdDict[list[str]] = WeakIdDict(outlived=OUTLIVED)  # outermost models -> unused gradients
 
     def called(self, call: Call) -> None:
@@ -174,7 +174,7 @@ class DeadTraining(Detector):
                 self._report_unused(names)
 
     def _look_for_idle(self) -> None:
-        """Note which parameters of each model get gradients and are in no optimiser, while the model lives."""
+        """Note which parameters of each model get gradients and are in no optimizer, while the model lives."""
         flow, held = self.watch.flow, self.watch.optimised()
         for module in flow.modules.alive():
             params = [one for one in module.parameters() if one.requires_grad]
@@ -189,5 +189,5 @@ class DeadTraining(Detector):
             "gradients-nobody-uses",
             place,
             f"{listed(names, SHOWN)}: gradients came to {'it' if len(names) == 1 else 'them'}; {name}, which steps at "
-            f"{brief(place)}, holds other parameters of the same model, and no optimiser holds these.",
+            f"{brief(place)}, holds other parameters of the same model, and no optimizer holds these.",
         )

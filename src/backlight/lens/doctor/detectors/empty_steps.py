@@ -1,8 +1,8 @@
-"""Steps of an optimiser that find no gradient at all, and why there is none.
+"""Steps of an optimizer that find no gradient at all, and why there is none.
 
 NOTE [Why a step finds nothing]
 Three mistakes look the same to `step()`. zero_grad() came between backward() and step(): a gradient had arrived since
-the last step. The optimiser holds other parameters than those that run: some got gradients and are in no optimiser.
+the last step. The optimizer holds other parameters than those that run: some got gradients and are in no optimizer.
 What it holds is cut off from the loss. Each is looked for at the first steps, while all names are still alive; it is
 reported at the end, and not if an earlier finding is the reason.
 """
@@ -12,7 +12,7 @@ from types import FrameType
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.evidence import counted, name_of, owned_name
 from backlight.lens.doctor.flow import FlowCut, Leaf
@@ -29,11 +29,11 @@ REASONS = {"BL208", "BL209", "BL210", "BL211", "BL212", "BL505"}  # why a backwa
 
 @dataclasses.dataclass(slots=True)
 class Empty:
-    """Steps of one optimiser, at one line, that found nothing.
+    """Steps of one optimizer, at one line, that found nothing.
 
     Args:
         place: their line.
-        holds: what the optimiser is called.
+        holds: what the optimizer is called.
         names: of its parameters.
         leaves: what is known of them.
         times: how many steps.
@@ -52,7 +52,7 @@ class Empty:
 
 @dataclasses.dataclass(slots=True)
 class Lost:
-    """Gradients of one line's backward that an optimiser's zero_grad() cleared unused, between its steps.
+    """Gradients of one line's backward that an optimizer's zero_grad() cleared unused, between its steps.
 
     Args:
         backward: that line.
@@ -88,12 +88,12 @@ class EmptySteps(Detector):
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.before: set[int] = set()  # optimisers that step, and had no gradient when they began
+        self.before: set[int] = set()  # optimizers that step, and had no gradient when they began
         self.fresh: WeakIdDict[Instruction] = WeakIdDict()  # parameters with an unused gradient -> backward
         self.wiped: WeakIdDict[tuple] = WeakIdDict()  # of these, those that were cleared -> (backward, line)
         self.empty: dict[tuple, Empty] = {}
         self.read: WeakIdDict[None] = WeakIdDict()  # parameters whose new gradient the program has read itself
-        self.lost: dict[int, Lost] = {}  # optimiser -> gradients that it cleared unused since its last step
+        self.lost: dict[int, Lost] = {}  # optimizer -> gradients that it cleared unused since its last step
 
     def begin(self) -> None:
         """Watch `Module.zero_grad` too."""
@@ -139,7 +139,7 @@ class EmptySteps(Detector):
             self._report_lost(optimizer, lost, place)
         found_none = id(optimizer) in self.before and all(grad is None for grad in grads)
         self.before.discard(id(optimizer))
-        if found_none and not self.watch.detectors[Optimisers].left_behind(params):
+        if found_none and not self.watch.detectors[Optimizers].left_behind(params):
             self._note(optimizer, params, place)
         for param in params:
             self.fresh.pop(param)
@@ -193,19 +193,19 @@ class EmptySteps(Detector):
         )
 
     def _of_others(self, known: Empty) -> Finding | None:
-        """Return the finding of gradients that come to parameters which no optimiser holds."""
+        """Return the finding of gradients that come to parameters which no optimizer holds."""
         cut, others = self._cut_of(known), self._unheld()
         if not others and cut is None:
             return None
         evidence = [self._held(known)]
         if others:
             get = "gets gradients and is" if len(others) == 1 else "get gradients and are"
-            evidence.append(f"{_listed(others)} {get} in no optimiser.")
+            evidence.append(f"{_listed(others)} {get} in no optimizer.")
         if cut is None:
             evidence.append(f"No backward has reached {_listed(known.names)}.")
             title = f"{known.holds} holds other parameters than those that get gradients"
             cause = (
-                "the optimiser was made of another model than the one that runs, or the model was copied or made anew"
+                "the optimizer was made of another model than the one that runs, or the model was copied or made anew"
             )
             cure = f"make {known.holds} of the parameters of the model that runs, after that is made"
         else:
@@ -215,9 +215,9 @@ class EmptySteps(Detector):
             )
             title = f"{known.holds} finds no gradient: the parameters that it holds are cut off from the loss by {at}"
             cause = f"{at} cuts off what {known.holds} holds"
-            cause += "; and what does get gradients was not given to an optimiser" if others else ""
+            cause += "; and what does get gradients was not given to an optimizer" if others else ""
             cure = f"take away what cuts at {cut.line}, if these are to learn"
-            cure += f"; give {_listed(others)} to an optimiser, if they are" if others else ""
+            cure += f"; give {_listed(others)} to an optimizer, if they are" if others else ""
         return rule("step-without-gradients").found(known.place, *evidence, title=title, cause=cause, cure=cure)
 
     def _held(self, known: Empty) -> str:
@@ -225,20 +225,20 @@ class EmptySteps(Detector):
         return f"{known.holds} holds {count}, and .grad of each is None at {brief(known.place)}."
 
     def _unheld(self) -> list[str]:
-        """Return the names of the parameters that got gradients and are in no optimiser."""
+        """Return the names of the parameters that got gradients and are in no optimizer."""
         held, kind = self.watch.optimised(), self.engine.module.nn.Parameter
         alive = [one.tensor() for one in self.watch.flow.leaves if one.reached]
         return [self._name(one) for one in alive if isinstance(one, kind) and id(one) not in held]
 
     def _cut_of(self, known: Empty) -> FlowCut | None:
-        """Return what cuts an optimiser's parameters off from what backwards started from."""
+        """Return what cuts an optimizer's parameters off from what backwards started from."""
         flow = self.watch.flow
         leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]
         recent = next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.recent_cuts)), None)
         return recent or next((cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts)), None)
 
     def _of_copies(self, known: Empty) -> Finding | None:
-        """Return the finding of gradients that come to new leaves, which were made of what the optimiser holds."""
+        """Return the finding of gradients that come to new leaves, which were made of what the optimizer holds."""
         flow = self.watch.flow
         for leaf in (one for one in known.leaves if one is not None):
             new = next((one for one in flow.leaves if one.upstream & leaf.bit and one.reached), None)

@@ -223,12 +223,12 @@ class Trends(Detector):
         name = self.watch.flow.name_of(tensor)
         listed = " → ".join(short(one) for one in norms[-5:])
         seen = [f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}."]
-        for optimizer, (_, line) in self.watch.detectors[Constructions].optimisers.items():
+        for optimizer, (_, line) in self.watch.detectors[Constructions].optimizers.items():
             held = any(one is tensor for group in optimizer.param_groups for one in group["params"])
             if held and line is not None:
                 rate = optimizer.param_groups[0].get("lr")
                 seen.append(
-                    f"The optimiser that holds it was made at {brief_at(line)}, with a learning rate of {rate}."
+                    f"The optimizer that holds it was made at {brief_at(line)}, with a learning rate of {rate}."
                 )
         if not self.session.has({"BL703"}):  # gradients that add up explode
             self.report("exploding-gradient", place_of(run), *seen)

@@ -152,7 +152,7 @@ class ModuleSlips(Detector):
         return [one for one in members if isinstance(one, self.engine.module.nn.Module)]
 
     def _of_list(self, module: Any, name: str, layers: list, place: Place) -> Finding | None:
-        """Return the finding of layers with parameters in a plain list, which no module has and no optimiser."""
+        """Return the finding of layers with parameters in a plain list, which no module has and no optimizer."""
         value, owner = vars(module)[name], type(module).__name__
         others = [model for model in self.watch.flow.modules.alive() if all(model is not layer for layer in layers)]
         known = {id(one) for model in (module, *others) for one in model.modules()}
@@ -176,7 +176,7 @@ class ModuleSlips(Detector):
             place,
             f"{owner}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
             f"{counted(sum(map(len, lost)), 'parameter')}.",
-            f"{owner}().parameters() has none of them, and no optimiser does.",
+            f"{owner}().parameters() has none of them, and no optimizer does.",
             corrected=f"{target} = {wanted}({made})" if text.endswith(("]", "}")) and text.count(" = ") == 1 else None,
             cure=f"use {wanted} in place of the {kind.__name__}",
         )

@@ -1,4 +1,4 @@
-"""Optimisers that change nothing of what matters: replaced parameters, ties that do not hold."""
+"""Optimizers that change nothing of what matters: replaced parameters, ties that do not hold."""
 
 import weakref
 from types import FrameType
@@ -13,8 +13,8 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 
-class Optimisers(Detector):
-    """Compares what optimisers hold with what has gradients."""
+class Optimizers(Detector):
+    """Compares what optimizers hold with what has gradients."""
 
     calls = frozenset({"data", "data="})
 
@@ -48,7 +48,7 @@ class Optimisers(Detector):
             self._report_replaced(name_of(optimizer), members, place)
 
     def left_behind(self, params: list) -> list[list[tuple[str, Place, bool]]]:
-        """Return new parameters that have a gradient and no optimiser, whose predecessors are in `params`, by line."""
+        """Return new parameters that have a gradient and no optimizer, whose predecessors are in `params`, by line."""
         if not self.replaced:
             return []
         held = {id(param) for param in params}
@@ -75,7 +75,7 @@ class Optimisers(Detector):
             "optimizer-holds-replaced",
             where,
             f"{names} {was} replaced at {brief(where)}; {held} still holds what was there before.",
-            f"At {brief(place)} the new {names} {has} in no optimiser: no step changes {it}.",
+            f"At {brief(place)} the new {names} {has} in no optimizer: no step changes {it}.",
             title=f"{held} holds the {names} that {was} replaced at {brief(where)}",
             cure=f"make {held} after {brief(where)}{cure}",
         )
@@ -110,7 +110,7 @@ class Optimisers(Detector):
             "tied-through-data",
             place,
             f"{first} and {second} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
-            "Each got a .grad of its own in one backward(): an optimiser moves the shared values twice, each time "
+            "Each got a .grad of its own in one backward(): an optimizer moves the shared values twice, each time "
             "by one half of the gradient.",
             corrected=text.replace(".data", "") if text.count(".data") == 2 and " = " in text else None,
         )

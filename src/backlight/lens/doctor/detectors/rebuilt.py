@@ -102,7 +102,7 @@ class Rebuilt(Detector):
             self._expect(tensor, place_of_frame(frame), name_in(frame, tensor))
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Note parameters of an optimiser that have no gradient while others have."""
+        """Note parameters of an optimizer that have no gradient while others have."""
         if all(grad is None for grad in grads):
             self._look_for_number(params)
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.corrections import lines as corrections
-from backlight.lens.doctor.errors import several_optimisers
+from backlight.lens.doctor.errors import several_optimizers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
@@ -39,7 +39,7 @@ def freed(context: ErrorContext) -> Finding:
         return rule("BL203").found(here, *evidence)
     evidence.append(f"backward() at {shown(spot_of(earlier).place)} freed it")
     name = _which(history.engine, failure, earlier, node)
-    if name == "BL204" and (special := several_optimisers.of_shared_graph(context, evidence[1:])) is not None:
+    if name == "BL204" and (special := several_optimizers.of_shared_graph(context, evidence[1:])) is not None:
         return special
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     if name == "BL206" and corrected is None and (carried := _carried_in(context)) is not None:
@@ -149,7 +149,7 @@ def _may_be_none(tree: ast.Module, name: str) -> bool:
 
 
 def modified(context: ErrorContext) -> Finding:
-    """A saved tensor was written to: BL304, or BL305 if an optimiser's step did it."""
+    """A saved tensor was written to: BL304, or BL305 if an optimizer's step did it."""
     if context.failure is None:
         return context.found("BL304")
     history, failure = context.failure
@@ -165,7 +165,7 @@ def modified(context: ErrorContext) -> Finding:
         wrote = spot_of(writes[0])
         corrected, where = corrections.out_of_place(wrote) or corrections.masked(wrote), wrote.place
     if by_step and node is not None:
-        special = several_optimisers.of_step(context, node, evidence)
+        special = several_optimizers.of_step(context, node, evidence)
         if special is not None:
             return special
     name = "BL305" if by_step else "BL304"

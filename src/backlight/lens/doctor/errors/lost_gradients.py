@@ -179,13 +179,13 @@ def of_function(name: str, context: ErrorContext) -> Finding:
 
 
 def sparse(context: ErrorContext) -> Finding:
-    """BL767: the layers that give sparse gradients, and the optimiser."""
+    """BL767: the layers that give sparse gradients, and the optimizer."""
     lines = []
     for one in context.session.each(Constructions):
         layers = [line for module, line in one.modules.items() if getattr(module, "sparse", False) is True]
         lines += [f"sparse=True was given at {brief_at(line)}" for line in dict.fromkeys(layers)]
-        made = [line for _, (_, line) in one.optimisers.items() if line is not None]
-        lines += [f"the optimiser was made at {brief_at(line)}" for line in dict.fromkeys(made)]
+        made = [line for _, (_, line) in one.optimizers.items() if line is not None]
+        lines += [f"the optimizer was made at {brief_at(line)}" for line in dict.fromkeys(made)]
     return context.found("BL767", *lines)
 
 

@@ -2,8 +2,8 @@
 
 NOTE [An attribute that nothing reads]
 Python takes any attribute. One of a parameter is a slip if its name is nearly `requires_grad`, its value a bool, and
-the parameter's `requires_grad` the opposite while an optimiser steps; not if the program reads the attribute anywhere.
-One of an engine's optimiser is a slip if its name is an option (lr, weight_decay) and its value stands against that of
+the parameter's `requires_grad` the opposite while an optimizer steps; not if the program reads the attribute anywhere.
+One of an engine's optimizer is a slip if its name is an option (lr, weight_decay) and its value stands against that of
 all groups, which stays the same over several steps: the program meant to change it there.
 """
 
@@ -30,7 +30,7 @@ STEPS = 3
 
 @dataclass(slots=True)
 class Option:
-    """An attribute of an optimiser with the name of an option: its value, the groups' values, for how many steps."""
+    """An attribute of an optimizer with the name of an option: its value, the groups' values, for how many steps."""
 
     value: float
     groups: tuple
@@ -46,7 +46,7 @@ class UnreadAttributes(Detector):
         self.known: set[str] = set()  # names that were reported, or found to be read
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Look at the attributes of parameters that get gradients, and of the optimiser."""
+        """Look at the attributes of parameters that get gradients, and of the optimizer."""
         slips: dict[str, list] = {}
         for param in params:
             for name, value in vars(param).items():
@@ -70,7 +70,7 @@ class UnreadAttributes(Detector):
             "attribute-near-requires-grad",
             spots[0].place if spots else place,
             f"{first} has the attribute {name} = {value}, and requires_grad={not value}, at {brief(place)}; so have "
-            f"{counted(len(members), 'parameter')} of this optimiser in all.",
+            f"{counted(len(members), 'parameter')} of this optimizer in all.",
             title=f"{name} is no attribute that tensors have: requires_grad is meant",
             cure=f"write requires_grad = {value}",
             corrected=None if spot is None else _renamed(spot, name),

@@ -22,7 +22,7 @@ class Write:
 
 
 class Written(Detector):
-    """Remembers writes into parameters; EmptySteps reports them where they leave an optimiser without gradients."""
+    """Remembers writes into parameters; EmptySteps reports them where they leave an optimizer without gradients."""
 
     calls = frozenset({"data=", "data", "copy"})
 
@@ -43,7 +43,7 @@ class Written(Detector):
                 self.writes[target] = Write(Instruction(call.code, call.lasti), leaves)
 
     def reason(self, holds: str, leaves: list[Leaf | None], place: Place | None) -> Finding | None:
-        """Return the finding of values that were computed from an optimiser's leaves and written into others."""
+        """Return the finding of values that were computed from an optimizer's leaves and written into others."""
         flow, held = self.watch.flow, self.watch.optimised()
         for leaf in flow.leaves:
             tensor: Tensor | None = leaf.tensor()

@@ -1,4 +1,4 @@
-"""Where modules, parameters and optimisers were made, and where a model was switched to eval mode."""
+"""Where modules, parameters and optimizers were made, and where a model was switched to eval mode."""
 
 import linecache
 from types import FrameType
@@ -14,24 +14,24 @@ class Constructions(Detector):
     """Remembers lines and their order; it finds nothing itself.
 
     Attributes:
-        modules, optimisers: -> the user's line that made them.
-        parameters: -> (line, how many optimisers had been made before, whether a module's forward was running).
+        modules, optimizers: -> the user's line that made them.
+        parameters: -> (line, how many optimizers had been made before, whether a module's forward was running).
         evaluated: modules -> the line that switched them to eval mode last.
-        made: how many optimisers were made.
+        made: how many optimizers were made.
         running: the modules whose forwards are running, one inside the other.
     """
 
     def __init__(self, watch):
         super().__init__(watch)
         self.modules: WeakIdDict[Instruction] = WeakIdDict()
-        self.optimisers: WeakIdDict[tuple[int, Instruction | None]] = WeakIdDict()
+        self.optimizers: WeakIdDict[tuple[int, Instruction | None]] = WeakIdDict()
         self.parameters: WeakIdDict[tuple[Instruction | None, int, bool]] = WeakIdDict()
         self.evaluated: WeakIdDict[Instruction] = WeakIdDict()
         self.made = 0
         self.running: list[Module] = []
 
     def begin(self) -> None:
-        """Watch the making of modules and optimisers, and train()."""
+        """Watch the making of modules and optimizers, and train()."""
         torch = self.engine.module
         self.watch.after(torch.nn.Module, "__init__", self._module_made)
         self.watch.after(torch.optim.Optimizer, "__init__", self._optimizer_made)
@@ -44,7 +44,7 @@ class Constructions(Detector):
 
     def _optimizer_made(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
         self.made += 1
-        self.optimisers[args[0]] = self.made, maker_of(frame)
+        self.optimizers[args[0]] = self.made, maker_of(frame)
 
     def _switched(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         if not (args[1] if len(args) > 1 else kwargs.get("mode", True)):

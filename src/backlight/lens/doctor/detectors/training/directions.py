@@ -3,8 +3,8 @@
 NOTE [When the direction is wrong]
 Losses may be negative (log-densities, rewards). One that has no bound falls further in each stretch of a run than in
 the one before it, to a hundred times its first size below zero. A cost (a mean square, a cross entropy) that is
-negated, or minimised by an optimiser with `maximize=True`, is a mistake if nothing else trains the same parameters, one
-optimiser is all that there is, and the cost rose.
+negated, or minimised by an optimizer with `maximize=True`, is a mistake if nothing else trains the same parameters, one
+optimizer is all that there is, and the cost rose.
 """
 
 import math
@@ -61,7 +61,7 @@ class Directions(Detector):
         self.other_roots = False  # whether a backward began at anything but a negated cost
         self.maximised: dict[Instruction, Negated] = {}
         self.last_cost: tuple[Instruction, str, float] | None = None
-        self.optimisers: WeakIdDict[None] = WeakIdDict()
+        self.optimizers: WeakIdDict[None] = WeakIdDict()
         self.count = 0
         self.models = False
 
@@ -107,8 +107,8 @@ class Directions(Detector):
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Note a step that makes a cost greater."""
-        if optimizer not in self.optimisers:
-            self.optimisers[optimizer] = None
+        if optimizer not in self.optimizers:
+            self.optimizers[optimizer] = None
             self.count += 1
         kind = self.engine.module.nn.Parameter
         self.models = self.models or all(isinstance(one, kind) for one in params)
@@ -123,7 +123,7 @@ class Directions(Detector):
             for one in self.lines.values() if not self.other_roots else ():
                 self._report_maximised(one, f"{brief_at(one.line)} makes it negative, and that is minimised.")
             for one in self.maximised.values():
-                self._report_maximised(one, "The optimiser was made with maximize=True.", "leave maximize=True out")
+                self._report_maximised(one, "The optimizer was made with maximize=True.", "leave maximize=True out")
         if not self.session.has(EXPLAINED):
             for series in self.series.values():
                 if _has_no_bound([one for one in series.values if math.isfinite(one)]):

@@ -1,7 +1,7 @@
 """Dropout and batch norm in the wrong mode: dropout that works in eval mode, evaluation in train mode.
 
 NOTE [What an evaluation is]
-A model with dropout or batch norm that an optimiser trains, run in train mode with recording off, is evaluated if what
+A model with dropout or batch norm that an optimizer trains, run in train mode with recording off, is evaluated if what
 it returned went into a loss or was compared with something. Its results are then not those of the model. It may be
 meant: Monte Carlo dropout runs the same input several times, a teacher's output becomes a constant of the training
 loss, and statistics are refreshed by forwards whose result is dropped. A model that ever ran in eval mode is left

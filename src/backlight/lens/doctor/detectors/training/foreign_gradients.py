@@ -1,8 +1,8 @@
 """Gradients of one player's loss in the other player's step: a GAN whose fakes are not detached.
 
 NOTE [When a foreign gradient is a mistake]
-Several losses may add up in a parameter. It is a mistake if another optimiser has already stepped with the first of
-them, the parameter's own optimiser uses the sum, and the two gradients point against each other, step after step: what
+Several losses may add up in a parameter. It is a mistake if another optimizer has already stepped with the first of
+them, the parameter's own optimizer uses the sum, and the two gradients point against each other, step after step: what
 one player wants, the other does not.
 """
 
@@ -26,7 +26,7 @@ STEPS, AGAINST = 5, -0.3
 
 @dataclass(slots=True)
 class First:
-    """The gradient that a parameter holds: of which loss, whether another optimiser has stepped since."""
+    """The gradient that a parameter holds: of which loss, whether another optimizer has stepped since."""
 
     root: Instruction
     backward: Instruction
@@ -51,7 +51,7 @@ class ForeignGradients(Detector):
     def __init__(self, watch):
         super().__init__(watch)
         self.first: WeakIdDict[First] = WeakIdDict()
-        self.sums: WeakIdDict[Sums] = WeakIdDict()  # optimisers
+        self.sums: WeakIdDict[Sums] = WeakIdDict()  # optimizers
         self.owners: WeakIdDict[Optimizer] = WeakIdDict()
         self.mixed: WeakIdDict[tuple] = WeakIdDict()  # parameters -> (dot, old, new, first, second)
         self.reported = False
@@ -104,12 +104,12 @@ class ForeignGradients(Detector):
 
     def _report(self, optimizer: Optimizer, sums: Sums, place: Place | None) -> None:
         first = sums.first
-        name = reached_as(sys._getframe(1), optimizer) or "the other optimiser"
+        name = reached_as(sys._getframe(1), optimizer) or "the other optimizer"
         self.report(
             "gradient-of-another-loss",
             place_of(first.root),
             f"The loss made at {brief_at(first.root)} had its backward at {brief_at(first.backward)}, and another "
-            f"optimiser stepped with it at {brief(first.elsewhere)}; its gradient also came to the "
+            f"optimizer stepped with it at {brief(first.elsewhere)}; its gradient also came to the "
             f"parameters of {name}.",
             f"backward() at {brief_at(sums.second)} added to it, and {name}.step() at {brief(place)} used the sum, in "
             f"{STEPS} steps in a row.",

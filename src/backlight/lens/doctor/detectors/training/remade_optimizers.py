@@ -1,11 +1,11 @@
-"""Optimisers that do not do their work: made anew in the loop, or of a class whose step changes nothing.
+"""Optimizers that do not do their work: made anew in the loop, or of a class whose step changes nothing.
 
-NOTE [When a new optimiser is a mistake]
-The same line makes one optimiser after another for the same parameters, with the same settings, each of which keeps a
+NOTE [When a new optimizer is a mistake]
+The same line makes one optimizer after another for the same parameters, with the same settings, each of which keeps a
 state between steps (momentum, Adam's averages), and none of the parameters were loaded between.
 
 NOTE [When a step changes nothing]
-An optimiser of the program's own class stepped several times, with gradients that are not 0 and a learning rate above
+An optimizer of the program's own class stepped several times, with gradients that are not 0 and a learning rate above
 0, and no parameter that it holds has changed.
 """
 
@@ -35,18 +35,18 @@ ENOUGH = 4
 
 @dataclass(slots=True)
 class Made:
-    """The optimisers that a line made of some parameters: how many, steps of the last, settings."""
+    """The optimizers that a line made of some parameters: how many, steps of the last, settings."""
 
     kind: str
     params: tuple[int, ...]
     settings: tuple
-    optimisers: int = 1
+    optimizers: int = 1
     steps: int = 1
     loads: int = 0
 
 
-class RemadeOptimisers(Detector):
-    """Follows the making of optimisers (see NOTE [When a new optimiser is a mistake])."""
+class RemadeOptimizers(Detector):
+    """Follows the making of optimizers (see NOTE [When a new optimizer is a mistake])."""
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -55,8 +55,8 @@ class RemadeOptimisers(Detector):
         self.done: set[Instruction] = set()
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Note an optimiser that steps for the first time."""
-        known = self.watch.detectors[Constructions].optimisers.get(optimizer)
+        """Note an optimizer that steps for the first time."""
+        known = self.watch.detectors[Constructions].optimizers.get(optimizer)
         line = None if known is None else known[1]
         if line is None:
             return
@@ -79,9 +79,9 @@ class RemadeOptimisers(Detector):
             made.settings,
             made.loads,
         ):
-            before.optimisers += 1
+            before.optimizers += 1
             before.steps += 1
-            if before.optimisers == ENOUGH and line not in self.done:
+            if before.optimizers == ENOUGH and line not in self.done:
                 self.done.add(line)
                 self._report(line, before, place)
         else:
@@ -92,19 +92,19 @@ class RemadeOptimisers(Detector):
         self.report(
             "optimizer-made-anew",
             where,
-            f"{brief(where)} made {made.optimisers} {made.kind}s of the same "
+            f"{brief(where)} made {made.optimizers} {made.kind}s of the same "
             f"{counted(len(made.params), 'parameter')} with "
             f"the same settings; together they took {counted(made.steps, 'step')} at {brief(place)}.",
             "Each began without the state of the one before it.",
         )
 
 
-class OwnOptimisers(Detector):
-    """Looks whether optimisers of own classes change anything (see NOTE [When a step changes nothing])."""
+class OwnOptimizers(Detector):
+    """Looks whether optimizers of own classes change anything (see NOTE [When a step changes nothing])."""
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.before: dict[int, list[int]] = {}  # optimisers that step -> checksums of what they hold
+        self.before: dict[int, list[int]] = {}  # optimizers that step -> checksums of what they hold
         self.in_vain: WeakIdDict[int] = WeakIdDict()
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:

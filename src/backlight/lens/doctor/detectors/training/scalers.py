@@ -76,7 +76,7 @@ class Scalers(Detector):
             self.scaled.pop(param)
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Report a step of the optimiser itself with scaled gradients."""
+        """Report a step of the optimizer itself with scaled gradients."""
         if self.stepping_by is not None or not self.are_scaled(params) or place is None:
             return
         scaled = next(where for param in params if (where := self.scaled.get(param)) is not None)

@@ -3,7 +3,7 @@
 NOTE [When a learning rate is wrong]
 Warm-up begins at 0 and decays end near it: one step of 0 is normal, and few tiny ones. Ten steps of 0 in a row are not.
 A decay is a mistake if a scheduler has brought the rate to a thousandth of its largest value, and half of all steps or
-more were made at less than a hundredth of it. A schedule of known length is one if the optimiser made that many steps,
+more were made at less than a hundredth of it. A schedule of known length is one if the optimizer made that many steps,
 and the scheduler a third of them or fewer; or if the scheduler made that many several times over.
 """
 
@@ -30,10 +30,10 @@ COUNTING |= {"CosineAnnealingLR"}
 
 @dataclass(slots=True)
 class Rates:
-    """The learning rates of one optimiser.
+    """The learning rates of one optimizer.
 
     Args:
-        name, made: the optimiser's.
+        name, made: the optimizer's.
         steps: that it made.
         most, last: the largest and the last rate.
         zeros: steps of 0 in a row.
@@ -64,8 +64,8 @@ class Schedule:
     place: Place | None = None
     line: Instruction | None = None
     codes: list[CodeType] = field(default_factory=list)
-    before: int = 0  # steps of the optimiser when it was made
-    steps_between: int = 0  # steps of the optimiser between its first step and its last
+    before: int = 0  # steps of the optimizer when it was made
+    steps_between: int = 0  # steps of the optimizer between its first step and its last
 
 
 class Schedules(Detector):
@@ -75,7 +75,7 @@ class Schedules(Detector):
         super().__init__(watch)
         self.rates: WeakIdDict[Rates] = WeakIdDict(outlived=OUTLIVED)
         self.schedules: WeakIdDict[Schedule] = WeakIdDict(outlived=OUTLIVED)
-        self.of: dict[int, Rates] = {}  # ids of optimisers -> the last of such an id
+        self.of: dict[int, Rates] = {}  # ids of optimizers -> the last of such an id
 
     def begin(self) -> None:
         """Watch the making and the steps of schedulers."""
@@ -107,7 +107,7 @@ class Schedules(Detector):
         """Note the rate of a step."""
         rates = self.rates.get(optimizer)
         if rates is None:
-            made = self.watch.detectors[Constructions].optimisers.get(optimizer, (0, None))[1]
+            made = self.watch.detectors[Constructions].optimizers.get(optimizer, (0, None))[1]
             rates = self.rates[optimizer] = Rates(name_of(optimizer), made)
             self.of[id(optimizer)] = rates
         lr = max((float(group.get("lr", 1.0)) for group in optimizer.param_groups), default=1.0)
@@ -128,7 +128,7 @@ class Schedules(Detector):
         seen = f"{rates.name}.step() at {brief(place)} ran {rates.zeros} times in a row with a learning rate of 0."
         if schedule is None:
             made = None if rates.made is None else place_of(rates.made)
-            self.report("learning-rate-zero", made or place, seen, cure="give the optimiser a learning rate above 0")
+            self.report("learning-rate-zero", made or place, seen, cure="give the optimizer a learning rate above 0")
             return
         made = None if schedule.made is None else place_of(schedule.made)
         divided = next((spot for code in schedule.codes if (spot := _floor_division(code)) is not None), None)
@@ -158,7 +158,7 @@ class Schedules(Detector):
             if rates.last <= TINY * rates.most and 2 * rates.small >= steps and one.kind in COUNTING:
                 self._report_vanished(one, rates)
             elif one.length is not None and one.length > 3 and abs(steps - one.length) <= 1 and 3 * one.steps <= steps:
-                self._report_length(one, rates, f"the optimiser made {steps} steps, the scheduler {one.steps}", False)
+                self._report_length(one, rates, f"the optimizer made {steps} steps, the scheduler {one.steps}", False)
             elif one.kind == "CosineAnnealingLR" and one.length and one.steps >= 3 * one.length and one.steps == steps:
                 seen = (
                     f"the scheduler made {one.steps} steps, so that the learning rate falls and rises again and again"
@@ -167,7 +167,7 @@ class Schedules(Detector):
 
     def _report_vanished(self, one: Schedule, rates: Rates) -> None:
         each = one.steps >= rates.steps - one.before - 1
-        often = "as often as the optimiser: after every batch" if each else f"{one.steps} times"
+        often = "as often as the optimizer: after every batch" if each else f"{one.steps} times"
         nested = one.line is not None and len(list(spot_of(one.line).around(ast.For))) > 1
         cure = "make the schedule longer: count in the steps that the training really makes"
         if each:

@@ -1,4 +1,4 @@
-"""Optimisers that never step, and those that step twice with one gradient."""
+"""Optimizers that never step, and those that step twice with one gradient."""
 
 import weakref
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MANY, THRICE = 12, 3
 
 @dataclass(slots=True)
 class Idle:
-    """An optimiser that has not stepped yet: its class and line, how many backwards gave it gradients."""
+    """An optimizer that has not stepped yet: its class and line, how many backwards gave it gradients."""
 
     kind: str
     line: Instruction | None
@@ -27,29 +27,29 @@ class Idle:
 
 
 class Steps(Detector):
-    """Compares the steps of optimisers with the gradients that come to them.
+    """Compares the steps of optimizers with the gradients that come to them.
 
-    An optimiser is reported if gradients came to what it holds in many backwards, others made many steps, it never made
-    one, no other optimiser holds the same, and the program did not read these gradients itself.
+    An optimizer is reported if gradients came to what it holds in many backwards, others made many steps, it never made
+    one, no other optimizer holds the same, and the program did not read these gradients itself.
     """
 
     def __init__(self, watch):
         super().__init__(watch)
         self.idle: WeakIdDict[Idle] = WeakIdDict(outlived=OUTLIVED)
-        self.of_param: WeakIdDict[weakref.ref] = WeakIdDict()  # parameters -> an optimiser that has not stepped
-        self.came: set[int] = set()  # ids of such optimisers that got gradients in the backward that runs
+        self.of_param: WeakIdDict[weakref.ref] = WeakIdDict()  # parameters -> an optimizer that has not stepped
+        self.came: set[int] = set()  # ids of such optimizers that got gradients in the backward that runs
         self.used: WeakIdDict[tuple[weakref.ref, int]] = WeakIdDict()  # parameters -> the gradient that a step used
         self.twice: dict[tuple, int] = {}  # (line, line before) -> times
         self.last: WeakIdDict[Place | None] = WeakIdDict()
         self.known = 0
 
     def _learn(self) -> None:
-        """Note optimisers that were made since."""
+        """Note optimizers that were made since."""
         constructions = self.watch.detectors[Constructions]
         if constructions.made == self.known:
             return
         self.known = constructions.made
-        for optimizer, (_, line) in constructions.optimisers.items():
+        for optimizer, (_, line) in constructions.optimizers.items():
             if optimizer not in self.idle:
                 self.idle[optimizer] = Idle(type(optimizer).__name__, line)
                 for group in optimizer.param_groups:
@@ -57,7 +57,7 @@ class Steps(Detector):
                         self.of_param[param] = weakref.ref(optimizer)
 
     def started(self, run: Run) -> None:
-        """Learn of new optimisers."""
+        """Learn of new optimizers."""
         self._learn()
         self.came.clear()
 
@@ -73,7 +73,7 @@ class Steps(Detector):
                 known.backwards += 1
 
     def read_grad(self, tensor: Tensor, grad: Tensor | None, frame: object) -> None:
-        """Excuse an optimiser whose gradients the program uses itself."""
+        """Excuse an optimizer whose gradients the program uses itself."""
         if grad is not None:
             self.of_param.pop(tensor)
 
@@ -106,12 +106,12 @@ class Steps(Detector):
         self.report(
             "stepped-twice",
             place,
-            f"The optimiser stepped at {brief(before)} and again at {brief(place)} with the same gradients of "
+            f"The optimizer stepped at {brief(before)} and again at {brief(place)} with the same gradients of "
             f"{counted(count, 'parameter')}, {THRICE} times; no backward() came between.",
         )
 
     def end(self, problem: BaseException | None) -> None:
-        """Report optimisers that never stepped."""
+        """Report optimizers that never stepped."""
         for _, one in self.idle.histories():
             if one.stepped or one.backwards < MANY or one.steps_of_others < MANY or one.line is None:
                 continue
@@ -119,5 +119,5 @@ class Steps(Detector):
                 "optimizer-never-steps",
                 place_of(one.line),
                 f"The {one.kind} made at {brief_at(one.line)} never stepped; gradients came to what it holds in "
-                f"{one.backwards} backwards, while other optimisers made {one.steps_of_others} steps.",
+                f"{one.backwards} backwards, while other optimizers made {one.steps_of_others} steps.",
             )

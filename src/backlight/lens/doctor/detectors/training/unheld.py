@@ -1,10 +1,10 @@
-"""Parameters that get gradients and never change: in no optimiser, registered nowhere, made anew each time.
+"""Parameters that get gradients and never change: in no optimizer, registered nowhere, made anew each time.
 
 NOTE [What is left out by mistake]
 A frozen body or a fixed network that gets gradients is wasteful and may be meant. A leaf is left out by mistake if it
-got gradients in several backwards, was never in an optimiser, its values never changed, the program never read its
+got gradients in several backwards, was never in an optimizer, its values never changed, the program never read its
 `.grad`, and one of these holds: a module has it as a plain attribute or in a plain list; it is made anew in each
-forward; it was made after the only optimiser; its whole model is in no optimiser, in train mode, and was never loaded;
+forward; it was made after the only optimizer; its whole model is in no optimizer, in train mode, and was never loaded;
 or its model is a copy of one that learns (a target network, whose gradients add up).
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.states import States
 from backlight.lens.doctor.evidence import code_of, counted, listed, name_in, replaced
@@ -35,7 +35,7 @@ OWN = {"_modules", "_parameters", "_buffers"}
 
 @dataclass(slots=True)
 class Leftover:
-    """A leaf outside of all optimisers: how often a gradient came, its values then, whether it is certain."""
+    """A leaf outside of all optimizers: how often a gradient came, its values then, whether it is certain."""
 
     checksum: int
     times: int = 0
@@ -45,17 +45,17 @@ class Leftover:
 
 
 class Unheld(Detector):
-    """Finds leaves that no optimiser holds and should (see NOTE [What is left out by mistake])."""
+    """Finds leaves that no optimizer holds and should (see NOTE [What is left out by mistake])."""
 
     def __init__(self, watch):
         super().__init__(watch)
         self.came: list[Tensor] = []  # leaves that got a gradient in the backward that runs
         self.left_out: WeakIdDict[Leftover] = WeakIdDict(outlived=OUTLIVED)
-        self.excused: WeakIdDict[None] = WeakIdDict()  # held by an optimiser once, read or changed by the program
+        self.excused: WeakIdDict[None] = WeakIdDict()  # held by an optimizer once, read or changed by the program
         self.called_at: WeakIdDict[Place | None] = WeakIdDict()  # outermost modules -> where they ran last, recorded
         self.modes: WeakIdDict[bool] = WeakIdDict()
         self.made_in_forward: dict[Instruction, int] = {}
-        self.trains = False  # whether an optimiser steps that holds parameters of modules
+        self.trains = False  # whether an optimizer steps that holds parameters of modules
         self.runs = 0
 
     def entered(self, module: Module, path: str) -> None:
@@ -74,7 +74,7 @@ class Unheld(Detector):
         self.left_out.pop(tensor)
 
     def stepping(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
-        """Excuse what an optimiser holds."""
+        """Excuse what an optimizer holds."""
         kind = self.engine.module.nn.Parameter
         for param in params:
             self.trains = self.trains or isinstance(param, kind)
@@ -87,7 +87,7 @@ class Unheld(Detector):
             self.came.append(tensor)
 
     def ended(self, run: Run) -> None:
-        """Look at the leaves that no optimiser holds."""
+        """Look at the leaves that no optimizer holds."""
         came, self.came = self.came, []
         if not came:
             return
@@ -122,7 +122,7 @@ class Unheld(Detector):
             known.key, known.finding = self._judge(tensor) or (None, None)
 
     def _judge(self, tensor: Any) -> tuple[tuple, Finding] | None:
-        if tensor in self.watch.detectors[Optimisers].replaced or self._is_in_listed_layer(tensor):
+        if tensor in self.watch.detectors[Optimizers].replaced or self._is_in_listed_layer(tensor):
             return None  # which BL708 and BL721 report
         attribute = self._attribute_of(tensor)
         if attribute is not None:
@@ -185,7 +185,7 @@ class Unheld(Detector):
         wanted = "nn.ParameterList (nn.ParameterDict)" if listed_ else "nn.Parameter(...)"
         return ("attribute", kind, name), rule("parameter-not-registered").found(
             made or self.called_at.get(module),
-            f"{kind}.{name} is {how}; {kind}().parameters() does not have it, and no optimiser does.",
+            f"{kind}.{name} is {how}; {kind}().parameters() does not have it, and no optimizer does.",
             f"A gradient came to it in {ENOUGH} backwards or more, and its values never changed.",
             title=f"{kind}.{name} is no parameter of the module",
             cure=f"make it {wanted}",
@@ -193,7 +193,7 @@ class Unheld(Detector):
         )
 
     def _copy_of(self, tensor: Any) -> tuple[Any, Any] | None:
-        """Return (the model of a parameter, a model of the same build that an optimiser trains)."""
+        """Return (the model of a parameter, a model of the same build that an optimizer trains)."""
         owner = self._owner_of(tensor)
         if owner is None or any(param in self.excused for param in owner.parameters()):
             return None
@@ -208,7 +208,7 @@ class Unheld(Detector):
         return None
 
     def _is_synchronised(self, owner: Any) -> bool:
-        """Return whether a model was loaded, or has changed without an optimiser."""
+        """Return whether a model was loaded, or has changed without an optimizer."""
         if owner in self.watch.detectors[States].loaded:
             return True
         for one in owner.parameters():
@@ -225,9 +225,9 @@ class Unheld(Detector):
         kind = type(owner).__name__
         return ("target", id(owner)), rule("target-network-gets-gradients").found(
             place,
-            f"A {kind} that no optimiser holds ran at {brief(place)} with recording on; gradients came to its "
+            f"A {kind} that no optimizer holds ran at {brief(place)} with recording on; gradients came to its "
             f"{counted(sum(1 for _ in owner.parameters()), 'parameter')} in {ENOUGH} backwards, and add up unused.",
-            f"It is a copy of a {kind} that an optimiser trains{'' if trained is None else f' ({trained})'}.",
+            f"It is a copy of a {kind} that an optimizer trains{'' if trained is None else f' ({trained})'}.",
             title=f"{name or f'a copied {kind}'} gets gradients: what it computes is not detached",
         )
 
@@ -240,10 +240,10 @@ class Unheld(Detector):
             return None
         return ("loose", name), rule("module-in-no-optimizer").found(
             None if used is None else place_of(used),
-            f"{name} got a gradient in {ENOUGH} backwards or more, is in no optimiser, and its values never changed.",
-            title=f"{name} is in no optimiser",
-            cause="the optimiser was given the parameters of a module, and this one is none of them",
-            cure=f"give {name} to the optimiser",
+            f"{name} got a gradient in {ENOUGH} backwards or more, is in no optimizer, and its values never changed.",
+            title=f"{name} is in no optimizer",
+            cause="the optimizer was given the parameters of a module, and this one is none of them",
+            cure=f"give {name} to the optimizer",
         )
 
     def _of_module(self, tensor: Any, owner: Any) -> tuple[tuple, Finding] | None:
@@ -252,10 +252,10 @@ class Unheld(Detector):
         made = constructions.parameters.get(tensor)
         params = [one for one in owner.parameters() if one.requires_grad]
         outside = [one for one in params if id(one) not in held and one not in self.excused]
-        optimisers = constructions.optimisers.items()
-        late = made is not None and optimisers and made[1] >= max(number for _, (number, _) in optimisers)
+        optimizers = constructions.optimizers.items()
+        late = made is not None and optimizers and made[1] >= max(number for _, (number, _) in optimizers)
         kind = type(owner).__name__
-        line = optimisers[0][1][1] if optimisers else None
+        line = optimizers[0][1][1] if optimizers else None
         if len(outside) < len(params):
             gap = self._gap(owner, outside)
             if gap is not None and not late:
@@ -264,12 +264,12 @@ class Unheld(Detector):
                 return None
             return ("late", made[0]), rule("module-in-no-optimizer").found(
                 place_of(made[0]),
-                f"The optimiser was made at {brief_at(line) if line else 'an earlier line'}; {brief_at(made[0])} made "
+                f"The optimizer was made at {brief_at(line) if line else 'an earlier line'}; {brief_at(made[0])} made "
                 "further parameters afterwards.",
-                f"Gradients come to {self.watch.flow.name_of(tensor)}, and no optimiser holds it.",
-                title=f"a part of {kind} was made after the optimiser, which does not know of it",
-                cause="the optimiser was made before the model was complete",
-                cure="make the optimiser after the whole model, or give it the new parameters by add_param_group()",
+                f"Gradients come to {self.watch.flow.name_of(tensor)}, and no optimizer holds it.",
+                title=f"a part of {kind} was made after the optimizer, which does not know of it",
+                cause="the optimizer was made before the model was complete",
+                cure="make the optimizer after the whole model, or give it the new parameters by add_param_group()",
             )
         if owner in self.watch.detectors[States].loaded or not self.modes.get(owner, False):
             return None
@@ -278,9 +278,9 @@ class Unheld(Detector):
         return ("module", id(owner)), rule("module-in-no-optimizer").found(
             where or self.called_at.get(owner),
             f"Gradients came to all {counted(len(params), 'parameter')} of {kind} ({names}) in {ENOUGH} backwards or "
-            f"more; none is in an optimiser, and none ever changed.",
+            f"more; none is in an optimizer, and none ever changed.",
             f"{kind} runs at {brief(self.called_at.get(owner))}, in train mode.",
-            title=f"{kind} is in no optimiser: it never learns",
+            title=f"{kind} is in no optimizer: it never learns",
         )
 
     def _gap(self, owner: Any, outside: list) -> tuple[tuple, Finding] | None:
@@ -288,8 +288,8 @@ class Unheld(Detector):
 
         A body that is left out lies before all that is held, in the order of the forward.
         """
-        optimisers = [one for one in self.watch.optimisers.alive() if self._holds_of(one, owner)]
-        groups = sum(len(one.param_groups) for one in optimisers)
+        optimizers = [one for one in self.watch.optimizers.alive() if self._holds_of(one, owner)]
+        groups = sum(len(one.param_groups) for one in optimizers)
         flow = self.watch.flow
         order = {id(one): leaf.bit for one in owner.parameters() if (leaf := flow.leaf_of(one)) is not None}
         missing = {id(one) for one in outside}
@@ -297,14 +297,14 @@ class Unheld(Detector):
         between = [one for one in outside if held and order.get(id(one), 0) > min(held)]
         if groups < 2 or len(between) < len(outside) or 2 * len(outside) > len(order):
             return None
-        line = self.watch.detectors[Constructions].optimisers.get(optimisers[0], (0, None))[1]
+        line = self.watch.detectors[Constructions].optimizers.get(optimizers[0], (0, None))[1]
         names = listed([flow.name_of(one) for one in outside], SHOWN)
         return ("gap", id(owner)), rule("module-in-no-optimizer").found(
             None if line is None else place_of(line),
             f"{names}: gradients came in {ENOUGH} backwards or more, no group of parameters has them, and their values "
             "never changed.",
             f"The {groups} groups hold {counted(len(held), 'other parameter')} of the same {type(owner).__name__}.",
-            title=f"{names}: in no group of the optimiser",
+            title=f"{names}: in no group of the optimizer",
             cause="the groups were chosen by names or layers, and some belong to none",
             cure="add a group for the rest, and compare the number of parameters in groups with that of the model",
         )
@@ -327,7 +327,7 @@ class Unheld(Detector):
                     place_of(line),
                     f"{brief_at(line)} made a new parameter in each of {times} forwards; a gradient came to each, "
                     "and no "
-                    "optimiser holds any of them.",
+                    "optimizer holds any of them.",
                 )
 
 

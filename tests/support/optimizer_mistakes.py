@@ -1,12 +1,12 @@
-"""Mistakes with optimisers and training loops of which no engine says anything; like silent_mistakes.py."""
+"""Mistakes with optimizers and training loops of which no engine says anything; like silent_mistakes.py."""
 
 from silent_mistakes import LOOP, Mistake
 
 MISTAKES = (
     Mistake(
-        "optimiser holds a replaced layer of another shape",
+        "optimizer holds a replaced layer of another shape",
         "optimizer-holds-replaced",
-        "the new model.2.weight, model.2.bias have gradients and are in no optimiser: no step changes them",
+        "the new model.2.weight, model.2.bias have gradients and are in no optimizer: no step changes them",
         """
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -106,9 +106,9 @@ for step in range(3):
 """,
     ),
     Mistake(
-        "optimiser of another model",
+        "optimizer of another model",
         "step-without-gradients",
-        "model.weight, model.bias get gradients and are in no optimiser. No backward has reached old.weight, old.bias.",
+        "model.weight, model.bias get gradients and are in no optimizer. No backward has reached old.weight, old.bias.",
         """
 old, model = nn.Linear(4, 2), nn.Linear(4, 2)
 optimizer = torch.optim.SGD(old.parameters(), lr=0.1)
@@ -128,7 +128,7 @@ for step in range(3):
         cure="make optimizer of the parameters of the model that runs",
     ),
     Mistake(
-        "optimiser of a model that was copied since",
+        "optimizer of a model that was copied since",
         "step-without-gradients",
         "optimizer holds other parameters than those that get gradients",
         """
@@ -151,9 +151,9 @@ for step in range(3):
 """,
     ),
     Mistake(
-        "optimiser of what is detached",
+        "optimizer of what is detached",
         "step-without-gradients",
-        "head.weight, head.bias get gradients and are in no optimiser. What is computed from backbone.weight, "
+        "head.weight, head.bias get gradients and are in no optimizer. What is computed from backbone.weight, "
         "backbone.bias goes through detach()",
         """
 backbone, head = nn.Linear(4, 8), nn.Linear(8, 2)
@@ -171,7 +171,7 @@ for step in range(3):
     head(torch.relu(backbone(torch.ones(2, 4)).detach())).sum().backward()
     optimizer.step()
 """,
-        cure="give head.weight, head.bias to an optimiser",
+        cure="give head.weight, head.bias to an optimizer",
     ),
     Mistake(
         "loss of rounded numbers",

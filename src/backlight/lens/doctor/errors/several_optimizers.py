@@ -1,7 +1,7 @@
-"""Errors of programs with several optimisers, such as GANs and actor-critics: what has to be detached.
+"""Errors of programs with several optimizers, such as GANs and actor-critics: what has to be detached.
 
 NOTE [Whose loss]
-One optimiser holds all parameters behind an intermediate result, another all others of the failing graph. A loss of the
+One optimizer holds all parameters behind an intermediate result, another all others of the failing graph. A loss of the
 other one must not reach behind the result: it takes a detached one.
 """
 
@@ -28,7 +28,7 @@ class Shared(NamedTuple):
         name: the user's variable.
         spot: the instruction that runs in the variable's function.
         frame: that function's.
-        owner: the optimiser that holds what is behind it.
+        owner: the optimizer that holds what is behind it.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Shared(NamedTuple):
 
 
 def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | None:
-    """BL204 of two optimisers: the loss of the one is to take a detached result of the other's model."""
+    """BL204 of two optimizers: the loss of the one is to take a detached result of the other's model."""
     history, failure = context.failure
     shared = _shared(context, history, failure)
     if shared is None:
@@ -51,8 +51,8 @@ def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | Non
         call, number = calls[0]
         where = Spot(shared.spot.file, shared.spot.function, span(call))
         text = corrections.after_argument(where, number, ".detach()")
-    title = f"the other optimiser's loss runs through {shared.name} into the model that made it"
-    seen = f"{shared.name} and both losses: two optimisers, of which one holds all parameters behind {shared.name}"
+    title = f"the other optimizer's loss runs through {shared.name} into the model that made it"
+    seen = f"{shared.name} and both losses: two optimizers, of which one holds all parameters behind {shared.name}"
     return context.found(
         "BL204",
         *evidence,
@@ -66,9 +66,9 @@ def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | Non
 
 
 def _owners(history: History, node: Any) -> set[int]:
-    """Return which optimisers hold the leaves behind a node; 0 for those that none holds."""
+    """Return which optimizers hold the leaves behind a node; 0 for those that none holds."""
     held = {}
-    for optimizer in history.watch.optimisers.alive():
+    for optimizer in history.watch.optimizers.alive():
         for group in optimizer.param_groups:
             held.update(dict.fromkeys(map(id, group["params"]), id(optimizer)))
     leaves = (getattr(inner, "variable", None) for inner in nodes_behind([node]) if not inner.next_functions)
@@ -76,7 +76,7 @@ def _owners(history: History, node: Any) -> set[int]:
 
 
 def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared | None:
-    """Return the last made variable whose graph an earlier backward freed and one optimiser holds alone."""
+    """Return the last made variable whose graph an earlier backward freed and one optimizer holds alone."""
     roots = root_nodes(failure.run)
     keys = {history.engine.key_of(node) for node in nodes_behind(roots)}
     everything = set().union(*(_owners(history, node) for node in roots)) - {0}
@@ -88,7 +88,7 @@ def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared
             key = history.engine.key_of(value.grad_fn)
             owners = _owners(history, value.grad_fn)
             if key in keys and key in history.freed_by and len(owners) == 1 and owners < everything:
-                owner = next(one for one in history.watch.optimisers.alive() if id(one) in owners)
+                owner = next(one for one in history.watch.optimizers.alive() if id(one) in owners)
                 found.append((sequence_of(value.grad_fn), Shared(name, spot, spot.frame, owner)))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
@@ -140,9 +140,9 @@ def _calls_with(function: ast.AST, shared: Shared) -> Iterator[tuple[ast.Call, i
 
 
 def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Finding | None:
-    """BL305 of two optimisers: what the stepped model returned is a constant for the other's loss.
+    """BL305 of two optimizers: what the stepped model returned is a constant for the other's loss.
 
-    It is, if nothing of the other optimiser lies behind what the stepped model computed.
+    It is, if nothing of the other optimizer lies behind what the stepped model computed.
     """
     history, failure = context.failure
     behind = _owners(history, saved_by)
@@ -152,7 +152,7 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
     if len(behind) != 1 or 0 in behind:
         cure = "Compute it again after step(), and give the loss that comes first a detached input: D(fake.detach())."
         cause = (
-            "Both losses come from one forward pass, and the first optimiser has stepped before the second backward."
+            "Both losses come from one forward pass, and the first optimizer has stepped before the second backward."
         )
         return context.found("BL305", *evidence, cause=cause, cure=cure)
     named = _named_in_loss(context, history, behind)
@@ -166,7 +166,7 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
         "BL305",
         *evidence,
         f"{name} at {shown(made.place)} is computed from the parameters that were stepped, and from no others",
-        cause=f"The loss reaches through {name} into the model of the other optimiser, which has stepped.",
+        cause=f"The loss reaches through {name} into the model of the other optimizer, which has stepped.",
         cure=f"Use {name}.detach() in this loss: for it, the other model's result is a constant.",
         corrected=text,
         corrected_at=made.place,
@@ -174,7 +174,7 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
 
 
 def _named_in_loss(context: ErrorContext, history: History, behind: set[int]) -> tuple[Spot, ast.Name] | None:
-    """Return the variable in the assignment of the failing loss whose graph the stepped optimiser holds alone."""
+    """Return the variable in the assignment of the failing loss whose graph the stepped optimizer holds alone."""
     for spot in context.spots():
         method = corrections.method_of(spot, "backward")
         loss = None if method is None else spelled(method.value)
