@@ -11,8 +11,7 @@
 enum { KIND_NAME, KIND_READS, KIND_WRITES, KIND_NOTED, KIND_TO_NUMBER, KIND_PLAIN, KIND_IS_GRAD, KIND_FIELDS };
 
 typedef struct {
-  PyObject_HEAD
-  PyObject *kinds, *kind_of, *sequence_number, *tensor_class;
+  PyObject_HEAD PyObject *kinds, *kind_of, *sequence_number, *tensor_class;
   char silent;       /* a watcher runs: nothing is reported */
   char hears_writes; /* in-place writes are reported */
   char hears_all;    /* also calls that made no node */
@@ -24,9 +23,8 @@ static int intern_names(void) {
   static const struct {
     PyObject **at;
     const char *name;
-  } names[] = {{&name_followed, "followed"}, {&name_settle, "settle"}, {&name_requires_grad, "requires_grad"}, {&name_out, "out"},
-      {&name_inplace, "inplace"},
-               {&name_version, "_version"}};
+  } names[] = {{&name_followed, "followed"}, {&name_settle, "settle"},   {&name_requires_grad, "requires_grad"},
+               {&name_out, "out"},           {&name_inplace, "inplace"}, {&name_version, "_version"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return -1;
   return 0;
@@ -36,8 +34,8 @@ static int mode_init(CallsMode *self, PyObject *args, PyObject *options) {
   static char *names[] = {"kinds", "kind_of", "sequence_number", "tensor_class", NULL};
   PyObject *kinds, *kind_of, *sequence_number, *tensor_class;
   if (intern_names() < 0) return -1;
-  if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOO!", names, &PyDict_Type, &kinds, &kind_of, &sequence_number, &PyType_Type,
-      &tensor_class))
+  if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOO!", names, &PyDict_Type, &kinds, &kind_of, &sequence_number,
+                                   &PyType_Type, &tensor_class))
     return -1;
   Py_XSETREF(self->kinds, Py_NewRef(kinds));
   Py_XSETREF(self->kind_of, Py_NewRef(kind_of));
@@ -101,7 +99,8 @@ static void drop_versions(struct versions *of) {
   }
 }
 
-/* Note an argument's version if it is a tensor that counts writes: 0 if it may hold tensors inside, or there are too many. */
+/* Note an argument's version if it is a tensor that counts writes: 0 if it may hold tensors inside, or there are too
+ * many. */
 static int note_version(CallsMode *self, PyObject *argument, struct versions *to) {
   if (PyTuple_Check(argument) || PyList_Check(argument) || PyDict_Check(argument)) return 0;
   if (!PyObject_TypeCheck(argument, (PyTypeObject *)self->tensor_class)) return 1;
@@ -117,7 +116,8 @@ static int note_versions(CallsMode *self, PyObject *args, PyObject *options, str
   PyObject *key, *value;
   Py_ssize_t at = 0;
   int fits = 1;
-  for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(args); i++) fits = note_version(self, PyTuple_GET_ITEM(args, i), to);
+  for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(args); i++)
+    fits = note_version(self, PyTuple_GET_ITEM(args, i), to);
   PyObject *copy = fits && options ? PyDict_Copy(options) : NULL; /* what a getter runs may change it */
   while (copy && fits && PyDict_Next(copy, &at, &key, &value)) fits = note_version(self, value, to);
   Py_XDECREF(copy);
@@ -133,7 +133,7 @@ static PyObject *written(const struct versions *of) {
     Py_XDECREF(now);
     if (same > 0) continue;
     PyObject *pair = same < 0 ? NULL : Py_BuildValue("((OO))", of->tensor[i], of->version[i]),
-        *more = pair ? PySequence_Concat(found, pair) : NULL;
+             *more = pair ? PySequence_Concat(found, pair) : NULL;
     Py_XDECREF(pair);
     Py_SETREF(found, more);
   }
@@ -142,14 +142,17 @@ static PyObject *written(const struct versions *of) {
 
 /* Call a function, compare the number of the next node and the versions; hand on to Python what matters. */
 static PyObject *call_and_look(CallsMode *self, PyObject *kind, PyObject *function, PyObject *args, PyObject *options,
-    const struct versions *versions) {
-  PyObject *before = PyObject_CallNoArgs(self->sequence_number), *out = before ? PyObject_Call(function, args, options) : NULL;
-  PyObject *after = out ? PyObject_CallNoArgs(self->sequence_number) : NULL, *changed = after ? written(versions) : NULL;
+                               const struct versions *versions) {
+  PyObject *before = PyObject_CallNoArgs(self->sequence_number),
+           *out = before ? PyObject_Call(function, args, options) : NULL;
+  PyObject *after = out ? PyObject_CallNoArgs(self->sequence_number) : NULL,
+           *changed = after ? written(versions) : NULL;
   int made = changed ? PyObject_RichCompareBool(before, after, Py_NE) : -1;
   int matters = made ? made : PyTuple_GET_SIZE(changed) ? 1 : may_matter(self, kind, out);
   if (matters < 0) Py_CLEAR(out);
   if (matters > 0) {
-    PyObject *given[] = {(PyObject *)self, kind, args, options ? options : Py_None, out, before, made ? Py_True : Py_False, changed};
+    PyObject *given[] = {(PyObject *)self,          kind,   args, options ? options : Py_None, out, before,
+                         made ? Py_True : Py_False, changed};
     PyObject *done = PyObject_VectorcallMethod(name_settle, given, 8, NULL);
     if (!done) Py_CLEAR(out);
     Py_XDECREF(done);
@@ -162,8 +165,10 @@ static PyObject *call_and_look(CallsMode *self, PyObject *kind, PyObject *functi
 
 /* __torch_function__(function, types, args=(), kwargs=None) */
 static PyObject *mode_call(CallsMode *self, PyObject *const *given, Py_ssize_t count) {
-  if (count < 2 || count > 4 || (count > 2 && !PyTuple_Check(given[2])) || (count > 3 && given[3] != Py_None && !PyDict_Check(given[3])))
-    return PyErr_Format(PyExc_TypeError, "__torch_function__ must be called with a function, types, a tuple and a dict");
+  if (count < 2 || count > 4 || (count > 2 && !PyTuple_Check(given[2])) ||
+      (count > 3 && given[3] != Py_None && !PyDict_Check(given[3])))
+    return PyErr_Format(PyExc_TypeError,
+                        "__torch_function__ must be called with a function, types, a tuple and a dict");
   if (!self->kinds) return PyErr_Format(PyExc_RuntimeError, "CallsMode.__init__ was not called");
   PyObject *function = given[0], *args = count > 2 ? Py_NewRef(given[2]) : PyTuple_New(0);
   if (!args) return NULL;
@@ -217,9 +222,9 @@ static void mode_dealloc(CallsMode *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static PyMethodDef mode_methods[] = {
-    {"__torch_function__", (PyCFunction)(void (*)(void))mode_call, METH_FASTCALL, "Run a call of PyTorch's, and report it if it matters."},
-    {NULL, NULL, 0, NULL}};
+static PyMethodDef mode_methods[] = {{"__torch_function__", (PyCFunction)(void (*)(void))mode_call, METH_FASTCALL,
+                                      "Run a call of PyTorch's, and report it if it matters."},
+                                     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef mode_members[] = {{"silent", T_BOOL, offsetof(CallsMode, silent), 0, NULL},
                                      {"hears_writes", T_BOOL, offsetof(CallsMode, hears_writes), 0, NULL},
@@ -243,9 +248,9 @@ PyTypeObject CallsMode_Type = {
 
 /* Calls a listener; an exception that it raises is handed to another function, and the listener is called no more. */
 typedef struct {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  PyObject *listener, *guard; /* `guard` has the attribute `failed`, shared with others, and is called with the exception */
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *listener,
+      *guard; /* `guard` has the attribute `failed`, shared with others, and is called with the exception */
 } Guarded;
 
 static PyObject *name_failed;

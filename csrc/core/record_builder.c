@@ -3,8 +3,8 @@
    NOTE [The builder in C]
    `Builder` in Python is the reference. The methods here return None for what they leave to it, before
    anything was changed but for leaves that were added, which it finds. PyTorch is not linked: its nodes and tensors are
-   read by attributes. Our own are read by slots, after a test of their type (NOTE [Slots]). Python code may run wherever an attribute is read or something is
-   called: what is read from a container is held while that may happen. */
+   read by attributes. Our own are read by slots, after a test of their type (NOTE [Slots]). Python code may run
+   wherever an attribute is read or something is called: what is read from a container is held while that may happen. */
 #include <stddef.h>
 
 #include "core.h"
@@ -13,13 +13,36 @@
 #define MOST_NEW 1024 /* nodes added by one call; more are left to Python */
 
 /* The slots of the record's classes, in the order of their fields; looked up once. */
-enum { N_ID, N_KIND, N_TYPE, N_LABEL, N_NAME, N_PARAMETER, N_EDGES, N_OUTPUTS, N_MODULE, N_MODULE_TYPE, N_PLACE, N_STACK, N_SAVED,
-    N_HOOKS, N_VERSION, N_ROOT, N_ORDER, N_SECONDS, N_GRAD, N_UPDATED, N_OPTIONS, N_SLOTS };
+enum {
+  N_ID,
+  N_KIND,
+  N_TYPE,
+  N_LABEL,
+  N_NAME,
+  N_PARAMETER,
+  N_EDGES,
+  N_OUTPUTS,
+  N_MODULE,
+  N_MODULE_TYPE,
+  N_PLACE,
+  N_STACK,
+  N_SAVED,
+  N_HOOKS,
+  N_VERSION,
+  N_ROOT,
+  N_ORDER,
+  N_SECONDS,
+  N_GRAD,
+  N_UPDATED,
+  N_OPTIONS,
+  N_SLOTS
+};
 enum { E_TO, E_OUTPUT, E_NAME, E_FORMULA, E_SLOTS };
 enum { S_NAME, S_SUMMARY, S_BYTES, S_MEMORY, S_OF, S_VERSION, S_WRITTEN, S_SLOTS };
 enum { V_SHAPE, V_SLOTS };
-static const char *const node_names[] = {"id", "kind", "type", "label", "name", "parameter", "edges", "outputs", "module",
-    "module_type", "place", "stack", "saved", "hooks", "version", "root", "order", "seconds", "grad", "updated", "options"};
+static const char *const node_names[] = {
+    "id",    "kind",  "type",  "label",   "name", "parameter", "edges",   "outputs", "module",  "module_type", "place",
+    "stack", "saved", "hooks", "version", "root", "order",     "seconds", "grad",    "updated", "options"};
 static const char *const edge_names[] = {"to", "output", "name", "formula"};
 static const char *const saved_names[] = {"name", "summary", "bytes", "memory", "of", "version", "written"};
 static const char *const summary_names[] = {"shape"};
@@ -30,16 +53,19 @@ struct record_class {
 };
 static struct record_class node_class, edge_class, saved_class, summary_class;
 
-static PyObject *name_metadata, *name_next_functions, *name_variable, *name_sequence_nr, *name_unpack_hook, *name_requires_grad;
-static PyObject *name_grad_fn, *name_output_nr, *name_version, *name_layout, *name_untyped_storage, *name_cdata, *name_nbytes;
+static PyObject *name_metadata, *name_next_functions, *name_variable, *name_sequence_nr, *name_unpack_hook,
+    *name_requires_grad;
+static PyObject *name_grad_fn, *name_output_nr, *name_version, *name_layout, *name_untyped_storage, *name_cdata,
+    *name_nbytes;
 static PyObject *name_shape, *name_dtype, *op, *given, *leaf, *accumulate_grad, *empty;
 
 /* What a builder is given, by name: the containers of the Python one, and what is called for the rest. */
 typedef struct {
-  PyObject_HEAD
-  PyObject *ids, *leaves, *memories, *written, *holders, *keys, *made_in, *pinned, *nodes, *kinds; /* containers */
-  PyObject *kind_of, *summary, *unread, *kept_by, *memory_of, *options_of, *leaf_class, *key; /* functions, a class, a name */
-  PyObject *next_key, *strided, *is_wrapped;                                                         /* of PyTorch's engine, or None */
+  PyObject_HEAD PyObject *ids, *leaves, *memories, *written, *holders, *keys, *made_in, *pinned, *nodes,
+      *kinds; /* containers */
+  PyObject *kind_of, *summary, *unread, *kept_by, *memory_of, *options_of, *leaf_class,
+      *key;                                  /* functions, a class, a name */
+  PyObject *next_key, *strided, *is_wrapped; /* of PyTorch's engine, or None */
   int of_torch, shapes_only;
   Py_ssize_t limit;
 } Builder;
@@ -49,16 +75,26 @@ static const struct {
   const char *name;
   size_t at;
   int is;
-} given_fields[] = {{"ids", offsetof(Builder, ids), IS_DICT}, {"leaves", offsetof(Builder, leaves), IS_DICT},
-                    {"memories", offsetof(Builder, memories), IS_DICT}, {"written", offsetof(Builder, written), IS_LIST},
-                    {"holders", offsetof(Builder, holders), IS_LIST}, {"keys", offsetof(Builder, keys), IS_LIST},
-                    {"made_in", offsetof(Builder, made_in), IS_DICT}, {"nodes", offsetof(Builder, nodes), IS_LIST},
-                    {"kinds", offsetof(Builder, kinds), IS_DICT}, {"kind_of", offsetof(Builder, kind_of), IS_ANY},
-                    {"pinned", offsetof(Builder, pinned), IS_SET}, {"summary", offsetof(Builder, summary), IS_ANY},
-                    {"unread", offsetof(Builder, unread), IS_ANY}, {"kept_by", offsetof(Builder, kept_by), IS_ANY},
-                    {"memory_of", offsetof(Builder, memory_of), IS_ANY}, {"options_of", offsetof(Builder, options_of), IS_ANY},
-                    {"leaf_class", offsetof(Builder, leaf_class), IS_ANY}, {"key", offsetof(Builder, key), IS_ANY},
-                    {"next_key", offsetof(Builder, next_key), IS_ANY}, {"strided", offsetof(Builder, strided), IS_ANY},
+} given_fields[] = {{"ids", offsetof(Builder, ids), IS_DICT},
+                    {"leaves", offsetof(Builder, leaves), IS_DICT},
+                    {"memories", offsetof(Builder, memories), IS_DICT},
+                    {"written", offsetof(Builder, written), IS_LIST},
+                    {"holders", offsetof(Builder, holders), IS_LIST},
+                    {"keys", offsetof(Builder, keys), IS_LIST},
+                    {"made_in", offsetof(Builder, made_in), IS_DICT},
+                    {"nodes", offsetof(Builder, nodes), IS_LIST},
+                    {"kinds", offsetof(Builder, kinds), IS_DICT},
+                    {"kind_of", offsetof(Builder, kind_of), IS_ANY},
+                    {"pinned", offsetof(Builder, pinned), IS_SET},
+                    {"summary", offsetof(Builder, summary), IS_ANY},
+                    {"unread", offsetof(Builder, unread), IS_ANY},
+                    {"kept_by", offsetof(Builder, kept_by), IS_ANY},
+                    {"memory_of", offsetof(Builder, memory_of), IS_ANY},
+                    {"options_of", offsetof(Builder, options_of), IS_ANY},
+                    {"leaf_class", offsetof(Builder, leaf_class), IS_ANY},
+                    {"key", offsetof(Builder, key), IS_ANY},
+                    {"next_key", offsetof(Builder, next_key), IS_ANY},
+                    {"strided", offsetof(Builder, strided), IS_ANY},
                     {"is_wrapped", offsetof(Builder, is_wrapped), IS_ANY}};
 #define COUNT(table) (sizeof table / sizeof *table)
 #define FIELD(self, i) (*(PyObject **)((char *)(self) + given_fields[i].at))
@@ -67,14 +103,26 @@ static int intern_all(void) {
   const struct {
     PyObject **at;
     const char *name;
-  } names[] = {{&name_metadata, "metadata"}, {&name_next_functions, "next_functions"}, {&name_variable, "variable"},
-      {&name_sequence_nr, "_sequence_nr"},
-               {&name_unpack_hook, "unpack_hook"}, {&name_requires_grad, "requires_grad"}, {&name_grad_fn, "grad_fn"},
-                   {&name_output_nr, "output_nr"},
-               {&name_version, "_version"}, {&name_layout, "layout"}, {&name_untyped_storage, "untyped_storage"}, {&name_cdata,
-                   "_cdata"}, {&name_nbytes, "nbytes"},
-               {&name_shape, "shape"}, {&name_dtype, "dtype"}, {&op, "op"}, {&given, "given"}, {&leaf, "leaf"}, {&accumulate_grad,
-                   "AccumulateGrad"}, {&empty, ""}};
+  } names[] = {{&name_metadata, "metadata"},
+               {&name_next_functions, "next_functions"},
+               {&name_variable, "variable"},
+               {&name_sequence_nr, "_sequence_nr"},
+               {&name_unpack_hook, "unpack_hook"},
+               {&name_requires_grad, "requires_grad"},
+               {&name_grad_fn, "grad_fn"},
+               {&name_output_nr, "output_nr"},
+               {&name_version, "_version"},
+               {&name_layout, "layout"},
+               {&name_untyped_storage, "untyped_storage"},
+               {&name_cdata, "_cdata"},
+               {&name_nbytes, "nbytes"},
+               {&name_shape, "shape"},
+               {&name_dtype, "dtype"},
+               {&op, "op"},
+               {&given, "given"},
+               {&leaf, "leaf"},
+               {&accumulate_grad, "AccumulateGrad"},
+               {&empty, ""}};
   for (size_t i = 0; i < COUNT(names); i++)
     if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return -1;
   return 0;
@@ -82,7 +130,8 @@ static int intern_all(void) {
 
 static int read_class(struct record_class *to, PyObject *type, const char *const *names, int count) {
   if ((PyObject *)to->type == type) return 0;
-  if (!is_plain_class(type)) return PyErr_Format(PyExc_TypeError, "a record must be made of classes with slots, got %R", type), -1;
+  if (!is_plain_class(type))
+    return PyErr_Format(PyExc_TypeError, "a record must be made of classes with slots, got %R", type), -1;
   struct record_class found = {(PyTypeObject *)type, {0}};
   for (int i = 0; i < count; i++)
     if ((found.slot[i] = slot_offset(type, names[i])) < 0) return -1;
@@ -98,18 +147,21 @@ static int builder_init(Builder *self, PyObject *args, PyObject *options) {
   PyObject *node, *edge, *saved, *summary, *named;
   if (options && PyDict_GET_SIZE(options)) return PyErr_Format(PyExc_TypeError, "RecordBuilder takes no keywords"), -1;
   if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core is not set up"), -1;
-  if (!PyArg_ParseTuple(args, "(OOOO)npO!", &node, &edge, &saved, &summary, &self->limit, &self->shapes_only, &PyDict_Type,
-      &named)) return -1;
-  if (intern_all() < 0 || read_class(&node_class, node, node_names, N_SLOTS) < 0 || read_class(&edge_class, edge, edge_names,
-      E_SLOTS) < 0 ||
-      read_class(&saved_class, saved, saved_names, S_SLOTS) < 0 || read_class(&summary_class, summary, summary_names, V_SLOTS) < 0)
+  if (!PyArg_ParseTuple(args, "(OOOO)npO!", &node, &edge, &saved, &summary, &self->limit, &self->shapes_only,
+                        &PyDict_Type, &named))
+    return -1;
+  if (intern_all() < 0 || read_class(&node_class, node, node_names, N_SLOTS) < 0 ||
+      read_class(&edge_class, edge, edge_names, E_SLOTS) < 0 ||
+      read_class(&saved_class, saved, saved_names, S_SLOTS) < 0 ||
+      read_class(&summary_class, summary, summary_names, V_SLOTS) < 0)
     return -1;
   for (size_t i = 0; i < COUNT(given_fields); i++) {
     PyObject *object = PyDict_GetItemString(named, given_fields[i].name);
     const int is = given_fields[i].is;
-    int wrong = !object || (is == IS_DICT && !PyDict_CheckExact(object)) || (is == IS_LIST && !PyList_CheckExact(object)) ||
-        (is == IS_SET && !PySet_CheckExact(object));
-    if (wrong) return PyErr_Format(PyExc_TypeError, "RecordBuilder must be given %s of its kind", given_fields[i].name), -1;
+    int wrong = !object || (is == IS_DICT && !PyDict_CheckExact(object)) ||
+                (is == IS_LIST && !PyList_CheckExact(object)) || (is == IS_SET && !PySet_CheckExact(object));
+    if (wrong)
+      return PyErr_Format(PyExc_TypeError, "RecordBuilder must be given %s of its kind", given_fields[i].name), -1;
     Py_XSETREF(FIELD(self, i), Py_NewRef(object));
   }
   self->of_torch = self->next_key != Py_None;
@@ -168,7 +220,8 @@ static PyObject *zero(void) { return PyLong_FromLong(0); }
 
 /* Read one edge of PyTorch's: (node or None, number). */
 static int read_torch_edge(Builder *self, PyObject *edge, struct input *to) {
-  if (!PyTuple_Check(edge) || PyTuple_GET_SIZE(edge) != 2) return PyErr_Format(PyExc_TypeError, "an edge must be a pair, got %R", edge), -1;
+  if (!PyTuple_Check(edge) || PyTuple_GET_SIZE(edge) != 2)
+    return PyErr_Format(PyExc_TypeError, "an edge must be a pair, got %R", edge), -1;
   PyObject *node = PyTuple_GET_ITEM(edge, 0);
   to->number = Py_NewRef(PyTuple_GET_ITEM(edge, 1));
   if (node == Py_None) return 0;
@@ -192,7 +245,8 @@ static int read_own_edge(PyObject *edge, struct input *to) {
 }
 
 static int read_inputs(Builder *self, struct added *one) {
-  PyObject *edges = self->of_torch ? PyObject_GetAttr(one->node, name_next_functions) : Py_XNewRef(SLOT(one->node, core.edges));
+  PyObject *edges =
+      self->of_torch ? PyObject_GetAttr(one->node, name_next_functions) : Py_XNewRef(SLOT(one->node, core.edges));
   if (!edges || !PyTuple_Check(edges)) {
     if (edges || !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "the edges of a node must be a tuple");
     Py_XDECREF(edges);
@@ -266,11 +320,14 @@ static PyObject *memory_of(Builder *self, PyObject *tensor) {
     while (PyArray_BASE(whole) && PyArray_Check(PyArray_BASE(whole))) whole = (PyArrayObject *)PyArray_BASE(whole);
     return Py_BuildValue("(nn)", (Py_ssize_t)PyArray_DATA(whole), (Py_ssize_t)PyArray_NBYTES(whole));
   }
-  PyObject *layout = PyObject_GetAttr(tensor, name_layout), *wrapped = layout ? PyObject_CallOneArg(self->is_wrapped, tensor) : NULL;
+  PyObject *layout = PyObject_GetAttr(tensor, name_layout),
+           *wrapped = layout ? PyObject_CallOneArg(self->is_wrapped, tensor) : NULL;
   const int plain = wrapped && layout == self->strided && wrapped == Py_False;
-  PyObject *storage = plain ? PyObject_CallMethodNoArgs(tensor, name_untyped_storage) : NULL, *key = NULL, *bytes = NULL, *found = NULL;
-  if (storage && (key = PyObject_GetAttr(storage, name_cdata)) && (bytes = PyObject_CallMethodNoArgs(storage,
-      name_nbytes))) found = PyTuple_Pack(2, key, bytes);
+  PyObject *storage = plain ? PyObject_CallMethodNoArgs(tensor, name_untyped_storage) : NULL, *key = NULL,
+           *bytes = NULL, *found = NULL;
+  if (storage && (key = PyObject_GetAttr(storage, name_cdata)) &&
+      (bytes = PyObject_CallMethodNoArgs(storage, name_nbytes)))
+    found = PyTuple_Pack(2, key, bytes);
   Py_XDECREF(layout);
   Py_XDECREF(wrapped);
   Py_XDECREF(storage);
@@ -286,7 +343,8 @@ static PyObject *unread_of(Builder *self, PyObject *tensor) {
   PyObject *from = self->of_torch ? tensor : SLOT(tensor, core.data);
   if (!from) return PyErr_Format(PyExc_AttributeError, "a tensor has no _data");
   Py_INCREF(from);
-  PyObject *shape = PyObject_GetAttr(from, name_shape), *dtype = shape ? PyObject_GetAttr(from, name_dtype) : NULL, *found = NULL;
+  PyObject *shape = PyObject_GetAttr(from, name_shape), *dtype = shape ? PyObject_GetAttr(from, name_dtype) : NULL,
+           *found = NULL;
   if (dtype) found = PyObject_CallFunctionObjArgs(self->unread, shape, dtype, NULL);
   Py_XDECREF(shape);
   Py_XDECREF(dtype);
@@ -344,9 +402,12 @@ static int maker_of(Builder *self, PyObject *tensor, PyObject **of, PyObject **o
   } else {
     PyObject *edge = SLOT(tensor, core.edge);
     struct input to = {0};
-    if (edge == core.leaf) node = Py_NewRef(Py_None), *output = zero();
-    else if (read_own_edge(edge, &to) == 0) node = to.end ? to.end : Py_NewRef(Py_None), *output = to.number;
-    else return Py_XDECREF(to.end), -1;
+    if (edge == core.leaf)
+      node = Py_NewRef(Py_None), *output = zero();
+    else if (read_own_edge(edge, &to) == 0)
+      node = to.end ? to.end : Py_NewRef(Py_None), *output = to.number;
+    else
+      return Py_XDECREF(to.end), -1;
   }
   int failed = !*output;
   if (!failed && node == Py_None) {
@@ -379,7 +440,8 @@ static PyObject *summary_of_saved(Builder *self, PyObject *tensor, PyObject *ver
   Py_ssize_t at = same > 0 ? PyLong_AsSsize_t(output) : -1;
   if (same < 0 || (at < 0 && PyErr_Occurred())) return NULL;
   if (same && at >= 0 && at < PyList_GET_SIZE(outputs) && Py_TYPE(PyList_GET_ITEM(outputs, at)) == summary_class.type) {
-    PyObject *known = Py_NewRef(PyList_GET_ITEM(outputs, at)), *from = self->of_torch ? tensor : SLOT(tensor, core.data);
+    PyObject *known = Py_NewRef(PyList_GET_ITEM(outputs, at)),
+             *from = self->of_torch ? tensor : SLOT(tensor, core.data);
     PyObject *shape = from ? PyObject_GetAttr(from, name_shape) : NULL, *own = SLOT(known, summary_class.slot[V_SHAPE]);
     same = shape && own ? PyObject_RichCompareBool(own, shape, Py_EQ) : -1;
     Py_XDECREF(shape);
@@ -400,15 +462,17 @@ static int put(PyObject *object, Py_ssize_t slot, PyObject *value) {
   return value != NULL;
 }
 
-/* What all nodes of a class have in common: (type, label, formulas, options, saved); a new reference, None: left to Python. */
+/* What all nodes of a class have in common: (type, label, formulas, options, saved); a new reference, None: left to
+ * Python. */
 enum { K_TYPE, K_LABEL, K_FORMULAS, K_OPTIONS, K_SAVED, K_FIELDS };
 static PyObject *kind_of(Builder *self, PyObject *node) {
   PyObject *found = PyDict_GetItemWithError(self->kinds, (PyObject *)Py_TYPE(node));
   if (!found && PyErr_Occurred()) return NULL;
   found = found ? Py_NewRef(found) : PyObject_CallOneArg(self->kind_of, node);
   if (!found || found == Py_None) return found;
-  int right = PyTuple_Check(found) && PyTuple_GET_SIZE(found) == K_FIELDS && PyList_Check(PyTuple_GET_ITEM(found, K_FORMULAS)) &&
-              PyTuple_Check(PyTuple_GET_ITEM(found, K_OPTIONS)) && PyTuple_Check(PyTuple_GET_ITEM(found, K_SAVED));
+  int right = PyTuple_Check(found) && PyTuple_GET_SIZE(found) == K_FIELDS &&
+              PyList_Check(PyTuple_GET_ITEM(found, K_FORMULAS)) && PyTuple_Check(PyTuple_GET_ITEM(found, K_OPTIONS)) &&
+              PyTuple_Check(PyTuple_GET_ITEM(found, K_SAVED));
   if (right) return found;
   PyErr_Format(PyExc_TypeError, "what is known of a class of nodes must be a tuple of %d, got %R", K_FIELDS, found);
   Py_DECREF(found);
@@ -423,19 +487,18 @@ static PyObject *new_node(Builder *self, PyObject *kind, PyObject *type, PyObjec
     return NULL;
   }
   const Py_ssize_t *slot = node_class.slot;
-  const int filled = put(made, slot[N_EDGES], edges) && put(made, slot[N_ID], PyLong_FromSsize_t(PyList_GET_SIZE(self->nodes))) &&
-      put(made, slot[N_KIND], Py_NewRef(kind)) &&
-      put(made, slot[N_TYPE], Py_NewRef(type)) && put(made, slot[N_LABEL], Py_NewRef(label)) && put(made, slot[N_NAME],
-          Py_NewRef(Py_None)) &&
-      put(made, slot[N_PARAMETER], Py_NewRef(Py_False)) && put(made, slot[N_OUTPUTS], PyList_New(0)) && put(made, slot[N_MODULE],
-          Py_NewRef(empty)) &&
-      put(made, slot[N_MODULE_TYPE], Py_NewRef(empty)) && put(made, slot[N_PLACE], Py_NewRef(Py_None)) && put(made, slot[N_STACK],
-          PyList_New(0)) &&
-      put(made, slot[N_SAVED], PyList_New(0)) && put(made, slot[N_HOOKS], PyList_New(0)) && put(made, slot[N_VERSION], zero()) &&
-      put(made, slot[N_ROOT], Py_NewRef(Py_False)) && put(made, slot[N_ORDER], PyLong_FromLong(1)) && put(made, slot[N_SECONDS],
-          Py_NewRef(Py_None)) &&
-      put(made, slot[N_GRAD], Py_NewRef(Py_None)) && put(made, slot[N_UPDATED], Py_NewRef(Py_None)) && put(made, slot[N_OPTIONS],
-          PyDict_New());
+  const int filled = put(made, slot[N_EDGES], edges) &&
+                     put(made, slot[N_ID], PyLong_FromSsize_t(PyList_GET_SIZE(self->nodes))) &&
+                     put(made, slot[N_KIND], Py_NewRef(kind)) && put(made, slot[N_TYPE], Py_NewRef(type)) &&
+                     put(made, slot[N_LABEL], Py_NewRef(label)) && put(made, slot[N_NAME], Py_NewRef(Py_None)) &&
+                     put(made, slot[N_PARAMETER], Py_NewRef(Py_False)) && put(made, slot[N_OUTPUTS], PyList_New(0)) &&
+                     put(made, slot[N_MODULE], Py_NewRef(empty)) && put(made, slot[N_MODULE_TYPE], Py_NewRef(empty)) &&
+                     put(made, slot[N_PLACE], Py_NewRef(Py_None)) && put(made, slot[N_STACK], PyList_New(0)) &&
+                     put(made, slot[N_SAVED], PyList_New(0)) && put(made, slot[N_HOOKS], PyList_New(0)) &&
+                     put(made, slot[N_VERSION], zero()) && put(made, slot[N_ROOT], Py_NewRef(Py_False)) &&
+                     put(made, slot[N_ORDER], PyLong_FromLong(1)) && put(made, slot[N_SECONDS], Py_NewRef(Py_None)) &&
+                     put(made, slot[N_GRAD], Py_NewRef(Py_None)) && put(made, slot[N_UPDATED], Py_NewRef(Py_None)) &&
+                     put(made, slot[N_OPTIONS], PyDict_New());
   if (!filled || PyList_Append(self->nodes, made) < 0) Py_CLEAR(made);
   return made;
 }
@@ -447,9 +510,10 @@ static PyObject *leaf_of(Builder *self, PyObject *tensor) {
   PyObject *made = new_node(self, leaf, accumulate_grad, leaf, PyList_New(0));
   if (!made) return NULL;
   const Py_ssize_t *slot = node_class.slot;
-  PyObject *number = Py_NewRef(SLOT(made, slot[N_ID])), *id = PyLong_FromVoidPtr(tensor), *pair = id ? PyTuple_Pack(2, tensor,
-      number) : NULL;
-  PyObject *version = pair && PyDict_SetItem(self->leaves, id, pair) == 0 ? version_of(self, tensor) : NULL, *outputs = NULL, *at = NULL;
+  PyObject *number = Py_NewRef(SLOT(made, slot[N_ID])), *id = PyLong_FromVoidPtr(tensor),
+           *pair = id ? PyTuple_Pack(2, tensor, number) : NULL;
+  PyObject *version = pair && PyDict_SetItem(self->leaves, id, pair) == 0 ? version_of(self, tensor) : NULL,
+           *outputs = NULL, *at = NULL;
   PyObject *summary = version ? summary_of(self, tensor) : NULL;
   if (summary && (outputs = PyList_New(1))) {
     PyList_SET_ITEM(outputs, 0, Py_NewRef(summary));
@@ -485,11 +549,12 @@ static PyObject *edges_of(Builder *self, struct added *one, PyObject *kind) {
     PyObject *edge = to->end ? NULL : Py_NewRef(Py_None);
     if (to->end) {
       PyObject *number = to->is_leaf ? leaf_of(self, to->end) : Py_XNewRef(PyDict_GetItemWithError(self->ids, to->key));
-      if (!number && !PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "a node's inputs must be in the record before it");
+      if (!number && !PyErr_Occurred())
+        PyErr_Format(PyExc_RuntimeError, "a node's inputs must be in the record before it");
       edge = number ? new_record(&edge_class) : NULL;
       if (!edge) Py_XDECREF(number);
-      if (edge && !(put(edge, edge_class.slot[E_TO], number) && put(edge, edge_class.slot[E_OUTPUT],
-          to->is_leaf ? zero() : Py_NewRef(to->number)) &&
+      if (edge && !(put(edge, edge_class.slot[E_TO], number) &&
+                    put(edge, edge_class.slot[E_OUTPUT], to->is_leaf ? zero() : Py_NewRef(to->number)) &&
                     fill_formula(edge, PyTuple_GET_ITEM(kind, K_FORMULAS), i, one->count)))
         Py_CLEAR(edge);
     }
@@ -504,14 +569,16 @@ static PyObject *options_of(Builder *self, PyObject *node, PyObject *names) {
   PyObject *found = PyDict_New();
   for (Py_ssize_t i = 0; found && i < PyTuple_GET_SIZE(names); i++) {
     PyObject *pair = PyTuple_GET_ITEM(names, i);
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) return Py_DECREF(found), PyErr_Format(PyExc_TypeError,
-        "options must be pairs of names");
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+      return Py_DECREF(found), PyErr_Format(PyExc_TypeError, "options must be pairs of names");
     PyObject *value = PyObject_GetAttr(node, PyTuple_GET_ITEM(pair, 0));
     int failed = !value, odd = 0, overflow = 0;
-    if (value && PyLong_Check(value)) odd = (PyLong_AsLongLongAndOverflow(value, &overflow), overflow != 0);
-    else if (value && PyFloat_Check(value)) odd = !(PyFloat_AS_DOUBLE(value) >= -9223372036854775808.0 &&
-        PyFloat_AS_DOUBLE(value) < 9223372036854775808.0);
-    else if (value) Py_CLEAR(value); /* no number */
+    if (value && PyLong_Check(value))
+      odd = (PyLong_AsLongLongAndOverflow(value, &overflow), overflow != 0);
+    else if (value && PyFloat_Check(value))
+      odd = !(PyFloat_AS_DOUBLE(value) >= -9223372036854775808.0 && PyFloat_AS_DOUBLE(value) < 9223372036854775808.0);
+    else if (value)
+      Py_CLEAR(value); /* no number */
     if (value && !odd) failed = PyDict_SetItem(found, PyTuple_GET_ITEM(pair, 1), value) < 0;
     Py_XDECREF(value);
     if (failed) Py_CLEAR(found);
@@ -525,8 +592,8 @@ static PyObject *kept_by_torch(Builder *self, PyObject *node, PyObject *names) {
   PyObject *found = PyList_New(0);
   for (Py_ssize_t i = 0; found && i < PyTuple_GET_SIZE(names); i++) {
     PyObject *name = PyTuple_GET_ITEM(names, i), *tensor = NULL;
-    if (!PyTuple_Check(name) || PyTuple_GET_SIZE(name) != 3) return Py_DECREF(found), PyErr_Format(PyExc_TypeError,
-        "names of what is saved must be triples");
+    if (!PyTuple_Check(name) || PyTuple_GET_SIZE(name) != 3)
+      return Py_DECREF(found), PyErr_Format(PyExc_TypeError, "names of what is saved must be triples");
     PyObject *raw = PyObject_GetAttr(node, PyTuple_GET_ITEM(name, 0));
     if (raw && PyTuple_CheckExact(raw)) { /* several tensors under one name */
       Py_DECREF(raw);
@@ -552,17 +619,19 @@ static PyObject *kept_by_torch(Builder *self, PyObject *node, PyObject *names) {
 
 /* Add one of the tensors that a node keeps. */
 static int add_saved(Builder *self, PyObject *list, PyObject *name, PyObject *tensor) {
-  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state)) return PyErr_Format(PyExc_TypeError,
-      "a node must keep tensors, got %R", tensor), -1;
-  PyObject *version = version_of(self, tensor), *bytes = NULL, *of = NULL, *output = NULL, *summary = NULL, *saved = NULL;
+  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state))
+    return PyErr_Format(PyExc_TypeError, "a node must keep tensors, got %R", tensor), -1;
+  PyObject *version = version_of(self, tensor), *bytes = NULL, *of = NULL, *output = NULL, *summary = NULL,
+           *saved = NULL;
   Py_ssize_t number = version ? memory_number(self, tensor, version, &bytes) : -1;
   int failed = number < 0, has_graph = failed ? 0 : requires_grad(self, tensor);
   if (has_graph < 0 || (has_graph > 0 && maker_of(self, tensor, &of, &output) < 0)) failed = 1;
-  if (!failed && (summary = summary_of_saved(self, tensor, version, of, output)) && (saved = new_record(&saved_class))) {
+  if (!failed && (summary = summary_of_saved(self, tensor, version, of, output)) &&
+      (saved = new_record(&saved_class))) {
     const Py_ssize_t *slot = saved_class.slot;
-    failed = !(put(saved, slot[S_NAME], Py_NewRef(name)) && put(saved, slot[S_SUMMARY], Py_NewRef(summary)) && put(saved,
-        slot[S_BYTES], Py_NewRef(bytes)) &&
-               put(saved, slot[S_MEMORY], PyLong_FromSsize_t(number)) && put(saved, slot[S_OF], Py_NewRef(of ? of : Py_None)) &&
+    failed = !(put(saved, slot[S_NAME], Py_NewRef(name)) && put(saved, slot[S_SUMMARY], Py_NewRef(summary)) &&
+               put(saved, slot[S_BYTES], Py_NewRef(bytes)) && put(saved, slot[S_MEMORY], PyLong_FromSsize_t(number)) &&
+               put(saved, slot[S_OF], Py_NewRef(of ? of : Py_None)) &&
                put(saved, slot[S_VERSION], Py_NewRef(version)) && put(saved, slot[S_WRITTEN], Py_NewRef(version)));
     if (!failed) failed = PyList_Append(list, saved) < 0;
     failed = failed || number >= PyList_GET_SIZE(self->written) || number >= PyList_GET_SIZE(self->holders);
@@ -591,17 +660,18 @@ static int add_all_saved(Builder *self, PyObject *list, PyObject *node, PyObject
   if (kept && failed) PyErr_Format(PyExc_TypeError, "kept_by must return a list, got %R", kept);
   for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(kept); i++) {
     PyObject *pair = PyList_GET_ITEM(kept, i);
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) failed = (PyErr_Format(PyExc_TypeError,
-        "kept_by must return pairs, got %R", pair), 1);
-    else failed = add_saved(self, list, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)) < 0;
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+      failed = (PyErr_Format(PyExc_TypeError, "kept_by must return pairs, got %R", pair), 1);
+    else
+      failed = add_saved(self, list, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)) < 0;
   }
   Py_XDECREF(kept);
   return failed ? -1 : 0;
 }
 
 static PyObject *add_one(Builder *self, struct added *one, PyObject *kind) {
-  PyObject *made = new_node(self, one->count ? op : given, PyTuple_GET_ITEM(kind, K_TYPE), PyTuple_GET_ITEM(kind, K_LABEL),
-      edges_of(self, one, kind));
+  PyObject *made = new_node(self, one->count ? op : given, PyTuple_GET_ITEM(kind, K_TYPE),
+                            PyTuple_GET_ITEM(kind, K_LABEL), edges_of(self, one, kind));
   if (!made) return NULL;
   const Py_ssize_t *slot = node_class.slot;
   PyObject *names = PyTuple_GET_ITEM(kind, K_OPTIONS), *saved = NULL;
@@ -654,7 +724,8 @@ static int collect(Builder *self, struct added *found, PyObject *root) {
   for (int at = 0; !failed && count > 1 && at < count; at++) failed = read_sequence(self, &found[at]) < 0;
   for (int at = 0; !failed && at < count; at++)
     for (Py_ssize_t i = 0; i < found[at].count; i++)
-      if (found[at].inputs[i].pending >= 0 && found[found[at].inputs[i].pending].sequence >= found[at].sequence) goto left;
+      if (found[at].inputs[i].pending >= 0 && found[found[at].inputs[i].pending].sequence >= found[at].sequence)
+        goto left;
   Py_DECREF(places);
   return failed ? -1 - count : count;
 left:
@@ -693,7 +764,8 @@ static PyObject *builder_add(Builder *self, PyObject *root) {
   }
   if (!kinds) Py_CLEAR(added);
   for (int at = 0; added && !left && at < count; at++) {
-    PyObject *made = add_one(self, &found[at], PyList_GET_ITEM(kinds, at)), *pair = made ? PyTuple_Pack(2, made, found[at].node) : NULL;
+    PyObject *made = add_one(self, &found[at], PyList_GET_ITEM(kinds, at)),
+             *pair = made ? PyTuple_Pack(2, made, found[at].node) : NULL;
     if (!pair || PyList_Append(added, pair) < 0) Py_CLEAR(added);
     Py_XDECREF(pair);
     Py_XDECREF(made);
@@ -728,9 +800,12 @@ static PyObject *builder_unread(Builder *self, PyObject *tensors) {
   PyObject *all = PySequence_Fast(tensors, "tensors must be a sequence"), *found = all ? PyList_New(0) : NULL;
   for (Py_ssize_t i = 0; found && i < PySequence_Fast_GET_SIZE(all); i++) {
     PyObject *tensor = Py_NewRef(PySequence_Fast_GET_ITEM(all, i)), *one = NULL;
-    if (tensor == Py_None) one = Py_NewRef(tensor);
-    else if (self->of_torch || PyObject_TypeCheck(tensor, core.tensor_state)) one = unread_of(self, tensor);
-    else PyErr_Format(PyExc_TypeError, "a gradient must be a tensor, got %R", tensor);
+    if (tensor == Py_None)
+      one = Py_NewRef(tensor);
+    else if (self->of_torch || PyObject_TypeCheck(tensor, core.tensor_state))
+      one = unread_of(self, tensor);
+    else
+      PyErr_Format(PyExc_TypeError, "a gradient must be a tensor, got %R", tensor);
     if (!one || PyList_Append(found, one) < 0) Py_CLEAR(found);
     Py_XDECREF(one);
     Py_DECREF(tensor);
@@ -742,8 +817,8 @@ static PyObject *builder_unread(Builder *self, PyObject *tensors) {
 /* leaf(tensor): the number of a leaf, which is added when it is first met. */
 static PyObject *builder_leaf(Builder *self, PyObject *tensor) {
   if (!self->ids) return PyErr_Format(PyExc_RuntimeError, "RecordBuilder.__init__ was not called");
-  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state)) return PyErr_Format(PyExc_TypeError,
-      "a leaf must be a tensor, got %R", tensor);
+  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state))
+    return PyErr_Format(PyExc_TypeError, "a leaf must be a tensor, got %R", tensor);
   return leaf_of(self, tensor);
 }
 
@@ -752,19 +827,24 @@ static PyObject *builder_set_output(Builder *self, PyObject *args) {
   PyObject *made, *tensor;
   Py_ssize_t number;
   if (!PyArg_ParseTuple(args, "OnO", &made, &number, &tensor)) return NULL;
-  if (!self->ids || Py_TYPE(made) != node_class.type) return PyErr_Format(PyExc_TypeError, "it must be a node of the record, got %R", made);
+  if (!self->ids || Py_TYPE(made) != node_class.type)
+    return PyErr_Format(PyExc_TypeError, "it must be a node of the record, got %R", made);
   if (!self->of_torch) {
     PyObject *data = PyObject_TypeCheck(tensor, core.tensor_state) ? SLOT(tensor, core.data) : NULL;
-    if (!data || !(PyArray_CheckExact(data) || PyArray_IsScalar(data, Generic))) Py_RETURN_FALSE; /* maybe a batch of vmap's */
+    if (!data || !(PyArray_CheckExact(data) || PyArray_IsScalar(data, Generic)))
+      Py_RETURN_FALSE; /* maybe a batch of vmap's */
   }
   PyObject *outputs = SLOT(made, node_class.slot[N_OUTPUTS]), *id = SLOT(made, node_class.slot[N_ID]);
-  if (!outputs || !id || !PyList_CheckExact(outputs) || number < 0 || number > PyList_GET_SIZE(outputs)) Py_RETURN_FALSE;
+  if (!outputs || !id || !PyList_CheckExact(outputs) || number < 0 || number > PyList_GET_SIZE(outputs))
+    Py_RETURN_FALSE;
   Py_INCREF(outputs);
   Py_INCREF(id);
   PyObject *summary = summary_of(self, tensor), *version = NULL, *at = NULL;
   int failed = !summary;
-  if (!failed && number < PyList_GET_SIZE(outputs)) failed = PyList_SetItem(outputs, number, Py_NewRef(summary)) < 0;
-  else if (!failed) failed = PyList_Append(outputs, summary) < 0;
+  if (!failed && number < PyList_GET_SIZE(outputs))
+    failed = PyList_SetItem(outputs, number, Py_NewRef(summary)) < 0;
+  else if (!failed)
+    failed = PyList_Append(outputs, summary) < 0;
   if (!failed && (version = version_of(self, tensor))) {
     set_slot(made, node_class.slot[N_VERSION], version);
     Py_ssize_t memory = memory_number(self, tensor, version, NULL);
@@ -785,8 +865,8 @@ static PyObject *builder_memory_number(Builder *self, PyObject *args) {
   PyObject *tensor, *version, *bytes = NULL;
   if (!PyArg_ParseTuple(args, "OO", &tensor, &version)) return NULL;
   if (!self->ids) return PyErr_Format(PyExc_RuntimeError, "RecordBuilder.__init__ was not called");
-  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state)) return PyErr_Format(PyExc_TypeError,
-      "it must be a tensor, got %R", tensor);
+  if (!self->of_torch && !PyObject_TypeCheck(tensor, core.tensor_state))
+    return PyErr_Format(PyExc_TypeError, "it must be a tensor, got %R", tensor);
   Py_ssize_t number = memory_number(self, tensor, version, &bytes);
   PyObject *found = number < 0 ? NULL : Py_BuildValue("(nO)", number, bytes);
   Py_XDECREF(bytes);
@@ -810,12 +890,15 @@ static void builder_dealloc(Builder *self) {
 }
 
 static PyMethodDef builder_methods[] = {
-    {"add", (PyCFunction)builder_add, METH_O, "Add the nodes behind a root that are not in the record, and return them."},
+    {"add", (PyCFunction)builder_add, METH_O,
+     "Add the nodes behind a root that are not in the record, and return them."},
     {"id_of", (PyCFunction)builder_id_of, METH_O, "Return a node's number, or None."},
     {"unread", (PyCFunction)builder_unread, METH_O, "Return the shapes and dtypes of tensors."},
     {"leaf", (PyCFunction)builder_leaf, METH_O, "Return the number of a leaf, which is added when it is first met."},
-    {"set_output", (PyCFunction)builder_set_output, METH_VARARGS, "Note an output of a node; False if that is left to Python."},
-    {"memory_number", (PyCFunction)builder_memory_number, METH_VARARGS, "Return the number of a tensor's memory, and its bytes."},
+    {"set_output", (PyCFunction)builder_set_output, METH_VARARGS,
+     "Note an output of a node; False if that is left to Python."},
+    {"memory_number", (PyCFunction)builder_memory_number, METH_VARARGS,
+     "Return the number of a tensor's memory, and its bytes."},
     {NULL, NULL, 0, NULL}};
 
 PyTypeObject RecordBuilder_Type = {

@@ -23,23 +23,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pool.h"
 #include "gemm_driver.h"
+#include "pool.h"
 
 #define ON_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
 #define INLINED static inline ON_TILES __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 16")
-#define SIDE 16           /* rows of a tile, and numbers in a vector */
-#define BLOCK (2 * SIDE)  /* rows, columns and steps of a block */
+#define SIDE 16          /* rows of a tile, and numbers in a vector */
+#define BLOCK (2 * SIDE) /* rows, columns and steps of a block */
 #define TILE_BYTES 1024
 #define PART_BYTES (2 * TILE_BYTES)
 #define BLOCK_BYTES (3 * PART_BYTES)
-#define STEPS 768         /* of k that are taken at once: a block's operands stay in the second cache */
-#define PASSING 128       /* rows of A that pass each panel of B while it is in the cache, */
-#define MANY_PASSING 256  /* and so many where B is larger than what a core has to itself */
+#define STEPS 768        /* of k that are taken at once: a block's operands stay in the second cache */
+#define PASSING 128      /* rows of A that pass each panel of B while it is in the cache, */
+#define MANY_PASSING 256 /* and so many where B is larger than what a core has to itself */
 #define LARGE (8 << 20)
-#define WORTH (1 << 21)   /* multiplications from which tiles can be faster than vectors */
-#define PARTS 4           /* that a product is cut into at least; each packs its rows of A itself */
+#define WORTH (1 << 21)      /* multiplications from which tiles can be faster than vectors */
+#define PARTS 4              /* that a product is cut into at least; each packs its rows of A itself */
 #define GREATEST 0x7f7f8000u /* bits of the least number that rounds to infinity as a bfloat16 */
 #define LEAST 0x0d800000u    /* bits of 2^-100 */
 
@@ -108,7 +108,8 @@ INLINED void load_square(const float *at, long row, long column, long rows, long
   if (column == 1 || row == 1) {
     const long step = column == 1 ? row : column, lines = column == 1 ? rows : columns;
     const __mmask16 mask = first(column == 1 ? columns : rows);
-    UNROLLED for (long i = 0; i < SIDE; i++) out[i] = i < lines ? _mm512_maskz_loadu_ps(mask, at + i * step) : _mm512_setzero_ps();
+    UNROLLED for (long i = 0; i < SIDE; i++) out[i] =
+        i < lines ? _mm512_maskz_loadu_ps(mask, at + i * step) : _mm512_setzero_ps();
     if (column != 1) transpose(out);
     return;
   }
@@ -148,19 +149,20 @@ static const struct {
 
 /* Statements, for GCC's functions of the unit are no expressions. */
 #define LOAD(one, other, from) \
-  _tile_loadd(one, from, 64); \
+  _tile_loadd(one, from, 64);  \
   _tile_loadd(other, (from) + TILE_BYTES, 64)
 #define LOAD_A(part) LOAD(4, 5, a + (part - 1) * PART_BYTES)
 #define LOAD_B(part) LOAD(6, 7, b + (part - 1) * PART_BYTES)
-#define MULTIPLY \
+#define MULTIPLY           \
   _tile_dpbf16ps(0, 4, 6); \
   _tile_dpbf16ps(1, 4, 7); \
   _tile_dpbf16ps(2, 5, 6); \
   _tile_dpbf16ps(3, 5, 7)
 
 /* Ask for a part of the operands' next block, which lies in the second cache, while this one is multiplied. */
-#define FETCH(from, part) \
-  for (long line = 0; line < PART_BYTES; line += 64) _mm_prefetch((from) + BLOCK_BYTES + (part - 1) * PART_BYTES + line, _MM_HINT_T0)
+#define FETCH(from, part)                            \
+  for (long line = 0; line < PART_BYTES; line += 64) \
+  _mm_prefetch((from) + BLOCK_BYTES + (part - 1) * PART_BYTES + line, _MM_HINT_T0)
 
 /* One block of C, BLOCK × BLOCK numbers: the products of parts (3, 1), (2, 1), (1, 1), (1, 3), (1, 2), (2, 2). */
 static ON_TILES void multiply_block(const char *a, const char *b, long blocks, float *out) {
@@ -201,7 +203,8 @@ static ON_TILES void write_block(const struct product *p, const float *block, lo
   const long rows = at_most(p->m - row, BLOCK);
   for (long left = 0; left < BLOCK && column + left < p->n; left += SIDE) {
     const __mmask16 mask = first(p->n - column - left);
-    const float *bias = p->bias && !add ? (const float *)p->bias + row * p->bias_row + (column + left) * p->bias_column : NULL;
+    const float *bias =
+        p->bias && !add ? (const float *)p->bias + row * p->bias_row + (column + left) * p->bias_column : NULL;
     float *c = (float *)p->c + row * p->c_row + column + left;
     for (long i = 0; i < rows; i++, c += p->c_row) {
       __m512 found = _mm512_loadu_ps(block + i * BLOCK + left);
@@ -215,7 +218,7 @@ static ON_TILES void write_block(const struct product *p, const float *block, lo
 
 struct amx_job {
   const struct product *p;
-  char *panels;            /* of B: one for 32 columns, all steps */
+  char *panels; /* of B: one for 32 columns, all steps */
   long panel_bytes, row_parts, panel_parts;
   atomic_int short_of_memory, unfit;
 };
@@ -224,8 +227,8 @@ static void pack_part(void *job, long begin, long end) {
   struct amx_job *j = job;
   const struct product *p = j->p;
   for (long panel = begin; panel < end; panel++)
-    if (!pack_blocks((const float *)p->b + panel * BLOCK * p->b_column, p->b_column, p->b_step, p->n - panel * BLOCK, p->k, 1,
-                     j->panels + panel * j->panel_bytes))
+    if (!pack_blocks((const float *)p->b + panel * BLOCK * p->b_column, p->b_column, p->b_step, p->n - panel * BLOCK,
+                     p->k, 1, j->panels + panel * j->panel_bytes))
       atomic_store(&j->unfit, 1);
 }
 
@@ -236,8 +239,8 @@ static ON_TILES void multiply_rows(struct amx_job *j, char *rows, long top, long
   for (long from = 0; from < p->k; from += STEPS) {
     const long steps = at_most(p->k - from, STEPS), blocks = blocks_of(steps);
     for (long row = top; row < end; row += BLOCK)
-      if (!pack_blocks((const float *)p->a + row * p->a_row + from * p->a_step, p->a_row, p->a_step, at_most(end - row, BLOCK),
-                       steps, 0, rows + (row - top) / BLOCK * blocks * BLOCK_BYTES))
+      if (!pack_blocks((const float *)p->a + row * p->a_row + from * p->a_step, p->a_row, p->a_step,
+                       at_most(end - row, BLOCK), steps, 0, rows + (row - top) / BLOCK * blocks * BLOCK_BYTES))
         atomic_store(&j->unfit, 1);
     for (long at = panel; at < panel_end; at++)
       for (long row = top; row < end; row += BLOCK) {
