@@ -1,6 +1,6 @@
 """PyTorch's `torch.sparse`: functions of sparse tensors. COO is the layout that there is."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence as _Sequence
 
 from backlight.dispatch.arguments.checked import public_functions as _public_functions
 from backlight.dispatch.arguments.checked import with_checks as _with_checks
@@ -34,7 +34,7 @@ def addmm(mat: _TensorState, mat1: _TensorState, mat2: _TensorState, *, beta: fl
     return beta * mat + alpha * mm(mat1, mat2)
 
 
-def sum(input: _TensorState, dim: int | Sequence[int] | None = None, dtype: _dtype | None = None):
+def sum(input: _TensorState, dim: int | _Sequence[int] | None = None, dtype: _dtype | None = None):
     """Return the sum of all elements of a sparse tensor, or the sums along dims; gradients are sparse.
 
     Raises:

@@ -173,7 +173,9 @@ def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         function = opinfo_run.our_function(entry)
-        for number, sample in enumerate(entry.sample_inputs("cpu", opinfo_run.dtype_of(entry), requires_grad=True)):
+        dtype = opinfo_run.dtype_of(entry)
+        differentiated = dtype.is_floating_point or dtype.is_complex
+        for number, sample in enumerate(entry.sample_inputs("cpu", dtype, requires_grad=differentiated)):
             if most_samples is not None and number >= most_samples:
                 break
             try:

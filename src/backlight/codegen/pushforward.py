@@ -56,9 +56,8 @@ REFUSED = {
     "geqrf": lambda given: _unwritten("geqrf") + "\n  linalg.qr has a tangent",
     "heaviside": lambda given: _unsupported("heaviside") + " Detach its arguments: its slope is 0",
     "linalg_ldl_factor_ex": lambda given: _unsupported("linalg_ldl_factor_ex") + " linalg.cholesky has a tangent",
-    "unique": lambda given: (
-        _unwritten("_unique2" if given["dim"] is None else "unique_dim") + "\n  Sort, which has a tangent, or detach"
-    ),
+    "unique": lambda given: _unwritten("_unique2") + "\n  Sort, which has a tangent, or detach",
+    "unique_dim": lambda given: _unwritten("unique_dim") + "\n  Sort, which has a tangent, or detach",
     "unique_consecutive": lambda given: (
         _unwritten("unique_consecutive" if given["dim"] is None else "unique_dim_consecutive")
         + "\n  Detach the tensor, or pick its elements by index"

@@ -164,7 +164,7 @@ def conj_physical_(input: TensorState):
 # --- views of the parts -----------------------------------------------------------------------------------------------
 
 
-@op(name="real", node="RealBackward0", view=True, tangent="linear", complex="own")
+@op(name="real", node="SelectBackward0", view=True, tangent="linear", complex="own")
 def real_part(xp, input: Array):
     """The real parts of complex numbers, a view."""
     return input.real
@@ -173,7 +173,7 @@ def real_part(xp, input: Array):
 real_part.derivative("input", formula="grad, as a complex number")(lambda grad, ops: ops.with_zeros(grad))
 
 
-@op(name="imag", node="ImagBackward0", view=True, tangent="linear", complex="own")
+@op(name="imag", node="SelectBackward0", view=True, tangent="linear", complex="own")
 def imaginary_part(xp, input: Array):
     """The imaginary parts of complex numbers, a view."""
     return input.imag

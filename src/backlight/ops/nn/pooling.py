@@ -89,13 +89,13 @@ def _declare_max(dims: int):
 _MAX = {2: _declare_max(2), 3: _declare_max(3)}
 
 
-def _largest(dims: int, input, kernel_size, stride, padding, dilation, ceil_mode):
+def _largest(dims: int, input, kernel_size, stride, padding, dilation, ceil_mode, *, with_places: bool = True):
     """Return the largest elements of windows and where they are."""
     name = f"max_pool{dims}d"
     shape, kind = input._data.shape, input._data.dtype
     if kind.kind == "b":
         raise no_kernel(f"max_pool{max(dims, 2)}d", kind, "convert the input with .float()")
-    windows = windows_of(name, dims, kernel_size, stride, padding, dilation, ceil_mode)
+    windows = windows_of(name, dims, kernel_size, stride, padding, dilation, ceil_mode, with_places=with_places)
     check_dims(name, shape, dims)
     checked_places(name, windows, shape)
     if dims > 1:
@@ -126,7 +126,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     """
     if not return_indices and input._edge is None:
         require_floats("max_pool1d_impl", input)
-    both = _largest(1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    both = _largest(1, input, kernel_size, stride, padding, dilation, ceil_mode, with_places=return_indices)
     return both if return_indices else both[0]
 
 

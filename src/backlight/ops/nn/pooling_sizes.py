@@ -40,8 +40,13 @@ def _places(windows: Windows, sizes: tuple) -> tuple[int, ...]:
     return tuple(map(windows._along, sizes, windows.kernel, windows.stride, windows.padding, windows.dilation))
 
 
-def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, ceil_mode) -> Windows:
+def windows_of(
+    name: str, dims: int, kernel_size, stride, padding, dilation, ceil_mode, *, with_places: bool = True
+) -> Windows:
     """Return the windows that a caller's options describe.
+
+    Args:
+        with_places: whether the caller asked for places: if not, PyTorch has other words for a wrong padding.
 
     Raises:
         RuntimeError: an option is out of range or has another number of values than dims.
@@ -51,17 +56,25 @@ def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, cei
     stride = kernel if empty else numbers_of(name, "stride", stride, dims)
     padding = numbers_of(name, "padding", padding, dims)
     dilation = numbers_of(name, "dilation", dilation, dims)
-    return _checked_windows(name, kernel, stride, padding, dilation, bool(ceil_mode))
+    return _checked_windows(name, kernel, stride, padding, dilation, bool(ceil_mode), with_places)
 
 
 @lru_cache(1024)
-def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bool) -> Windows:
+def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bool, with_places: bool) -> Windows:
     _require_positive(name, "kernel size", kernel)
     _require_positive(name, "stride", stride)
     _require_positive(name, "dilation", dilation)
     for pad, size, step in zip(padding, kernel, dilation):
         if pad < 0:
-            raise ShapeError(f"pad must be non-negative, but got pad: {pad}")
+            raise ShapeError(
+                f"pad must be non-negative, but got pad: {pad}"
+                if with_places
+                else f"{name}() padding must be non-negative, but got {pad}"
+            )
+        if not with_places and pad > size // 2:
+            raise ShapeError(
+                f"{name}() padding should be at most half of kernel size, but got padding={pad} and kernel_size={size}"
+            )
         if pad > (step * (size - 1) + 1) // 2:
             raise ShapeError(
                 "pad should be at most half of effective kernel size, but got "

@@ -38,7 +38,8 @@ add: __add__ __radd__; add_: __iadd__; sub: __sub__ subtract; sub_: __isub__ sub
 mul: __mul__ __rmul__ multiply; mul_: __imul__ multiply_; div: __truediv__ true_divide divide
 div_: __itruediv__ divide_ true_divide_; floor_divide: __floordiv__; pow: __pow__; abs: __abs__ absolute
 matmul: __matmul__ matrix_product mm mv; transpose: swapaxes swapdims; t: reversed_dims matrix_transpose
-t: hermitian_transpose; get_item: __getitem__; trunc: fix; cat: concat concatenate; type: as_type; zero_: zero_into
+t: hermitian_transpose; get_item: __getitem__; set_item: __setitem__; trunc: fix; cat: concat concatenate
+type: as_type; zero_: zero_into
 copy_: copy_into; asin: arcsin; asinh: arcsinh; atan: arctan; atanh: arctanh; alias: positive conj resolve_conj real
 fill_: fill_into; reciprocal: _reciprocal_times; pow.Scalar: rpow; reshape: flatten view_as reshape_as
 """
