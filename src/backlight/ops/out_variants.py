@@ -195,6 +195,8 @@ def written(function: Callable, args: tuple, kwargs: dict):
         )
     if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
         kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
+    if name == "multinomial":  # before it looks at the probabilities, which PyTorch does later
+        check_out_dtype(name, np.dtype(np.int64), outs[0]._data.dtype, several=False)
     result = function(*args, **kwargs)
     results = [result] if isinstance(result, TensorState) else list(result)
     if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):
