@@ -30,6 +30,7 @@ STALE = (
 
 
 GIVEN_ONCE = (  # a process
+    "Casting complex values to real discards the imaginary part",
     "create_graph=True will create a reference cycle",
     "was resized since it had shape",
     "`torch.jit.script` is deprecated",
