@@ -33,7 +33,7 @@ def write_pairs(file: Path, count: int) -> None:
 
 
 class Watch:
-    """Adds up what all processes used that have a mark in their environment: those of an engine are nobody's children.
+    """Adds up what all processes used that have a mark in their environment: those of an engine are not our children.
 
     Attributes:
         most: MiB of the largest process.

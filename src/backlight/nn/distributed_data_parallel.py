@@ -65,7 +65,7 @@ class Reducer:
     Args:
         names: of the parameters.
         cap: bytes of a bucket.
-        finds_unused: whether parameters that a loss does not depend on are told from those that are still to come.
+        finds_unused: whether a parameter that no loss depends on is distinguished from one that is still to come.
     """
 
     def __init__(self, params: list[Parameter], names: list[str], group: ProcessGroup, cap: float, finds_unused: bool):

@@ -78,6 +78,7 @@ _WORDS = {
     "vecdot": "linalg.vecdot: Expected out of dtype{Wanted} but found {Given}",
     "where": "Expected out type to be {Wanted} but got {Given}",
 }
+_CHECKED_FIRST = {"multinomial": np.dtype(np.int64)}  # before any value of an input: the result's dtype is always this
 _OF_SEVERAL = {"max": _WORDS["mm"], "min": _WORDS["mm"]}  # along a dim; of two tensors these cast
 
 
@@ -195,8 +196,8 @@ def written(function: Callable, args: tuple, kwargs: dict):
         )
     if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
         kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
-    if name == "multinomial":  # before it looks at the probabilities, which PyTorch does later
-        check_out_dtype(name, np.dtype(np.int64), outs[0]._data.dtype, several=False)
+    if name in _CHECKED_FIRST:
+        check_out_dtype(name, _CHECKED_FIRST[name], outs[0]._data.dtype, several=False)
     result = function(*args, **kwargs)
     results = [result] if isinstance(result, TensorState) else list(result)
     if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):

@@ -92,10 +92,13 @@ def sparse_product(xp, mat1: Array, mat2: Array):
     return product(mat1, mat2)
 
 
+def _product_at(ops, left: Array, right: Array, like: Array):
+    """The product of two matrices at the entries of a sparse one."""
+    return ops.sparse_mask(ops.sparse_mm(left, right), ops.coalesced_entries(like))
+
+
 sparse_product.derivative("mat1", formula="grad · mat2ᵀ at the entries of mat1")(
-    lambda grad, mat1, mat2, ops: ops.sparse_mask(
-        ops.sparse_mm(grad, ops.sparse_permute(mat2, (1, 0))), ops.coalesced_entries(mat1)
-    )
+    lambda grad, mat1, mat2, ops: _product_at(ops, grad, ops.sparse_permute(mat2, (1, 0)), mat1)
 )
 sparse_product.derivative("mat2", formula="mat1ᵀ · grad")(
     lambda grad, mat1, ops: ops.sparse_mm(ops.sparse_permute(mat1, (1, 0)), grad)
@@ -109,14 +112,10 @@ def sparse_sparse_mm(xp, input: Array, mat2: Array):
 
 
 sparse_sparse_mm.derivative("input", formula="grad · mat2ᵀ at the entries of input")(
-    lambda grad, input, mat2, ops: ops.sparse_mask(
-        ops.sparse_mm(grad, ops.sparse_permute(mat2, (1, 0))), ops.coalesced_entries(input)
-    )
+    lambda grad, input, mat2, ops: _product_at(ops, grad, ops.sparse_permute(mat2, (1, 0)), input)
 )
 sparse_sparse_mm.derivative("mat2", formula="inputᵀ · grad at the entries of mat2")(
-    lambda grad, input, mat2, ops: ops.sparse_mask(
-        ops.sparse_mm(ops.sparse_permute(input, (1, 0)), grad), ops.coalesced_entries(mat2)
-    )
+    lambda grad, input, mat2, ops: _product_at(ops, ops.sparse_permute(input, (1, 0)), grad, mat2)
 )
 
 
