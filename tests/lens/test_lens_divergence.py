@@ -325,4 +325,38 @@ def test_a_script_is_run_twice(tmp_path, capsys):
     assert said.startswith("the two runs part at ")
     assert "random numbers" in said
     assert main(["diff", "--rerun", str(script), "--seed", "3"]) == 0
+
+
+TWO_MASKS = """
+import pathlib
+import torch
+ran = pathlib.Path(__file__ + ".ran")
+x = torch.full((4,), 0.5, requires_grad=True)
+torch.manual_seed({seeds}[ran.exists()])
+ran.touch()
+torch.nn.functional.dropout(x, 0.5).sum().backward()
+"""
+
+
+def test_random_numbers_are_named_where_only_the_backward_tells(tmp_path, capsys):
+    """Two masks that keep as many elements have one sum, so that the forward agrees where it is read."""
+    script = tmp_path / "train.py"
+    script.write_text(TWO_MASKS.format(seeds=_seeds_of_masks_of_two()))
+    assert main(["diff", "--rerun", str(script)]) == 1
+    said = capsys.readouterr().out
+    assert "in the backward" in said and "random numbers were drawn" in said
+
+
+def _seeds_of_masks_of_two():
+    """Return two seeds whose masks differ, and keep two elements of four each."""
+    masks = {}
+    for seed in range(40):
+        torch.manual_seed(seed)
+        mask = tuple(torch.nn.functional.dropout(torch.ones(4), 0.5).tolist())
+        if sum(mask) == 4:
+            masks.setdefault(mask, seed)
+    return list(masks.values())[:2]
+
+
+def test_a_script_that_is_not_there(tmp_path, capsys):
     assert main(["diff", "--rerun", str(tmp_path / "none.py")]) == 2

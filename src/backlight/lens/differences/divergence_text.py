@@ -120,7 +120,8 @@ def _reasons(found, point: Point) -> Iterator[str]:
     between = _unmatched_inputs(found, point)
     if between:
         yield f"between it and its inputs: {', '.join(between)}"
-    yield from _reasons_of_kind(point, was, node)
+    derived = None if point.by is None else found.after.nodes[point.by]
+    yield from _reasons_of_kind(point, was, node, derived)
 
 
 def _produced(change: Change) -> bool:
@@ -128,7 +129,7 @@ def _produced(change: Change) -> bool:
     return change.what == "constant" and change.before.startswith(PRODUCED)
 
 
-def _reasons_of_kind(point: Point, was: Node, node: Node) -> Iterator[str]:
+def _reasons_of_kind(point: Point, was: Node, node: Node, derived: Node | None) -> Iterator[str]:
     if node.kind == LEAF and point.phase == FORWARD:
         updated, start = was.updated, node.outputs[0]
         prints = [one and one.fingerprint and one.fingerprint.hash for one in (updated, start)]
@@ -136,7 +137,7 @@ def _reasons_of_kind(point: Point, was: Node, node: Node) -> Iterator[str]:
             yield "the first run left it so, by a step of its optimizer: make the model inside of what is compared"
         else:
             yield "it begins with other values"
-    if node.label in RANDOM:
+    if any(one is not None and one.label in RANDOM for one in (node, derived)):
         yield "random numbers were drawn: with one seed for both runs they are the same"
 
 
