@@ -3,13 +3,18 @@
 import gc
 import importlib
 import os
+import random
+import sys
 
+import numpy as np
 import pytest
 from native_required import compiled, require_native  # first: it says what is wrong with the import of backlight
 
 # isort: split
 
 from browser import MISSING, Browser, chromium_path
+
+import backlight
 
 NEEDS_BROWSER = {"browser", "installed_browser"}
 REPORTS_BROWSER = "test_chromium_is_installed"
@@ -19,8 +24,23 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's t
 
 
 def pytest_configure(config):
-    """End a session that must have native kernels and has none."""
+    """End a session that must have native kernels and has none; seed what test files draw when they are imported."""
     require_native()
+    _seed()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Begin each test, and what fixtures draw for it, with the same random numbers, whichever worker runs it."""
+    _seed()
+
+
+def _seed() -> None:
+    random.seed(0)
+    np.random.seed(0)
+    backlight.default_generator.manual_seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)  # torch.manual_seed takes 60 times as long
 
 
 def _levels() -> list[str]:
