@@ -311,23 +311,24 @@ static int propagate(struct backward_pass *pass, PyObject *edge, PyObject *grad)
 }
 
 /* Tell that a node has run. */
-static int tell_ran(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject *grads, PyObject *keep) {
+static int tell_ran(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject *grads, PyObject *retain_graph) {
   if (!pass->observed) return 0;
   static PyObject *name;
   if (!name) name = PyUnicode_InternFromString("ran");
-  PyObject *args[] = {pass->observed, node, grad ? grad : Py_None, grads, keep == Py_False ? Py_True : Py_False};
+  PyObject *args[] = {pass->observed, node, grad ? grad : Py_None, grads, retain_graph == Py_False ? Py_True : Py_False};
   PyObject *done = name ? PyObject_VectorcallMethod(name, args, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL) : NULL;
   Py_XDECREF(done);
   return done ? 0 : FAIL;
 }
 
 /* The same of gradients that are not in a sequence yet. */
-static int tell_found(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject **found, int count, PyObject *keep) {
+static int tell_found(const struct backward_pass *pass, PyObject *node, PyObject *grad, PyObject **found, int count,
+                      PyObject *retain_graph) {
   if (!pass->observed) return 0;
   PyObject *grads = PyTuple_New(count);
   if (!grads) return FAIL;
   for (int e = 0; e < count; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
-  int result = tell_ran(pass, node, grad, grads, keep);
+  int result = tell_ran(pass, node, grad, grads, retain_graph);
   Py_DECREF(grads);
   return result;
 }
@@ -378,22 +379,22 @@ static PyObject *as_tuple(PyObject *found) {
 }
 
 /* Run a node in Python and propagate its gradients. In anomaly mode it keeps what it saved until they are looked at. */
-static int run_in_python(struct backward_pass *pass, int at, PyObject *grad, PyObject *keep) {
+static int run_in_python(struct backward_pass *pass, int at, PyObject *grad, PyObject *retain_graph) {
   PyObject *node = pass->entries[at].key, *edges = wanted_edges(pass, node);
   if (!edges) return FAIL;
-  PyObject *args[] = {node, grad ? grad : Py_None, edges, pass->odd ? Py_True : keep};
+  PyObject *args[] = {node, grad ? grad : Py_None, edges, pass->odd ? Py_True : retain_graph};
   PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   PyObject *grads = as_tuple(found);
   int result = grads ? 0 : FAIL;
   if (grads && pass->odd) {
     result = check_gradients(pass, at, grad, NULL, PySequence_Fast_ITEMS(grads), PyTuple_GET_SIZE(grads));
-    if (!result && keep == Py_False) {
+    if (!result && retain_graph == Py_False) {
       PyObject *freed = PyObject_CallMethodNoArgs(node, core.name_free);
       Py_XDECREF(freed);
       if (!freed) result = FAIL;
     }
   }
-  if (!result) result = tell_ran(pass, node, grad, grads, keep);
+  if (!result) result = tell_ran(pass, node, grad, grads, retain_graph);
   if (grads && !result) {
     Py_ssize_t count = PyTuple_GET_SIZE(grads);
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
@@ -422,7 +423,7 @@ static int overwritten(const struct plan *plan, PyObject *grad, PyObject *const 
 }
 
 /* Run a node by its plan: 1, 0 where it declined, FAIL. */
-static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_grad, PyObject *keep) {
+static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_grad, PyObject *retain_graph) {
   PyObject *node = pass->entries[at].key, *grad = *arrived_grad, *found[MOST_INPUTS], *edges = edges_of(node);
   struct plan *plan = pass->entries[at].plan;
   if (!edges || PyTuple_GET_SIZE(edges) != plan->differentiable) {
@@ -440,8 +441,8 @@ static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_gr
   if (result > 0) {
     const void *lost = copied && overwritten(plan, grad, found) ? arrived : NULL;
     result = pass->odd ? check_gradients(pass, at, grad, lost, found, plan->differentiable) : 0;
-    if (keep == Py_False && !result) plan_free(plan, node);
-    if (!result) result = tell_found(pass, node, grad, found, plan->differentiable, keep);
+    if (retain_graph == Py_False && !result) plan_free(plan, node);
+    if (!result) result = tell_found(pass, node, grad, found, plan->differentiable, retain_graph);
     Py_CLEAR(*arrived_grad); /* before its sum, which may then be written over it */
     if (seen) Py_DECREF(grad);
     for (int e = 0; e < plan->differentiable; e++) {
@@ -458,7 +459,7 @@ static int run_by_plan(struct backward_pass *pass, int at, PyObject **arrived_gr
   return result;
 }
 
-static int run_node(struct backward_pass *pass, int at, PyObject *keep) {
+static int run_node(struct backward_pass *pass, int at, PyObject *retain_graph) {
   PyObject *node = pass->entries[at].key, *grad = pass->entries[at].grad;
   struct plan *plan = pass->entries[at].plan;
   pass->entries[at].grad = NULL;
@@ -472,10 +473,10 @@ static int run_node(struct backward_pass *pass, int at, PyObject *keep) {
     PyObject *wants = PyObject_GetAttr(node, core.name_wants_undefined);
     int runs = wants ? PyObject_IsTrue(wants) : FAIL;
     Py_XDECREF(wants);
-    return runs > 0 ? run_in_python(pass, at, NULL, keep) : runs;
+    return runs > 0 ? run_in_python(pass, at, NULL, retain_graph) : runs;
   }
-  int result = plan ? run_by_plan(pass, at, &grad, keep) : 0;
-  if (!result) result = run_in_python(pass, at, grad, keep);
+  int result = plan ? run_by_plan(pass, at, &grad, retain_graph) : 0;
+  if (!result) result = run_in_python(pass, at, grad, retain_graph);
   Py_XDECREF(grad);
   return result < 0 ? result : 0;
 }
@@ -600,7 +601,7 @@ static void leave(struct backward_pass *pass, int failed) {
   raise_again(problem);
 }
 
-static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *keep) {
+static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *retain_graph) {
   int result = collect(pass, roots);
   if (!result && pass->inputs) result = limit_to_inputs(pass);
   if (result < 0) return result;
@@ -618,7 +619,7 @@ static int run_pass(struct backward_pass *pass, PyObject *roots, PyObject *grads
     if (pass->counted && count_delivery(pass, root, -1) < 0) return FAIL;
   }
   for (int i = 0; i < pass->nodes; i++) {
-    if (run_node(pass, pass->order[i], keep) < 0) {
+    if (run_node(pass, pass->order[i], retain_graph) < 0) {
       say_where(pass->entries[pass->order[i]].key);
       if (!pass->observed) leave(pass, i);
       return FAIL;
@@ -654,12 +655,12 @@ static PyObject *captured_gradients(const struct backward_pass *pass) {
 
 /* Run from roots, which are lists; they are copied, for Python code may change them. Returns the captured gradients, or
    Py_None if Python must run the pass. */
-static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *keep) {
+static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject *grads, PyObject *retain_graph) {
   PyObject *starts = PyList_AsTuple(roots), *given = starts ? PyList_AsTuple(grads) : NULL, *found = NULL;
   if (given && PyTuple_GET_SIZE(starts) != PyTuple_GET_SIZE(given)) {
     PyErr_SetString(PyExc_TypeError, "a backward pass takes as many gradients as edges");
   } else if (given && grow(pass) == 0) {
-    int result = run_pass(pass, starts, given, keep);
+    int result = run_pass(pass, starts, given, retain_graph);
     found = result == FAIL ? NULL : result == DECLINE ? Py_NewRef(Py_None) : captured_gradients(pass);
   }
   Py_XDECREF(starts);
@@ -667,7 +668,7 @@ static PyObject *run_from(struct backward_pass *pass, PyObject *roots, PyObject 
   return found;
 }
 
-/* core_backward_pass(roots, gradients, keep, observed or None, nonfinite_kinds to look for or None, inputs or None, accumulate_grad, since):
+/* core_backward_pass(roots, gradients, retain_graph, observed or None, nonfinite_kinds to look for or None, inputs or None, accumulate_grad, since):
    the captured gradients, or None if Python must run the pass. */
 PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;

@@ -65,7 +65,7 @@ REFUSED = {
 }
 
 
-class Call:
+class PushforwardCall:
     """One call of an op: its arguments by name, its outputs, and the tangents of its differentiable inputs."""
 
     def __init__(self, level: object, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple):
@@ -126,7 +126,7 @@ class Call:
 
 def tangents_of_outputs(level: object, op: Op, function: Callable, args: tuple, kwargs: dict, outs: tuple) -> list:
     """Return the tangent of each output of a call, None for those that have none."""
-    call = Call(level, op, function, args, kwargs, outs)
+    call = PushforwardCall(level, op, function, args, kwargs, outs)
     if op.name in REFUSED:
         raise UnsupportedError(REFUSED[op.name](call.values))
     places = call.places()
@@ -139,7 +139,7 @@ def tangents_of_outputs(level: object, op: Op, function: Callable, args: tuple, 
     ]
 
 
-def _shares(call: Call) -> list[tuple]:
+def _shares(call: PushforwardCall) -> list[tuple]:
     """Return what the inputs' tangents contribute to the outputs', one tuple for each input or group of them."""
     op, rest, shares = call.op, dict(call.tangents), []
     if op.complex == OWN and op.tangent_form not in (LINEAR, MULTILINEAR) and call.is_complex():
@@ -166,7 +166,7 @@ def _total(shares: list, out: TensorState):
     return total if total._data.dtype == out._data.dtype else TENSOR_OPS.to_copy(total, out._data.dtype)
 
 
-def _by_rule(call: Call, name: str, tangent: TensorState | None) -> tuple:
+def _by_rule(call: PushforwardCall, name: str, tangent: TensorState | None) -> tuple:
     rule = call.op.tangents[name]
     shapes = {f"{p.name}_shape": _shape(call.values[p.name]) for p in call.op.arrays if p.kind == ARRAY}
     found = rule(**call.arguments(parameter_names(rule), tangent=tangent, **shapes))
@@ -177,7 +177,7 @@ def _shape(value: object):
     return None if value is None else tuple(value.shape)
 
 
-def _linear(call: Call, tangents: dict) -> list[tuple]:
+def _linear(call: PushforwardCall, tangents: dict) -> list[tuple]:
     """Run the op on the tangents of all its differentiable inputs."""
     values = dict(call.values)
     for p in call.differentiable:
@@ -194,7 +194,7 @@ def _or_zeros(tangent: TensorState | None, value: object):
     return TENSOR_OPS.filling_zeros(value) if tangent is None else tangent
 
 
-def _multilinear(call: Call, tangents: dict) -> list[tuple]:
+def _multilinear(call: PushforwardCall, tangents: dict) -> list[tuple]:
     """Run the op once for each tangent, with it in place of its input."""
     shares, values = [], call.values | call.op.tangent_with
     for name, tangent in tangents.items():
@@ -208,13 +208,13 @@ def _multilinear(call: Call, tangents: dict) -> list[tuple]:
     return shares
 
 
-def _symmetric(call: Call, tangents: dict) -> list[tuple]:
+def _symmetric(call: PushforwardCall, tangents: dict) -> list[tuple]:
     """Run the derivative of each input on its tangent, broadcast and cast to what the output is."""
     (out,) = call.outs
     return [(_symmetric_share(call, name, _total([tangent], out), out),) for name, tangent in tangents.items()]
 
 
-def _symmetric_share(call: Call, name: str, tangent: TensorState | None, out: TensorState):
+def _symmetric_share(call: PushforwardCall, name: str, tangent: TensorState | None, out: TensorState):
     rule = next(rule for rule in call.op.rules if name in rule.inputs)
     alike = {f"{p.name}_shape": tuple(out.shape) for p in call.op.arrays}
     alike |= {f"{p.name}_dtype": out._data.dtype for p in call.op.arrays}
@@ -226,7 +226,7 @@ def _symmetric_share(call: Call, name: str, tangent: TensorState | None, out: Te
 _FORMS = {LINEAR: _linear, MULTILINEAR: _multilinear, SYMMETRIC: _symmetric}
 
 
-def _by_decomposition(call: Call, tangents: dict) -> tuple:
+def _by_decomposition(call: PushforwardCall, tangents: dict) -> tuple:
     """Run the decomposition inside the level, so that its ops get tangents."""
     kept = [name for name in call.op.residuals if name in parameter_names(call.op.decomposed)]
     kept = _kept_values(call, kept) if kept else {}
@@ -240,13 +240,13 @@ def _by_decomposition(call: Call, tangents: dict) -> tuple:
     return tuple(call.level.tangent_of(one) if isinstance(one, TensorState) else None for one in found)
 
 
-def _kept_values(call: Call, names: list) -> dict:
+def _kept_values(call: PushforwardCall, names: list) -> dict:
     """Return values that the forward computes for its derivatives."""
     node = _recorded(call, call.tangents)[0]
     return {name: runtime_support.constant(getattr(node, name)) for name in names}
 
 
-def _by_transposing(call: Call, tangents: dict) -> tuple:
+def _by_transposing(call: PushforwardCall, tangents: dict) -> tuple:
     """Return the derivative for u of Σ ⟨Jᵀ · u, t⟩, which is J · t."""
     recorded, places, since = modes.grad_enabled and call.requires_grad(), call.places(), next_sequence()
     with enable_grad():
@@ -276,7 +276,7 @@ def _as_tensor(found: Gradient | None):
     return found if found is None or isinstance(found, TensorState) else wrap(found)
 
 
-def _recorded(call: Call, tangents: dict, *, attached: bool = False) -> tuple:
+def _recorded(call: PushforwardCall, tangents: dict, *, attached: bool = False) -> tuple:
     """Run the op again, recorded, on aliases of its inputs; return its node and the tangent of each edge."""
     values, given = dict(call.values), []
     for p in call.differentiable:

@@ -15,7 +15,7 @@ from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import rule_of_function
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import RULES, Call
+from backlight.transforms.vmap.op_call import RULES, BatchedCall
 from backlight.transforms.vmap.rules import memory, random  # noqa: F401 - they declare rules of functions
 from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
@@ -41,7 +41,7 @@ class VmapLevel(Interpreter):
         """Run the op's batching rule."""
         if not self.any_batched(args, kwargs):
             return UNHANDLED
-        return rule_of(op)(Call(self, op, function, args, kwargs))
+        return rule_of(op)(BatchedCall(self, op, function, args, kwargs))
 
     def composite(self, function: Callable, args: tuple, kwargs: dict):
         """The same for a function that is not an op; random ones are handled even if no tensor is batched."""
@@ -180,7 +180,7 @@ def _derived(op: Op):
     return loop_over_op
 
 
-def by_decomposition(call: Call):
+def by_decomposition(call: BatchedCall):
     """Run the op's decomposition."""
     with call.inside():
         return call.op.decomposed(**call.given)

@@ -9,13 +9,13 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.ops.shape.joining import stack
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.op_call import Call
+from backlight.transforms.vmap.op_call import BatchedCall
 
 # How often each op fell back to the loop: shows which rules are missing.
 counts: Counter[str] = Counter()
 
 
-def loop_over_op(call: Call):
+def loop_over_op(call: BatchedCall):
     """Run an op on each element of the batch, with PyTorch's warning that this is slow."""
     warn_of_loop(call.op.name)
     return loop_over_batch(call.level, call.function, call.args, call.kwargs)

@@ -9,7 +9,7 @@ from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 
 
-class Call:
+class BatchedCall:
     """One call: the op, its public function, its arguments, and the vmap that runs its rule."""
 
     __slots__ = ("_given", "args", "function", "kwargs", "level", "op", "size")
@@ -131,7 +131,7 @@ def rule_for(*names: str):
     """Declare the decorated function to be the batching rule of the named ops; a text may hold several names.
 
     NOTE [Batching rules]
-    A rule takes a Call and returns the op's result as batched tensors. The ops that it calls run below its vmap: on
+    A rule takes a BatchedCall and returns the op's result as batched tensors. The ops it calls run below its vmap: on
     tensors with the batch in front. Inside `call.inside()` a rule may instead decompose the op into others, each of
     which this vmap handles by its own rule. An op without a rule in the table gets one from its declaration (`_derived`
     in interpreter.py): elementwise ops are called once on aligned batches, and an op with a decomposition runs that,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_batch, loop_over_op
-from backlight.transforms.vmap.op_call import Call, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, rule_for
 from backlight.transforms.vmap.rules.elementwise import elementwise
 
 DIM_OPTIONS = ("dim", "dims", "dimension", "dim0", "dim1", "dim2")
@@ -18,13 +18,13 @@ def shift_dims(dims: int | Sequence[int], ndim: int):
     return normalise_dim(dims, ndim) + 1
 
 
-def shifted_dims(call: Call, ndim: int) -> dict:
+def shifted_dims(call: BatchedCall, ndim: int) -> dict:
     """Return the options of a call that name dims, shifted."""
     names = [param.name for param in call.op.params if param.name in DIM_OPTIONS]
     return {name: shift_dims(call[name], ndim) for name in names if call[name] is not None}
 
 
-def with_dims(call: Call, **changed):
+def with_dims(call: BatchedCall, **changed):
     """Run a call with the batch in front of every tensor, which needs one dim at least; remove dims added for that."""
     tensors = [param.name for param in call.op.arrays if call[param.name] is not None]
     ranks = {call[name]._data.ndim for name in tensors}
@@ -55,19 +55,19 @@ def _without(result: Tensor | tuple):
     topk
     """
 )
-def with_dim(call: Call):
+def with_dim(call: BatchedCall):
     """Shift the dims; all tensors of the op are of one rank."""
     return with_dims(call)
 
 
 @rule_for("gathered_as")
-def gathered_as(call: Call):
+def gathered_as(call: BatchedCall):
     """The same, for an op with an argument for the shape of its result."""
     return with_dims(call, shape=(call.size, *call["shape"]) if len(call["shape"]) else (call.size, 1))
 
 
 @rule_for("linalg_cross")
-def linalg_cross(call: Call):
+def linalg_cross(call: BatchedCall):
     """Align the batches at the same number of dims, and shift the dim."""
     dims = max(call["input"]._data.ndim, call["other"]._data.ndim)
     given = {name: call.front_padded(call[name], dims) for name in ("input", "other")}
@@ -92,7 +92,7 @@ _ALL = (
 
 
 @rule_for(*_ALL, "std_mean", "var", "var_mean")
-def reduction(call: Call):
+def reduction(call: BatchedCall):
     """Reduce over the shifted dims: over all but the batch where none, or an empty tuple, is named."""
     ndim, dim = call["input"]._data.ndim, call["dim"]
     if not ndim:
@@ -102,7 +102,7 @@ def reduction(call: Call):
 
 
 @rule_for("aminmax", "argmax", "argmin", "prod")
-def reduction_of_one_dim(call: Call):
+def reduction_of_one_dim(call: BatchedCall):
     """Reduce over one shifted dim; where none is named, over all elements, flattened."""
     input, dim = call["input"], call["dim"]
     ndim = input._data.ndim
@@ -117,7 +117,7 @@ def reduction_of_one_dim(call: Call):
 
 def _over_everything(name: str, method: str):
     @rule_for(name)
-    def over_everything(call: Call):
+    def over_everything(call: BatchedCall):
         """Reduce over all dims but the batch."""
         physical = call["input"].physical
         if physical._data.ndim == 1:
@@ -133,13 +133,13 @@ for _name, _method in (("sum_all", "sum"), ("mean_all", "mean"), ("max_all", "am
 
 
 @rule_for("prod_all")
-def prod_all(call: Call):
+def prod_all(call: BatchedCall):
     """Multiply all elements, flattened."""
     return call.wrapped(call["input"].physical.reshape((call.size, -1)).prod(1))
 
 
 @rule_for("value_selecting_reduction_backward")
-def value_selecting_reduction_backward(call: Call):
+def value_selecting_reduction_backward(call: BatchedCall):
     """Shift the dim, and put the batch in front of the size."""
     size, ndim = tuple(call["size"]), len(call["size"])
     if not ndim:
@@ -149,7 +149,7 @@ def value_selecting_reduction_backward(call: Call):
 
 
 @rule_for("spread")
-def spread(call: Call):
+def spread(call: BatchedCall):
     """Repeat over the shifted dims."""
     size, dims = tuple(call["size"]), call["dims"]
     moved = tuple(range(1, len(size) + 1)) if dims is None else shift_dims(tuple(dims), len(size))
@@ -159,7 +159,7 @@ def spread(call: Call):
 
 
 @rule_for("prelu")
-def prelu(call: Call):
+def prelu(call: BatchedCall):
     """Select elementwise, with the weight in the dim of the channels."""
     with call.inside():
         input, weight = call["input"], call["weight"]
@@ -171,13 +171,13 @@ def prelu(call: Call):
 
 
 @rule_for("dist")
-def dist(call: Call):
+def dist(call: BatchedCall):
     """Take the norm of the difference."""
     with call.inside():
         return (call["input"] - call["other"]).norm(call["p"])
 
 
 @rule_for("isin")
-def isin(call: Call):
+def isin(call: BatchedCall):
     """Look the elements up in the same set; sets that differ are looped over."""
     return loop_over_op(call) if call.is_batched(call["test_elements"]) else elementwise(call)

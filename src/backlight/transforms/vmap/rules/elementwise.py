@@ -6,7 +6,7 @@ from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
-from backlight.transforms.vmap.op_call import Call, names_in, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, names_in, rule_for
 
 # Elementwise ops that do not declare it, because they do no type promotion.
 PLAIN = frozenset(
@@ -25,7 +25,7 @@ PLAIN = frozenset(
 )
 
 
-def elementwise(call: Call):
+def elementwise(call: BatchedCall):
     """Align the batches in front, insert dims of size 1 where another operand has more dims, and call once."""
     args, kwargs = call.args, call.kwargs
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, TensorState)]
@@ -45,7 +45,7 @@ def elementwise(call: Call):
     return result if result is NotImplemented else call.wrapped(result)
 
 
-def _with_small_cast(call: Call) -> tuple:
+def _with_small_cast(call: BatchedCall) -> tuple:
     """Return the arguments with 0-d operands cast to the result's dtype: below they have a dim and would promote."""
     promoted = {param.name for param in call.op.arrays if param.promoted}
     operands = [call.given[name] for name in promoted]
@@ -65,7 +65,7 @@ def _as_kind(value: object, kind: np.dtype):
 
 
 @rule_for("masked_fill_tensor")
-def masked_fill_tensor(call: Call):
+def masked_fill_tensor(call: BatchedCall):
     """The value has no dims, but may differ from element to element: choose by the mask."""
     with call.inside():
         value = cast(call["value"], call["input"]._data.dtype)
@@ -73,7 +73,7 @@ def masked_fill_tensor(call: Call):
 
 
 @rule_for("fill_tensor", "filling_tensor")
-def fill_tensor(call: Call):
+def fill_tensor(call: BatchedCall):
     """Fill separate memory for each element of the batch."""
     with call.inside():
         value = cast(call["value"], call["input"]._data.dtype)
@@ -81,7 +81,7 @@ def fill_tensor(call: Call):
 
 
 @rule_for("copy")
-def copy(call: Call):
+def copy(call: BatchedCall):
     """Expand the source, then cast it."""
     with call.inside():
         source = call["src"].expand(call["input"]._data.shape)

@@ -10,7 +10,7 @@ from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, rule_for
 from backlight.transforms.vmap.rules.dims import shift_dims
 
 MASKED_SELECT = (
@@ -33,7 +33,7 @@ def _adjacent(places: Sequence[int]) -> bool:
 class _Placed:
     """An index with the batch as one more dim: its index tensors, their positions, and its dims in the result."""
 
-    def __init__(self, call: Call, indices: Sequence[Tensor], places: Sequence[int]):
+    def __init__(self, call: BatchedCall, indices: Sequence[Tensor], places: Sequence[int]):
         self.rank = max(index._data.ndim for index in indices)
         numbers = arange(call.size).reshape((call.size, *(1,) * self.rank))
         self.indices = [numbers, *[call.front_padded(index, self.rank) for index in indices]]
@@ -48,7 +48,7 @@ class _Placed:
         order = [0, *range(count, count + self.before), *range(1, count), *range(count + self.before, ndim)]
         return out.permute(order)
 
-    def values(self, call: Call, values: Tensor, shape: Sequence[int]):
+    def values(self, call: BatchedCall, values: Tensor, shape: Sequence[int]):
         """Return values, which broadcast to the indexed shape, in the layout of the physical result."""
         if not self.before:
             return call.front_padded(values, len(shape))
@@ -59,7 +59,7 @@ class _Placed:
 
 
 @rule_for("index")
-def index(call: Call):
+def index(call: BatchedCall):
     """Read: where only the input is batched, with shifted positions."""
     indices, places = call["indices"], tuple(call["places"])
     if not any(map(call.is_batched, indices)):
@@ -74,7 +74,7 @@ def index(call: Call):
 
 
 @rule_for("index_backward")
-def index_backward(call: Call):
+def index_backward(call: BatchedCall):
     """Add gradients at the indices that were read."""
     placed, shape = _Placed(call, call["indices"], tuple(call["places"])), tuple(call["shape"])
     grad = placed.values(call, call["grad_output"], call["grad_output"]._data.shape)
@@ -82,7 +82,7 @@ def index_backward(call: Call):
 
 
 @rule_for("index_put")
-def index_put(call: Call):
+def index_put(call: BatchedCall):
     """Write values at the indices."""
     input, indices, places = call["input"], call["indices"], tuple(call["places"])
     placed = _Placed(call, indices, places)
@@ -102,7 +102,7 @@ def _indexed_shape(shape: Sequence[int], indices: Sequence[Tensor], places: Sequ
 
 
 @rule_for("index_select")
-def index_select(call: Call):
+def index_select(call: BatchedCall):
     """Read along the shifted dim; where indices are batched, with an index for each element."""
     input, index = call["input"], call["index"]
     if not call.is_batched(index):
@@ -115,7 +115,7 @@ def index_select(call: Call):
 
 
 @rule_for("index_add", "index_copy", "index_fill")
-def along_same_index(call: Call):
+def along_same_index(call: BatchedCall):
     """Write along the shifted dim; where indices are batched, into each element's own rows."""
     input, index = call["input"], call["index"]
     if not input._data.ndim:
@@ -126,7 +126,7 @@ def along_same_index(call: Call):
     return call.run(**given, dim=shift_dims(call["dim"], input._data.ndim))
 
 
-def _along_own_index(call: Call):
+def _along_own_index(call: BatchedCall):
     dim = call["dim"]
     with call.inside():
         rows, index = call["input"].movedim(dim, 0), call["index"].reshape(-1)
@@ -141,7 +141,7 @@ def _along_own_index(call: Call):
 
 
 @rule_for("index_fill_tensor")
-def index_fill_tensor(call: Call):
+def index_fill_tensor(call: BatchedCall):
     """The same, with a value that may differ."""
     input = call["input"]
     if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
@@ -150,14 +150,14 @@ def index_fill_tensor(call: Call):
 
 
 @rule_for("take")
-def take(call: Call):
+def take(call: BatchedCall):
     """Read from the flattened elements."""
     with call.inside():
         return index_at(call["input"].reshape(-1), [call["index"]], (0,))
 
 
 @rule_for("masked_select")
-def masked_select(call: Call):
+def masked_select(call: BatchedCall):
     """Select the same positions of each element; batched masks would give results of different lengths."""
     if call.is_batched(call["mask"]):
         raise GraphError(MASKED_SELECT)
@@ -165,7 +165,7 @@ def masked_select(call: Call):
 
 
 @rule_for("unique", "unique_dim", "unique_consecutive")
-def unique(call: Call):
+def unique(call: BatchedCall):
     """Raise: the results would differ in length."""
     raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))
 
@@ -173,27 +173,27 @@ def unique(call: Call):
 # --- flat positions: what derivatives of views and of writes to them are made of --------------------------------------
 
 
-def _positions(call: Call, size: int):
+def _positions(call: BatchedCall, size: int):
     """Return the positions of all elements of the batch, one after the other."""
     positions = call["positions"]
     return np.arange(call.size).reshape((call.size, *(1,) * positions.ndim)) * size + positions
 
 
 @rule_for("take_positions")
-def take_positions(call: Call):
+def take_positions(call: BatchedCall):
     """Take from each element's own part."""
     return call.run(positions=_positions(call, call["input"]._data.size))
 
 
 @rule_for("add_positions")
-def add_positions(call: Call):
+def add_positions(call: BatchedCall):
     """Add to each element's own part."""
     shape = tuple(call["shape"])
     return call.run(shape=(call.size, *shape), positions=_positions(call, prod(shape)))
 
 
 @rule_for("put_positions")
-def put_positions(call: Call):
+def put_positions(call: BatchedCall):
     """Replace in each element's own part."""
     given = {name: call.front(call[name]) for name in ("input", "values")}
     return call.run(**given, positions=_positions(call, call["input"]._data.size))

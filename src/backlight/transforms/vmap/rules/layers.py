@@ -7,7 +7,7 @@ from backlight.ops.elementwise.copying import cast
 from backlight.tensor.ranges import arange
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
 
@@ -22,13 +22,13 @@ from backlight.transforms.vmap.rules.shapes import folded
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
     """
 )
-def of_each_plane(call: Call):
+def of_each_plane(call: BatchedCall):
     """Merge the batch into the examples of all tensors, or into the channels where there are no examples."""
     return folded(call, *[param.name for param in call.op.arrays])
 
 
 @rule_for("im2col", "col2im", "channel_shuffle")
-def of_each_example(call: Call):
+def of_each_example(call: BatchedCall):
     """Merge the batch into the examples, or use it as the examples."""
     alone = {"im2col": 3, "col2im": 2}.get(call.op.name)
     return call.run() if call["input"]._data.ndim == alone else folded(call, "input")
@@ -40,7 +40,7 @@ def of_each_example(call: Call):
     avg_pool2d_backward avg_pool3d_backward repeating_pad_backward
     """
 )
-def of_a_size(call: Call):
+def of_a_size(call: BatchedCall):
     """Merge the batch into the examples, whose number in the size grows with it."""
     option = "size" if "size" in call.given else "input_sizes"
     examples, *rest = call[option]
@@ -48,24 +48,24 @@ def of_a_size(call: Call):
 
 
 @rule_for("add_at_places")
-def add_at_places(call: Call):
+def add_at_places(call: BatchedCall):
     """Give each element of the batch its own range of the flat indices."""
     sizes = tuple(call["sizes"])
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(sizes)), sizes=(call.size, *sizes))
 
 
 @rule_for("taken_at_places")
-def taken_at_places(call: Call):
+def taken_at_places(call: BatchedCall):
     """Read from each element's own range of the flat indices."""
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(call["input"]._data.shape)))
 
 
-def _flat_places(call: Call, count: int):
+def _flat_places(call: BatchedCall, count: int):
     places = call.front(call["places"])
     return places + _numbers(call, places._data.ndim) * count
 
 
-def _numbers(call: Call, ndim: int):
+def _numbers(call: BatchedCall, ndim: int):
     """Return the numbers of the batch's elements as a tensor whose first of `ndim` dims is the batch."""
     return arange(call.size).reshape((call.size, *(1,) * (ndim - 1)))
 
@@ -74,7 +74,7 @@ def _numbers(call: Call, ndim: int):
 
 
 @rule_for("convolution")
-def convolution(call: Call):
+def convolution(call: BatchedCall):
     """Merge the batch into the examples; where weights are batched, into the channels, with groups for each element."""
     weight, bias = call["weight"], call["bias"]
     if not call.is_batched(weight) and not call.is_batched(bias):
@@ -86,7 +86,7 @@ def convolution(call: Call):
         return out + bias.reshape((-1, *(1,) * (out._data.ndim - 2)))
 
 
-def convolved(call: Call, **changed):
+def convolved(call: BatchedCall, **changed):
     """Convolve without a bias."""
     weight = call["weight"]
     if not call.is_batched(weight):
@@ -100,20 +100,20 @@ def convolved(call: Call, **changed):
     return call.wrapped(_out_of_channels(call, out))
 
 
-def _in_channels(call: Call, name: str):
+def _in_channels(call: BatchedCall, name: str):
     """Return a tensor (batch, examples, channels, …) as (examples, batch · channels, …)."""
     front = call.front(call[name])
     shape = front._data.shape
     return front.transpose(0, 1).reshape((shape[1], shape[0] * shape[2], *shape[3:]))
 
 
-def _out_of_channels(call: Call, out: Tensor):
+def _out_of_channels(call: BatchedCall, out: Tensor):
     shape = out._data.shape
     return out.reshape((shape[0], call.size, shape[1] // call.size, *shape[2:])).transpose(0, 1)
 
 
 @rule_for("convolution_weight")
-def convolution_weight(call: Call):
+def convolution_weight(call: BatchedCall):
     """Merge the batch into the channels, with groups for each element."""
     given = {name: _in_channels(call, name) for name in ("grad_output", "input")}
     out = call.run_below(**given, groups=call["groups"] * call.size)
@@ -123,7 +123,7 @@ def convolution_weight(call: Call):
 # --- normalisation ---------------------------------------------------------------------------------------------------
 
 
-def _then_scaled(call: Call, normal: Tensor, shape_of: Callable[[Tensor], Tensor]):
+def _then_scaled(call: BatchedCall, normal: Tensor, shape_of: Callable[[Tensor], Tensor]):
     """Multiply the normalised values by the weight and add the bias, both in the shape that `shape_of` gives."""
     with call.inside():
         weight, bias = (call.given.get(name) for name in ("weight", "bias"))
@@ -133,7 +133,7 @@ def _then_scaled(call: Call, normal: Tensor, shape_of: Callable[[Tensor], Tensor
 
 
 @rule_for("layer_norm", "rms_norm")
-def layer_norm(call: Call):
+def layer_norm(call: BatchedCall):
     """Normalise with the batch in front; apply a batched weight afterwards."""
     if not call["input"]._data.size:
         with call.inside():
@@ -147,7 +147,7 @@ def layer_norm(call: Call):
 
 
 @rule_for("group_norm")
-def group_norm(call: Call):
+def group_norm(call: BatchedCall):
     """Merge the batch into the examples; scale and shift afterwards."""
     if not call.is_batched(call["weight"]) and not call.is_batched(call["bias"]):
         return folded(call, "input")
@@ -157,7 +157,7 @@ def group_norm(call: Call):
 
 
 @rule_for("native_batch_norm")
-def batch_norm(call: Call):
+def batch_norm(call: BatchedCall):
     """Merge the batch into the channels; scale and shift afterwards."""
     ones = (1,) * (call["input"]._data.ndim - 2)
     statistics = [call[name] for name in _RUNNING]
@@ -178,7 +178,7 @@ _RUNNING = ("running_mean", "running_var")
 
 
 @rule_for("embedding")
-def embedding(call: Call):
+def embedding(call: BatchedCall):
     """Look up rows for the full batch; batched tables are concatenated."""
     weight, indices = call["weight"], call["indices"]
     if not call.is_batched(weight):
@@ -195,7 +195,7 @@ def embedding(call: Call):
 
 
 @rule_for("embedding_dense_backward")
-def embedding_dense_backward(call: Call):
+def embedding_dense_backward(call: BatchedCall):
     """Add to concatenated tables."""
     if call["scale_grad_by_freq"]:
         return loop_over_op(call)
@@ -209,7 +209,7 @@ def embedding_dense_backward(call: Call):
 
 
 @rule_for("scaled_dot_product_attention")
-def attention(call: Call):
+def attention(call: BatchedCall):
     """Put the batch in front of the heads; a mask and the factors of dropout are aligned with them."""
     dims = max(call[name]._data.ndim for name in ("query", "key", "value"))
     given = {name: call.front_padded(call[name], dims) for name in ("query", "key", "value")}

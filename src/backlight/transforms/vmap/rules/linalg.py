@@ -5,7 +5,7 @@ from math import prod
 from backlight.ops.linalg.einsum import contraction
 from backlight.ops.linalg.linear_systems import is_vector
 from backlight.ops.linalg.matrix_products import matmul
-from backlight.transforms.vmap.op_call import Call, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, rule_for
 
 
 @rule_for(
@@ -15,14 +15,14 @@ from backlight.transforms.vmap.op_call import Call, rule_for
     linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
     """
 )
-def matrices(call: Call):
+def matrices(call: BatchedCall):
     """Put the batch in front of all matrices, with dims of size 1 after it where one has fewer dims."""
     dims = max(tensor._data.ndim for tensor in call.tensors())
     return call.run(**{param.name: call.front_padded(call[param.name], dims) for param in call.op.arrays})
 
 
 @rule_for("linalg_solve_ex")
-def solve(call: Call):
+def solve(call: BatchedCall):
     """The same; a right side with one dim less than the matrices is a batch of vectors."""
     shape = call["A"]._data.shape[:-1]
     if not is_vector(call["A"]._data.shape, call["B"]._data.shape):
@@ -32,7 +32,7 @@ def solve(call: Call):
 
 
 @rule_for("linalg_pinv linalg_matrix_rank")
-def up_to_tolerances(call: Call):
+def up_to_tolerances(call: BatchedCall):
     """The same; tolerances have two dims less."""
     dims = call["input"]._data.ndim
     bounds = {name: call.front_padded(call[name], dims - 2) for name in ("atol", "rtol")}
@@ -40,29 +40,29 @@ def up_to_tolerances(call: Call):
 
 
 @rule_for("linalg_householder_product ormqr")
-def of_equal_dims(call: Call):
+def of_equal_dims(call: BatchedCall):
     """Put the batch in front of all: matrices and vectors have the same leading dims."""
     return call.run(**all_in_front(call))
 
 
 @rule_for("linalg_lstsq linalg_qr")
-def with_empty_results(call: Call):
+def with_empty_results(call: BatchedCall):
     """The same; an empty result has no batch yet."""
     return with_batch_in_all(call, call.run_below(**all_in_front(call)))
 
 
-def all_in_front(call: Call) -> dict:
+def all_in_front(call: BatchedCall) -> dict:
     """Return all arrays with the batch in front."""
     return {param.name: call.front(call[param.name]) for param in call.op.arrays}
 
 
-def with_batch_in_all(call: Call, found: tuple):
+def with_batch_in_all(call: BatchedCall, found: tuple):
     """Return several results as batched tensors, those of shape (0,) too."""
     return call.wrapped(type(found)(*(one.expand((call.size, 0)) if one._data.shape == (0,) else one for one in found)))
 
 
 @rule_for("lu_unpack", "linalg_ldl_solve", "linalg_lu_solve")
-def pivoted(call: Call):
+def pivoted(call: BatchedCall):
     """The same; pivots have one dim less. What lu_unpack does not unpack is of shape (0,)."""
     places = {"LU_pivots", "pivots"}
     dims = max(call[param.name]._data.ndim + (param.name in places) for param in call.op.arrays)
@@ -73,20 +73,20 @@ def pivoted(call: Call):
 
 
 @rule_for("mm")
-def mm(call: Call):
+def mm(call: BatchedCall):
     """Multiply matrices in batches; one that is not batched is taken as it is."""
     return call.wrapped(matmul(call.below(call["input"]), call.below(call["mat2"])))
 
 
 @rule_for("bmm")
-def bmm(call: Call):
+def bmm(call: BatchedCall):
     """Multiply with the batch in front, and dims of size 1 after it where one operand has fewer dims."""
     dims = max(call["input"]._data.ndim, call["mat2"]._data.ndim)
     return call.wrapped(matmul(*(call.front_padded(call[name], dims) for name in ("input", "mat2"))))
 
 
 @rule_for("mv")
-def mv(call: Call):
+def mv(call: BatchedCall):
     """Multiply matrices by vectors, as columns where they are batched."""
     matrix, vector = call["input"], call["vec"]
     if not call.is_batched(vector):
@@ -98,7 +98,7 @@ def mv(call: Call):
 
 
 @rule_for("vm")
-def vm(call: Call):
+def vm(call: BatchedCall):
     """Multiply vectors, as rows where they are batched, by matrices."""
     vector, matrix = call["input"], call["mat2"]
     if not call.is_batched(matrix) and matrix._data.ndim == 2:
@@ -108,7 +108,7 @@ def vm(call: Call):
 
 
 @rule_for("dot", "vdot")
-def dot(call: Call):
+def dot(call: BatchedCall):
     """Multiply rows by columns."""
     first, second = (call[param.name] for param in call.op.arrays)
     if not call.is_batched(first):
@@ -119,7 +119,7 @@ def dot(call: Call):
 
 
 @rule_for("linear_with_bias", "linear_without_bias")
-def linear(call: Call):
+def linear(call: BatchedCall):
     """Merge the batch into the rows; where weights are batched, use a batched product and add the bias afterwards."""
     input, weight, bias = call["input"], call["weight"], call.given.get("bias")
     shape = input._data.shape
@@ -132,7 +132,7 @@ def linear(call: Call):
 
 
 @rule_for("addmm", "addmv", "addbmm", "addr", "baddbmm")
-def added(call: Call):
+def added(call: BatchedCall):
     """Multiply, scale and add, one after the other."""
     with call.inside():
         input, first, second = (call[param.name] for param in call.op.arrays)
@@ -147,7 +147,7 @@ def added(call: Call):
 
 
 @rule_for("einsum")
-def einsum(call: Call):
+def einsum(call: BatchedCall):
     """Give the batch its own subscript."""
     tensors, terms, output = call["tensors"], call["terms"], call["output"]
     label = next(chr(code) for code in range(0x4E00, 0x9FFF) if chr(code) not in output and chr(code) not in str(terms))
@@ -157,7 +157,7 @@ def einsum(call: Call):
 
 
 @rule_for("cdist", "_cdist_forward")
-def cdist(call: Call):
+def cdist(call: BatchedCall):
     """Compute distances with the batch in front of both."""
     dims = max(call["x1"]._data.ndim, call["x2"]._data.ndim)
     return call.run(**{name: call.front_padded(call[name], dims) for name in ("x1", "x2")})

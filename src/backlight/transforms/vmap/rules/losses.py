@@ -6,7 +6,7 @@ from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.loop_fallback import loop_over_op
-from backlight.transforms.vmap.op_call import Call, rule_for
+from backlight.transforms.vmap.op_call import BatchedCall, rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
 
@@ -23,7 +23,7 @@ def _reduced(losses: Tensor, reduction: str):
     "smooth_l1_loss",
     "soft_margin_loss",
 )
-def elementwise_loss(call: Call):
+def elementwise_loss(call: BatchedCall):
     """Align the batches of all tensors, weights too, compute unreduced losses, and reduce them afterwards."""
     tensors = call.tensors()
     dims = max(tensor._data.ndim for tensor in tensors)
@@ -39,7 +39,7 @@ def elementwise_loss(call: Call):
 
 
 @rule_for("cross_entropy", "cross_entropy_2d", "nll_loss", "nll_loss2d", "smoothed_cross_entropy")
-def loss_of_classes(call: Call):
+def loss_of_classes(call: BatchedCall):
     """Merge the batch into the rows, compute each row's loss, and divide by the weights of the rows not ignored."""
     input, target, weight = call["input"], call["target"], call["weight"]
     if call.is_batched(weight):
@@ -61,7 +61,7 @@ def loss_of_classes(call: Call):
         return losses.sum() / total.sum()
 
 
-def _rows(call: Call) -> dict:
+def _rows(call: BatchedCall) -> dict:
     """Return the targets and the factors of all rows of the batch."""
     target = call.front(call["target"])
     shape = target._data.shape
@@ -71,7 +71,7 @@ def _rows(call: Call) -> dict:
 
 
 @rule_for("spread_over_classes")
-def spread_over_classes(call: Call):
+def spread_over_classes(call: BatchedCall):
     """Merge the batch into the rows; one number for all rows is repeated."""
     size, given = tuple(call["size"]), _rows(call)
     grad = call.front(call["input"])
@@ -83,7 +83,7 @@ def spread_over_classes(call: Call):
 
 
 @rule_for("take_of_classes")
-def take_of_classes(call: Call):
+def take_of_classes(call: BatchedCall):
     """Merge the batch into the rows, and sum the rows of each element afterwards."""
     size, given = tuple(call["size"]), _rows(call)
     grads = call.front(call["input"])
