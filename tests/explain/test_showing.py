@@ -54,7 +54,7 @@ def test_a_document_without_effect_is_pale_and_says_so(ranking):
     assert all(look_of(made, 1e-9).share(word) == 0 for word in made.document.words)
     words = len(made.document.words)
     assert verdict_line(made, "probability") == (
-        f"No word matters: deleting any of its {words} words changes the logit by 0.25 at most"
+        f"No word matters: deleting any of its {words} words changes the logit by less than 0.25"
     )
 
 
@@ -94,7 +94,7 @@ def test_measured_words_are_told_from_estimated_ones():
     own = [word for word in made.document.words if not word.is_mark]
     known = sum(word.effect is not None for word in own)
     assert known < len(own)
-    assert measured_text(made) == f"{known} of {len(own)} words measured"
+    assert measured_text(made) == f"{known} of its {len(own)} words measured"
 
 
 def test_the_fall_that_is_told_is_the_fall_that_happens():
@@ -155,8 +155,12 @@ def test_places_are_said_with_probabilities_where_there_is_a_sigmoid():
 
 def test_words_that_act_together_are_listed():
     new, york = (Word(text, 0, 1, 0.25, 1, effect=0.25) for text in ("new", "york"))
-    made = SimpleNamespace(together=[Joint((new, york), 2.1, 0.5)])
-    assert joint_lines(made) == ["new + york together +2.1, one by one +0.50"]
+    made = SimpleNamespace(together=[Joint((new, york), 2.1, 0.5), Joint((new, york), -2, 1, True)], check=None)
+    assert joint_lines(made) == [
+        "new + york: +2.1 together, +0.50 added up one by one",
+        "new + york in the query: \N{MINUS SIGN}2.0 together, +1.0 added up one by one",
+    ]
+    assert joint_lines(SimpleNamespace(together=made.together, check=SimpleNamespace(verdict="no effect"))) == []
 
 
 def test_values_say_whether_they_add_up():

@@ -33,8 +33,8 @@ def checked(made, **changes):
 
 def test_the_line_says_the_score_with_and_without_the_strongest_words(made):
     assert verdict_line(checked(made), "probability") == (
-        "Faithful: deleting the 3 words that raise the probability most lowers it from 0.93 to 0.41 "
-        "(3 random words: 0.90)"
+        "Faithful: without the 3 words shown to raise it most, the probability falls from 0.93 to 0.41; "
+        "without 3 random words it is 0.90"
     )
     assert verdict_logits(checked(made), "probability") == (
         "logit 2.59, without these words −0.36, without as many at random 2.20".replace("−", "\N{MINUS SIGN}")
@@ -44,7 +44,8 @@ def test_the_line_says_the_score_with_and_without_the_strongest_words(made):
 def test_without_a_sigmoid_the_score_itself_is_said(made):
     found = checked(replace(made, score=0.62), drop=0.2, random=0.02)
     assert verdict_line(found, None) == (
-        "Faithful: deleting the 3 words that raise the score most lowers it from 0.62 to 0.42 (3 random words: 0.60)"
+        "Faithful: without the 3 words shown to raise it most, the score falls from 0.62 to 0.42; "
+        "without 3 random words it is 0.60"
     )
     assert verdict_logits(found, None) is None
 
@@ -52,9 +53,9 @@ def test_without_a_sigmoid_the_score_itself_is_said(made):
 def test_methods_without_signs_and_single_words_have_their_own_forms(made):
     found = checked(replace(made, signed=False), signs=None, top=1)
     assert verdict_line(found, "probability").startswith(
-        "Faithful: deleting its strongest word lowers the probability from 0.93 to 0.41 (1 random word: "
+        "Faithful: without its strongest word, the probability falls from 0.93 to 0.41; without 1 random word it is "
     )
-    assert "deleting the word that raises the probability most lowers it" in verdict_line(
+    assert "without the word shown to raise it most, the probability falls" in verdict_line(
         checked(made, top=1), "probability"
     )
 
@@ -64,8 +65,8 @@ def test_words_that_lower_the_score_raise_it_when_they_are_deleted(made):
     found = replace(made, score=LOGIT[0.41], document=replace(made.document, words=words))
     found = checked(found, drop=LOGIT[0.41] - LOGIT[0.93], random=0.0)
     assert verdict_line(found, "probability") == (
-        "Faithful: deleting the 3 words that lower the probability most raises it from 0.41 to 0.93 "
-        "(3 random words: 0.41)"
+        "Faithful: without the 3 words shown to lower it most, the probability rises from 0.41 to 0.93; "
+        "without 3 random words it is 0.41"
     )
 
 
@@ -73,17 +74,17 @@ def test_what_was_not_measured_is_called_so(made):
     assert verdict_line(replace(made, check=None)).startswith("Not measured: ")
     assert details_line(replace(made, check=None)) is None
     everything = checked(made, top=len(made.document.words), random=0.0)
-    assert verdict_line(everything, "probability").endswith("(random words: not measured, there are no others)")
+    assert verdict_line(everything, "probability").endswith("; there are no others to compare them with")
 
 
 @pytest.mark.parametrize(
     ("signs", "drop", "random", "said"),
     [
         (3, 4.0, 0.4, "only 3 of 8 words move the logit as shown when deleted one by one"),
-        (None, 0.1, 0.4, "deleting its 3 strongest words lowers the probability from 0.93 to 0.92 (3 random words: "
-                         "0.90)"),
-        (None, -0.1, 0.4, "deleting its 3 strongest words raises the probability from 0.93 to 0.94 (3 random words: "
-                          "0.90)"),
+        (None, 0.1, 0.4, "without its 3 strongest words, the probability falls from 0.93 to 0.92; without 3 random "
+                         "words it is 0.90"),
+        (None, -0.1, 0.4, "without its 3 strongest words, the probability rises from 0.93 to 0.94; without 3 random "
+                          "words it is 0.90"),
     ],
 )  # fmt: skip
 def test_a_failed_check_says_why_and_what_to_use(made, signs, drop, random, said):
@@ -95,12 +96,14 @@ def test_a_failed_check_says_why_and_what_to_use(made, signs, drop, random, said
 
 def test_words_that_are_shown_wrong_are_not_said_to_do_what_they_do_not(made):
     found = checked(made, drop=-1.0, verdict="fails")
-    assert "the 3 words shown to raise the probability most raises it from 0.93" in verdict_line(found, "probability")
+    assert "without the 3 words shown to raise it most, the probability rises from 0.93" in verdict_line(
+        found, "probability"
+    )
 
 
 def test_of_a_document_of_many_windows_the_best_window_is_meant(made):
     many = Window("best", 2, 5, 0, 10, read=5, effects_of="window")
-    assert "raise the best window's probability most" in verdict_line(checked(made), "probability", many)
+    assert "the best window's probability falls" in verdict_line(checked(made), "probability", many)
     assert "window" not in verdict_line(checked(made), "probability", replace(many, effects_of="document"))
 
 

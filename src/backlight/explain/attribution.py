@@ -120,6 +120,7 @@ class Joint:
     words: tuple[Word, ...]  # of one text, in its order
     effect: float  # score − score without all of them
     alone: float  # the sum of their effects one by one
+    of_query: bool = False  # whether they are the query's words
 
 
 @dataclass(frozen=True)

@@ -325,7 +325,7 @@ def _attribution(ranker: Scorer, one: _Pair, by: str, settings: dict) -> Attribu
         query=texts[QUERY],
         document=texts[DOCUMENT],
         estimate=None if measured.all() else one.estimate or "none",
-        together=tuple(_joints(one, texts[QUERY].words + texts[DOCUMENT].words)),
+        together=tuple(_joints(one, texts[QUERY].words, texts[DOCUMENT].words)),
     )
 
 
@@ -345,10 +345,11 @@ def _scaled(estimates: np.ndarray, one: _Pair, first: int, known: np.ndarray) ->
     return estimates * scale
 
 
-def _joints(one: _Pair, words: Sequence[Word]) -> Iterator[Joint]:
+def _joints(one: _Pair, query: Sequence[Word], document: Sequence[Word]) -> Iterator[Joint]:
     """Yield the sets of words whose joint effect is not the sum of their own, largest difference first."""
-    most = np.nanmax(np.abs(one.effects), initial=0.0)
+    words, most = (*query, *document), np.nanmax(np.abs(one.effects), initial=0.0)
     found = [(one.joint[places] - one.effects[list(places)].sum(), places) for places in one.joint]
     for difference, places in sorted(found, key=lambda entry: -abs(entry[0])):
         if abs(difference) > NOT_ADDITIVE * most:
-            yield Joint(tuple(words[p] for p in places), one.joint[places], float(one.effects[list(places)].sum()))
+            alone = float(one.effects[list(places)].sum())
+            yield Joint(tuple(words[p] for p in places), one.joint[places], alone, places[0] < len(query))

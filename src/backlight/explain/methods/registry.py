@@ -45,7 +45,8 @@ _ALL = (
         "leave-one-out",
         leave_one_out,
         "leave one out",
-        "what the score loses when the word is deleted, measured for the strongest words and estimated for the others",
+        "what the score loses when the word is deleted: measured, the strongest words first, until time is up, "
+        "and estimated for the others",
         True,
     ),
     Method(

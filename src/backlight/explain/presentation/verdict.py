@@ -41,10 +41,8 @@ def verdict_line(
         known = f" ({measured_text(made)} one by one)" if _counts(made)[0] else ""
         return f"{UNKNOWN}: what the score does without the strongest words{known}"
     if check.verdict == NO_EFFECT:
-        least = f"{figure(check.threshold)}"
-        return (
-            f"{WITHOUT_EFFECT}: deleting {_measured_words(made)} changes the {unit_of(activation)} by {least} at most"
-        )
+        least, unit = figure(check.threshold), unit_of(activation)
+        return f"{WITHOUT_EFFECT}: deleting {_measured_words(made)} changes the {unit} by less than {least}"
     if check.verdict == FAILS:
         found = f"{_failure(made, activation, window)}; {_instead(made, option)}"
         return f"{UNFAITHFUL}, do not believe these colours: {found}"
@@ -88,7 +86,7 @@ def measured_text(made: Explained) -> str:
     if known == every:
         all_words = {1: f"its {unit}", 2: f"both {unit}s"}.get(known, f"all {count_of(known, unit)}")
         return f"{all_words} measured"
-    return f"{known} of {count_of(every, unit)} measured"
+    return f"{known} of its {count_of(every, unit)} measured"
 
 
 def _counts(made: Explained) -> tuple[int, int]:
@@ -138,33 +136,24 @@ def _together(made: Explained, activation: str | None, window: WindowOf | None) 
         written.quantity if window is None or window.effects_of != "window" else f"best window's {written.quantity}"
     )
     before, after, *random = written.texts
-    seem = "shown to " if check.verdict == FAILS else "that "
-    if not made.signed:
-        which, it = _its_strongest(check.top), f"the {quantity}"
+    words = "word" if check.top == 1 else f"{check.top} words"
+    if made.signed:
+        which = f"the {words} shown to {'raise' if strongest.value > 0 else 'lower'} it most"
     else:
-        way = "raise" if strongest.value > 0 else "lower"
-        ending = "s" if check.top == 1 and check.verdict != FAILS else ""
-        which, it = (
-            f"the {'word' if check.top == 1 else f'{check.top} words'} {seem}{way}{ending} the {quantity} most",
-            "it",
-        )
-    return f"deleting {which} {_moved(it, before, after, check.drop)} ({_random(check.top, random)})"
+        which = f"its {'strongest word' if check.top == 1 else f'{check.top} strongest words'}"
+    return f"without {which}, the {quantity} {_moved(before, after, check.drop)}{_random(check.top, random)}"
 
 
-def _its_strongest(count: int) -> str:
-    return "its strongest word" if count == 1 else f"its {count} strongest words"
-
-
-def _moved(it: str, before: str, after: str, drop: float) -> str:
+def _moved(before: str, after: str, drop: float) -> str:
     if not drop:
-        return f"leaves {it} at {before}"
-    return f"{'lowers' if drop > 0 else 'raises'} {it} from {before} to {after}"
+        return f"stays at {before}"
+    return f"{'falls' if drop > 0 else 'rises'} from {before} to {after}"
 
 
 def _random(count: int, random: Sequence[str]) -> str:
     if not random:
-        return "random words: not measured, there are no others"
-    return f"{count_of(count, 'random word')}: {random[0]}"
+        return "; there are no others to compare them with"
+    return f"; without {count_of(count, 'random word')} it is {random[0]}"
 
 
 def _scores(made: Explained, activation: str | None) -> WrittenScores:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from backlight.explain.presentation.scales import (
+    NO_EFFECT,
     Explained,
     Ran,
     RankedDocuments,
@@ -45,6 +46,7 @@ class Joint(Protocol):
     words: Sequence[ValuedWord]
     effect: float
     alone: float
+    of_query: bool
 
 
 def figure(value: float, sign: str = "") -> str:
@@ -76,12 +78,16 @@ def count_of(count: int, thing: str, things: str | None = None) -> str:
 
 
 def joint_lines(made: Explained) -> list[str]:
-    """Return a line for each set of words that brings more or less together than one by one."""
-    return [
-        f"{' + '.join(word.text for word in joint.words)} together {figure(joint.effect, '+')}, "
-        f"one by one {figure(joint.alone, '+')}"
-        for joint in made.together[:JOINTS]
-    ]
+    """Return a line for each set of words that brings more or less together than alone, if any word matters."""
+    if made.check is not None and made.check.verdict == NO_EFFECT:
+        return []
+    return [_joint_line(joint) for joint in made.together[:JOINTS]]
+
+
+def _joint_line(joint: Joint) -> str:
+    words = " + ".join(word.text for word in joint.words)
+    place = " in the query" if joint.of_query else ""
+    return f"{words}{place}: {figure(joint.effect, '+')} together, {figure(joint.alone, '+')} added up one by one"
 
 
 def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:

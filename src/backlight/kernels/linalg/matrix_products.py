@@ -1,10 +1,11 @@
 """Products of matrices.
 
 NOTE [Who multiplies]
-On x86-64 with AVX2 or AVX-512 products run in the kernels of csrc/kernels/gemm.c. With AVX-512 they take half the time
-of an OpenBLAS that chose AVX2, 0.6 to 1.0 of one that chose AVX-512; with AVX2 as long as OpenBLAS on one thread and
-0.8 on two, since there is one pool of threads and not two that get into each other's way. Where only the narrowest
-vectors are compiled, or BLAS has wider ones than the kernels in use, NumPy multiplies.
+On x86-64 with AVX2 or AVX-512 products run in csrc/kernels: gemm.c, gemm_amx.c for large ones of float32 on Intel's
+tile unit, gemv.c beside a vector. With AVX-512 they take half the time of an OpenBLAS that chose AVX2, 0.6 to 1.0
+of one that chose AVX-512; with AVX2 as long as OpenBLAS on one thread and 0.8 on two, since there is one pool of
+threads and not two that get into each other's way. Where only the narrowest vectors are compiled, or BLAS has wider
+ones than the kernels in use, NumPy multiplies.
 """
 
 from math import prod

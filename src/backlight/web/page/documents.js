@@ -35,7 +35,7 @@ const checkOf = (made) => {
 const unitNote = (made) => (made.signed && data.unit === "logit" ? make("small", {}, " in logits") : null);
 
 const togetherOf = (made) => (made.together.length
-  ? make("div", { class: "together" }, make("h3", {}, "Together", unitNote(made)), make("ul", {}, made.together.map((line) => make("li", {}, line))))
+  ? make("div", { class: "together" }, make("h3", {}, "Deleted together", unitNote(made)), make("ul", {}, made.together.map((line) => make("li", {}, line))))
   : null);
 
 // What the document's score and place would be without a word whose effect was measured: the others keep their scores.
@@ -60,7 +60,7 @@ const wordsView = (ranked) => {
       found.group,
       ranked.from + ranked.read[1] < ranked.length ? make("span", { class: "cut" }, " …") : null),
     ranked.window ? null : unread(ranked.truncation, data.maxTokens),
-    made.sentence ? make("p", { class: "said" }, sentence(made.sentence)) : null,
+    made.sentence ? make("p", { class: "said" }, sentence(made.verdict === "fails" ? `measured, whatever the colours say: ${made.sentence}` : made.sentence)) : null,
     make("div", { class: "beside" },
       make("div", {}, make("h3", {}, "Strongest words", unitNote(made)), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
       make("div", { class: "query-words" }, make("h3", {}, "The query, for this document", unitNote(made)), make("p", { class: "asked" }, asked.group),

@@ -81,7 +81,7 @@ const strongestWords = (text, found, count) => {
   const words = found.order.filter((word) => !isMark(text.slice(word[0], word[1])));
   for (const word of (words.length ? words : found.order).slice(0, count)) {
     const [start, end, value, , error, , estimated] = word;
-    const width = 100 * Math.min(1, Math.abs(shareOf(value, found.most)));
+    const width = found.look.verdict === "no effect" ? 0 : 100 * Math.min(1, Math.abs(shareOf(value, found.most)));
     const weak = found.look.verdict === "fails" ? " fails" : estimated ? " estimated" : "";
     const bar = make("span", { class: `fill${value < 0 ? " minus" : ""}${weak}`, style: `--width:${width.toFixed(1)}%` });
     if (error !== null) bar.append(make("i", { style: `--error:${((100 * error) / Math.abs(value || 1)).toFixed(1)}%` }));
