@@ -157,8 +157,8 @@ def test_words_that_act_together_are_listed():
     new, york = (Word(text, 0, 1, 0.25, 1, effect=0.25) for text in ("new", "york"))
     made = SimpleNamespace(together=[Joint((new, york), 2.1, 0.5), Joint((new, york), -2, 1, True)], check=None)
     assert joint_lines(made) == [
-        "new + york: +2.1 together, +0.50 added up one by one",
-        "new + york in the query: \N{MINUS SIGN}2.0 together, +1.0 added up one by one",
+        "new + york: +2.1 together, +0.50 one by one",
+        "new + york in the query: \N{MINUS SIGN}2.0 together, +1.0 one by one",
     ]
     assert joint_lines(SimpleNamespace(together=made.together, check=SimpleNamespace(verdict="no effect"))) == []
 

@@ -87,7 +87,7 @@ def joint_lines(made: Explained) -> list[str]:
 def _joint_line(joint: Joint) -> str:
     words = " + ".join(word.text for word in joint.words)
     place = " in the query" if joint.of_query else ""
-    return f"{words}{place}: {figure(joint.effect, '+')} together, {figure(joint.alone, '+')} added up one by one"
+    return f"{words}{place}: {figure(joint.effect, '+')} together, {figure(joint.alone, '+')} one by one"
 
 
 def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:

@@ -72,9 +72,14 @@ const legendOf = (isSigned, [lower, higher], meaning, weak = []) =>
 const rankingLegend = () => {
   const made = data.documents.map((ranked) => ranked.explanations[state.method]).filter(Boolean);
   if (!made.length) return null;
+  const fails = made.filter((one) => one.verdict === "fails").length;
+  if (fails === made.length) {
+    return make("div", { class: "legend" }, swatch("fails", "not to be believed"),
+      make("p", {}, "No colours: the check failed. The denser the hatching, the larger the value that the method gives."));
+  }
   const weak = [
     made.some((one) => [...one.query, ...one.document].some((word) => word[6])) ? swatch("estimated", "estimated, not measured") : null,
-    made.some((one) => one.verdict === "fails") ? swatch("fails", "not to be believed") : null,
+    fails ? swatch("fails", "not to be believed") : null,
   ];
   return legendOf(made[0].signed, ["lowers the score", "raises the score"], scaleMeaning(made[0].signed), weak);
 };
