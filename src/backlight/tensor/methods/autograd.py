@@ -13,7 +13,7 @@ from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.engine.mutation_checks import mark_as_alias, refuse_inside
 from backlight.engine.node import node_and_number, origin
 from backlight.engine.run_backward import backward_from
-from backlight.engine.storage import InferenceStorage, stored_in
+from backlight.engine.storage import InferenceStorage, Storage, stored_in
 from backlight.engine.tensor_state import (
     LEAF,
     TensorState,
@@ -233,9 +233,9 @@ class GraphMethods:
     @property
     def data(self):
         """The tensor's memory without its history; writes through it are not counted as versions."""
-        storage, memory = self._storage, noted_memory(self)
+        storage, memory = storage_of(self), noted_memory(self)  # both have one, so that overlaps are found
         if storage.__class__ is not InferenceStorage:
-            storage = None if memory is None else stored_in(memory)
+            storage = Storage() if memory is None else stored_in(memory)
         alias = wrap(writable(self), None, storage)
         if transforms.open:
             mark_as_alias(alias, self)
