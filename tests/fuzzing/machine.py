@@ -30,6 +30,7 @@ STALE = (
 
 
 GIVEN_ONCE = (  # a process
+    "Sparse invariant checks are implicitly disabled",
     "Casting complex values to real discards the imaginary part",
     "create_graph=True will create a reference cycle",
     "was resized since it had shape",
@@ -275,7 +276,7 @@ class Machine:
         """Return a tensor's memory, in a way that leaves the tensor as it is."""
         if not hasattr(tensor, "_is_zerotensor"):  # of backlight
             return np.asarray(tensor._data)
-        return tensor.detach().numpy(force=tensor._is_zerotensor())
+        return tensor.detach().resolve_conj().resolve_neg().numpy(force=tensor._is_zerotensor())
 
     def values(self, tensor):
         """Return a copy of a tensor's values."""
