@@ -52,6 +52,8 @@ def coerce(op, variant, values):
         TypeError: an operand is neither a tensor nor, where the op takes them, a number.
     """
     tensors = [value for value in values if isinstance(value, TensorState)]
+    if variant == "operator" and not isinstance(values[0], TensorState):
+        raise _no_tensors_method(op, values[0])
     made = list(values)
     for place, value in enumerate(values):
         if isinstance(value, TensorState):
@@ -69,6 +71,14 @@ def coerce(op, variant, values):
         else:
             raise wrong_argument(op, place, value)
     return made
+
+
+def _no_tensors_method(op, value: object) -> ArgumentError:
+    """Return the error for `Tensor.__radd__(2, x)`: Python calls a tensor's operators on tensors."""
+    return ArgumentError(
+        f"descriptor '__r{op.name.removeprefix('bitwise_')}__' for 'torch._C.TensorBase' objects doesn't apply to a "
+        f"'{type(value).__name__}' object; write the operator itself, or give the tensor first"
+    )
 
 
 def _check_bool(op, tensors) -> None:
