@@ -30,6 +30,7 @@ STALE = (
 
 
 GIVEN_ONCE = (  # a process
+    "grad and param do not obey the gradient layout contract",
     "Sparse invariant checks are implicitly disabled",
     "Casting complex values to real discards the imaginary part",
     "create_graph=True will create a reference cycle",

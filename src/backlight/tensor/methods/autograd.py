@@ -227,6 +227,9 @@ class GraphMethods:
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the "
                 f"Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.{origin(self)}"
             )
+        if self._edge is not None and self._edge is not LEAF:
+            storage_of(self).note_detached()
+            self._was_detached = True
         self._edge = self._tangents = None
         return self
 
@@ -262,7 +265,7 @@ class GraphMethods:
         storage = self._storage
         if storage.__class__ is InferenceStorage:
             raise GraphError("Inference tensors do not track version counter.")
-        return 0 if storage is None else storage.version
+        return 0 if storage is None else storage.version - len(storage.detached)
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""
