@@ -169,6 +169,52 @@ def test_wrappers_of_ops_with_several_results_and_with_writes_have_gradients(t, 
     assert grad.inner.tolist() == [[6.0, 6.0], [6.0, 6.0]]
 
 
+LOSSES = {
+    "layer norm": lambda t, x: t.nn.functional.layer_norm(x, (4,)).sin().sum(),
+    "batch norm": lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True).sin().sum(),
+    "cross entropy": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 1, 2])),
+    "binary cross entropy": lambda t, x: t.nn.functional.binary_cross_entropy_with_logits(x, t.ones(3, 4)),
+    "means": lambda t, x: (x.mean(0) * x.mean()).sum(),
+    "norms": lambda t, x: x.norm() + x.std() + x.var(1).sum(),
+    "extremes": lambda t, x: x.amax(1).sum() + x.max() + x.topk(2, 1)[0].sum(),
+    "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(*[x[None]] * 3).sum(),
+    "einsum": lambda t, x: t.einsum("ij,kj->ik", x, x).sum(),
+    "linear": lambda t, x: t.nn.functional.linear(x, t.ones(2, 4), t.ones(2)).relu().sum(),
+    "indexing": lambda t, x: (x[t.tensor([0, 2])] * x[1:, :1]).sum() + x[0].prod(),
+    "embedding": lambda t, x: t.nn.functional.embedding(t.tensor([0, 1, 1]), x).tanh().sum(),
+    "writes in place": lambda t, x: (x * 1).relu_().sum() + (x * 2).add_(x).mul_(2).sum(),
+    "choices": lambda t, x: t.where(x > 0, x * 2, x**3).sum() if x.sum() > -100 else x,
+    "convolution": lambda t, x: t.nn.functional.conv2d(x[None, None], t.ones(1, 1, 2, 2)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_wrapper_has_the_gradient_that_the_tensor_inside_would_have(name):
+    cls = wrapper_class(backlight)
+    numbers = backlight.linspace(-1, 2, 12).sin().reshape(3, 4)
+    x, plain = cls(numbers.clone(), requires_grad=True), numbers.clone().requires_grad_()
+    LOSSES[name](backlight, x).backward()
+    LOSSES[name](backlight, plain).backward()
+    assert type(x.grad) is cls and backlight.allclose(x.grad.inner, plain.grad, atol=1e-5)
+
+
+def test_an_op_of_a_wrapper_whose_node_needs_more_than_a_handler_returns_is_refused():
+    x = wrapper_class(backlight)(backlight.ones(1, 1, 4, 4), requires_grad=True)
+    with pytest.raises(
+        NotImplementedError, match="its backward needs places, which __torch_dispatch__ does not return"
+    ):
+        backlight.nn.functional.max_pool2d(x, 2)
+    assert backlight.nn.functional.max_pool2d(x.detach(), 2).inner.tolist() == [[[[1.0, 1.0], [1.0, 1.0]]]]
+
+
+def test_leaves_do_not_share_the_memory_of_their_gradients_inside_a_mode():
+    x, y = (backlight.ones(2, requires_grad=True) for _ in range(2))
+    with recorder(ours):
+        (x + y).sum().backward()
+    x.grad.mul_(5)
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
 @BOTH
 def test_a_parameter_may_be_a_wrapper_and_a_mode_sees_wrappers_first(t, module):
     cls = wrapper_class(t)

@@ -134,9 +134,12 @@ class Machine:
         return self.t.tensor(values.tolist(), dtype=dtype or self.t.float64).reshape(tuple(shape)).clone()
 
     def apart(self, x):
-        """Return `x` moved by irregular numbers, so that no two elements are equal but for rounding."""
+        """Return `x` moved by irregular numbers, so that no two elements are equal but for rounding.
+
+        They lie in memory as `x` does: of two layouts PyTorch's sum has the first, ours rows.
+        """
         with self.t.no_grad():
-            moved = self.numbers(x.shape, x.dtype)
+            moved = self.t.zeros_like(x).copy_(self.numbers(x.shape, x.dtype))
         return x + moved
 
     # --- running ------------------------------------------------------------------------------------------------------

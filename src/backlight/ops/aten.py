@@ -220,7 +220,7 @@ def _in_backward() -> bool:
 
 def _number(value: object):
     """Return the number that a node saved as a tensor; integral ones as ints, which they mostly were."""
-    if not _in_backward() or not isinstance(value, TensorState) or value._data.ndim or value._storage is not None:
+    if not _in_backward() or type(value) is not the_tensor_class() or value._data.ndim or value._storage is not None:
         return value
     number = value._data.item()
     return int(number) if isinstance(number, float) and number.is_integer() else number

@@ -17,17 +17,19 @@ import numpy as np
 from backlight.codegen.declaration import OPTION, Op
 from backlight.codegen.generate import generate_noting
 from backlight.codegen.op_schema import OpSchema
-from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.dispatcher import dispatching, hold_interpreters, release_interpreters
 from backlight.dispatch.interpreters import UNHANDLED, local
 from backlight.dispatch.observation import observers
 from backlight.dispatch.torch_dispatch import handles, has_handler, torch_dispatch
 from backlight.dispatch.torch_function import flat, overrides_state
 from backlight.dtypes import get_default_dtype
+from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.node import Node, extra_of, node_and_number
-from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class
+from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class, wrap_gradient
+from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, UnsupportedError
+from backlight.kernels.sparse_array import is_sparse
 from backlight.kernels.state_blocks import Block
 from backlight.ops.aten import OpOverload, aten_call, bound
 from backlight.tensor.tensor import Tensor
@@ -35,7 +37,7 @@ from backlight.transforms.torch_dispatch.calls import HandlerOfMode, handle_by_c
 from backlight.transforms.torch_dispatch.calls import call as call_op
 from backlight.transforms.torch_dispatch.formulas import COMPOSED, FORMULAS
 
-PASSED_ON = frozenset({"alias", "view_of_parts"})  # what only the engine calls
+PASSED_ON = ("alias", "view_of_parts")  # what only the engine calls
 RENAMED = {"zero_into": "zero_", "fill_into": "fill_", "copy_into": "copy_", "item": "_local_scalar_dense"}
 _PACKAGE = importlib.import_module("backlight")  # the top package is on no floor
 FACTORIES = {getattr(_PACKAGE, name) for name in ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")}
@@ -48,11 +50,8 @@ MAKERS = frozenset(_MAKERS.split())  # what they return has no history
 BINARY = ("add_", "sub_", "mul_", "div_", "fill_", "remainder_")
 dispatching.composites |= FACTORIES | {Tensor.item}  # only modes and classes handle them
 SIZED = ("rand", "randn", "zeros", "ones", "empty", "new_empty", "new_zeros", "new_ones")
-READERS = {
-    Tensor.numpy: "numpy()",
-    Tensor.tolist: "tolist()",
-    Tensor.data_ptr: "data_ptr()",
-}
+NUMBERS = {Tensor.__bool__: bool, Tensor.__float__: float, Tensor.__int__: int, Tensor.__index__: int}
+READERS = {getattr(Tensor, name): name for name in ("numpy", "tolist", "data_ptr", "__array__", "untyped_storage")}
 
 
 class DispatchMode(HandlerOfMode):
@@ -116,7 +115,7 @@ def handled(op: Op, args: tuple, kwargs: dict, handle: Callable, again: Callable
         handle: calls the handler: (func, args, kwargs).
         again: a block in which the ops that are called go to the handler, too.
     """
-    if op.name in PASSED_ON or not _takes(op, args):
+    if (op.name in PASSED_ON and not has_handler(args[0])) or not _takes(op, args):
         return UNHANDLED
     if op.name in COMPOSED:
         with again():
@@ -165,6 +164,7 @@ def recorded(op: Op, args: tuple, kwargs: dict, out: object, handle: Callable):
         )
     found.data = [one._data for one in outs] if several else outs[0]._data
     found.indices = outs[1] if several and len(outs) > 1 and has_handler(outs[1]) else None
+    _refuse_residuals(op, args)
     made = noting(op)(*args, **kwargs)
     results = [_with_edge(op, one, mine, args) for one, mine in zip(outs, made if several else [made])]
     if OpSchema(op).out:
@@ -174,8 +174,19 @@ def recorded(op: Op, args: tuple, kwargs: dict, out: object, handle: Callable):
     return op.returns(*results) if op.returns is not None else tuple(results)
 
 
-class _Found:
-    """The result that the forward of the current op returns."""
+def _refuse_residuals(op: Op, args: tuple) -> None:
+    """Raise where a node needs more of a wrapper's op than the handler returned."""
+    wrappers = [one for one in flat(args) if is_wrapper(one)]
+    given = op.residuals == ("indices",) or (op.name == "nll_loss" and len(wrappers) == 1 and wrappers[0] is args[0])
+    if wrappers and op.residuals and not given and op.decomposed is None:
+        raise UnsupportedError(
+            f"{op.display_name} of a {type(wrappers[0]).__name__} that requires grad is not recorded: its backward "
+            f"needs {', '.join(op.residuals)}, which __torch_dispatch__ does not return. Compose it of other ops"
+        )
+
+
+class _Found(ThreadState):
+    """The result that the forward of the current op returns, in this thread."""
 
     data = indices = None
 
@@ -199,10 +210,22 @@ def noting(op: Op):
 
 def _with_edge(op: Op, out: TensorState, made: TensorState, args: tuple):
     """Return a handler's tensor at the edge that the op recorded."""
-    if type(out) is the_tensor_class() and (op.view or any(out is one for one in args) or out._edge is not None):
+    taken = any(out is one for one in args) or out._edge is not None
+    if type(out) is the_tensor_class() and (op.view or taken or out._view is not None):
         return made
-    out._edge, out._storage = made._edge, made._storage
+    out = _alias(out) if taken else out
+    out._edge = made._edge
+    if made._storage is not None:
+        out._storage = made._storage
     return out
+
+
+def _alias(tensor: TensorState):
+    """Return another tensor of the same class with the same attributes."""
+    made = object.__new__(type(tensor))
+    made.__dict__.update(tensor.__dict__)
+    made._data, made._edge, made._storage, made._view = tensor._data, None, tensor._storage, tensor._view
+    return made
 
 
 def _save_outputs(op: Op, outs: Sequence, handle: Callable) -> None:
@@ -276,6 +299,8 @@ def _written(function: Callable, func: OpOverload, args: tuple, kwargs: dict, ha
     _unrecorded(handle, func, args, kwargs)
     found.data, found.indices = target._data, None
     target._edge = noting(op)(before, *args[1:], **kwargs)._edge
+    if OpSchema(op).out:
+        _save_outputs(op, [target], handle)
     return target
 
 
@@ -290,12 +315,19 @@ def call(op: Op | None, function: Callable, args: tuple, kwargs: dict):
         return handled(op, args, kwargs, handle_by_class, nullcontext)
     if function in dispatching.composites:
         return handled_function(function, args, kwargs, handle_by_class, nullcontext)
-    if function in READERS and getattr(args[0], "_is_wrapper", False):
+    if function in NUMBERS and is_wrapper(args[0]):
+        return NUMBERS[function](args[0].item())
+    if function in READERS and is_wrapper(args[0]):
         raise UnsupportedError(
             f"Cannot access data pointer of Tensor that doesn't have storage: a {type(args[0]).__name__} made by "
-            f"_make_wrapper_subclass has no numbers of its own for {READERS[function]}; call it on the tensor inside"
+            f"_make_wrapper_subclass has no numbers of its own for {READERS[function]}(); call it on the tensor inside"
         )
     return UNHANDLED
+
+
+def is_wrapper(value: object) -> bool:
+    """Tell whether a value is a tensor without numbers of its own."""
+    return getattr(value, "_is_wrapper", False) is True
 
 
 def made(cls: type) -> None:
@@ -321,14 +353,15 @@ def ones_like(tensor: TensorState):
 
 def accumulate(leaf: TensorState, grad: TensorState) -> bool:
     """Add a gradient to a leaf's `.grad`, as calls of PyTorch's ops; False if nothing handles these."""
-    if not (current_modes() or has_handler(grad)):
+    present = leaf._grad
+    if not (current_modes() or has_handler(grad)) or is_sparse(grad) or is_sparse(present):
         return False
-    if leaf._grad is None:
-        leaf._grad = call_op(DETACH, grad)
-        if leaf._grad._data is grad._data and type(leaf._grad) is Tensor:
-            leaf._grad = TENSOR_OPS.clone(leaf._grad) if not grad._data.flags.c_contiguous else leaf._grad
-    else:
-        call_op(ADD, leaf._grad, grad)
+    if present is not None:
+        call_op(ADD, present, grad)
+        return True
+    leaf._grad = call_op(DETACH, grad)
+    if type(leaf._grad) is Tensor:  # others may hold its memory
+        leaf._grad = wrap_gradient(own_copy(leaf._grad._data).astype(leaf._data.dtype, copy=False))
     return True
 
 
@@ -366,12 +399,13 @@ def make_wrapper_subclass(
         raise ArgumentError(f"{getattr(cls, '__name__', cls)} must define __torch_dispatch__ to have no storage")
     shape, kind = tuple(size), get_default_dtype() if dtype is None else dtype
     made = object.__new__(cls)
-    if strides is None:
-        made._data = np.zeros(shape, kind.numpy)
-    else:
-        reach = 1 + sum((one - 1) * step for one, step in zip(shape, strides)) if 0 not in shape else 0
-        steps = [step * kind.itemsize for step in strides]
-        made._data = np.lib.stride_tricks.as_strided(np.zeros(max(reach, 1), kind.numpy), shape, steps)
+    reach = sum((one - 1) * step for one, step in zip(shape, strides or ())) + 1
+    memory = np.zeros(shape if strides is None else max(reach, 1), kind.numpy)
+    if memory.dtype.kind in "fc":
+        memory.fill(np.nan)  # what reads them by mistake shows it
+    made._data = memory
+    if strides is not None:
+        made._data = np.lib.stride_tricks.as_strided(memory, shape, [step * kind.itemsize for step in strides])
     made._edge, made._storage, made._view = LEAF if requires_grad else None, None, None
     made._is_wrapper = True
     return made
