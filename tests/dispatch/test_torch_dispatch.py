@@ -207,6 +207,17 @@ def test_an_op_of_a_wrapper_whose_node_needs_more_than_a_handler_returns_is_refu
     assert backlight.nn.functional.max_pool2d(x.detach(), 2).inner.tolist() == [[[[1.0, 1.0], [1.0, 1.0]]]]
 
 
+@BOTH
+def test_saved_tensors_hooks_work_inside_a_mode_and_while_a_class_exists(t, module):
+    cls = wrapper_class(t)
+    for mode in (recorder(module), module._disable_current_modes()):
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda one: one * 3, lambda one: one), mode:
+            (x**2).sum().backward()
+        assert x.grad.tolist() == [6.0, 12.0]
+    del cls
+
+
 def test_leaves_do_not_share_the_memory_of_their_gradients_inside_a_mode():
     x, y = (backlight.ones(2, requires_grad=True) for _ in range(2))
     with recorder(ours):

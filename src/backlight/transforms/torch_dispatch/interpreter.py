@@ -17,6 +17,7 @@ import numpy as np
 from backlight.codegen.declaration import OPTION, Op
 from backlight.codegen.generate import generate_noting
 from backlight.codegen.op_schema import OpSchema
+from backlight.codegen.packed_nodes import Packing
 from backlight.dispatch.dispatcher import dispatching, hold_interpreters, release_interpreters
 from backlight.dispatch.interpreters import UNHANDLED, local
 from backlight.dispatch.observation import observers
@@ -26,6 +27,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.node import Node, extra_of, node_and_number
+from backlight.engine.saved_tensors import Packed
 from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class, wrap_gradient
 from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, UnsupportedError
@@ -165,9 +167,11 @@ def recorded(op: Op, args: tuple, kwargs: dict, out: object, handle: Callable):
     found.data = [one._data for one in outs] if several else outs[0]._data
     found.indices = outs[1] if several and len(outs) > 1 and has_handler(outs[1]) else None
     _refuse_residuals(op, args)
-    made = noting(op)(*args, **kwargs)
+    packing = next((one for one in reversed(local.interpreters) if isinstance(one, Packing)), None)
+    made = UNHANDLED if packing is None else packing.op(op, noting(op), args, kwargs)
+    made = noting(op)(*args, **kwargs) if made is UNHANDLED else made
     results = [_with_edge(op, one, mine, args) for one, mine in zip(outs, made if several else [made])]
-    if OpSchema(op).out:
+    if OpSchema(op).out and packing is None:
         _save_outputs(op, results, handle)
     if not several:
         return results[0]
@@ -375,8 +379,15 @@ def saved(kept: TensorState, edge: object):
 def backward(node: Node, grad: object, edges: Sequence):
     """Return the gradients of a node: by PyTorch's formula where its ops are handled, else by the op's own rules."""
     op = getattr(node, "op", None)
-    formula = None if op is None or modes.grad_enabled else FORMULAS.get(op.name)
-    return node.backward_graph(grad, edges) if formula is None else formula(node, grad, edges)
+    formula = None if op is None else FORMULAS.get(op.name)
+    if formula is None or not (current_modes() or has_handler(grad)) or _is_packed(node):
+        return node.backward_graph(grad, edges)
+    return formula(node, grad, edges)
+
+
+def _is_packed(node: Node) -> bool:
+    """Tell whether a node saved tensors through a user's hooks."""
+    return any(isinstance(getattr(node, slot), Packed) for slot, _ in node.saved_slots)
 
 
 def make_wrapper_subclass(
