@@ -162,7 +162,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
   for (int i = 0; i < count; i++) {
     inputs[i] = args[i];
     if (!is_tensor(args[i])) {
-      if (late >= 0 || !plan->restore_slot || count != 2) return NULL;
+      if (!i || late >= 0 || !plan->restore_slot || count != 2) return NULL; /* Python decides on a number first */
       late = i;
       continue;
     }

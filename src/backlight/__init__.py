@@ -12,6 +12,7 @@ from backlight.dispatch.anomaly_mode import is_anomaly_check_nan_enabled, is_ano
 from backlight.dispatch.arguments.checked import checked as _checked
 from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.dispatch.dispatcher import dispatching as _dispatching
+from backlight.dispatch.torch_dispatch import torch_dispatch as _torch_dispatch
 from backlight.dtypes import *
 from backlight.engine.grad_mode import (
     enable_grad,
@@ -177,6 +178,11 @@ _BY_PLACE = {
 _meta.make = _function_later("backlight.nn.meta_tensors", "meta_tensor")
 _dispatching.sparse_call = _function_later("backlight.tensor.sparse.calls", "sparse_call")
 _torch_function.overrides_state.install_for = _function_later("backlight.overrides", "dispatch_while_alive")
+for _name in ("accumulate", "backward", "call", "made", "ones_like", "saved"):
+    setattr(_torch_dispatch, _name, _function_later("backlight.transforms.torch_dispatch.interpreter", _name))
+Tensor._make_wrapper_subclass = staticmethod(
+    _function_later("backlight.transforms.torch_dispatch.interpreter", "make_wrapper_subclass")
+)
 
 _ROOMS = """
 amp data distributed distributions fft func lens linalg masked nn optim overrides profiler serialization signal sparse

@@ -166,15 +166,31 @@ def test_does_what_pytorch_does(source):
     assert_shows_the_same(source)
 
 
-def test_a_saved_tensor_that_was_detached_since_is_what_it_was():
-    """PyTorch refuses here; the node knows the edge that the tensor had."""
-    w = leaf(2.0)
-    h = w * w
-    y = (h * h).sum()
-    h.detach_()
-    (first,) = grad(y, w, create_graph=True)
-    (second,) = grad(first.sum(), w)
-    assert (first.item(), second.item()) == (4 * 2.0**3, 12 * 2.0**2)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_saved_input_that_was_detached_in_place_is_refused_and_a_saved_result_is_what_it_was(create_graph):
+    for t in (torch, backlight):
+        w = t.tensor([2.0], requires_grad=True)
+        h, r = w * w, w.exp()
+        y, z = (h * h).sum(), (r * 3).sum()
+        h.detach_()
+        r.detach_()
+        assert (h._version, h.requires_grad, h.grad_fn) == (0, False, None)
+        with pytest.raises(RuntimeError, match=r"a saved tensor that has been detached in-place, i\.e\. with .detach_"):
+            t.autograd.grad(y, w, create_graph=create_graph)
+        (found,) = t.autograd.grad(z, w, create_graph=create_graph)
+        assert t.allclose(found, 3 * w.exp())
+
+
+def test_a_write_beside_a_detach_in_place_is_found():
+    for t in (torch, backlight):
+        w = t.tensor([2.0], requires_grad=True)
+        r = w.exp()
+        z = r.sum()
+        r.detach_()
+        r.add_(1)
+        assert r._version == 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.backward()
 
 
 def leaf(*values):

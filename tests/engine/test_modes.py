@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+import torch
 from snippets import assert_shows_the_same
 
 import backlight
@@ -219,3 +220,19 @@ print(model.recording, model.doubled.requires_grad, model.twice(x).requires_grad
 
 def test_a_decorated_class_is_made_without_recording_and_a_warning_is_given():
     assert_shows_the_same(DECORATED)
+
+
+@pytest.mark.parametrize("through", ["backward", "grad", "retain_grad", "a hook"])
+def test_gradients_of_a_backward_in_inference_mode_are_inference_tensors(through):
+    for t in (torch, backlight):
+        x = t.ones(3, requires_grad=True)
+        y = x * 2
+        y.retain_grad()
+        loss, seen = (y * y).sum(), []
+        y.register_hook(seen.append)
+        with t.inference_mode():
+            found = t.autograd.grad(loss, x, retain_graph=True)[0] if through == "grad" else loss.backward()
+        grad = {"grad": found, "backward": x.grad, "retain_grad": y.grad, "a hook": seen[0]}[through]
+        assert grad.is_inference() and grad.tolist() == ([8.0] * 3 if through in ("grad", "backward") else [4.0] * 3)
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            grad.add_(1)

@@ -20,7 +20,7 @@ def leaf(m, a, b, k):
 def of_reals(m, a, b, k):
     x = m.floating(a).double()
     return [
-        lambda: m.t.complex(x, x * 0.5),
+        lambda: m.t.complex(x * 1, x * 0.5),  # PyTorch's node keeps both, though only their dtypes are needed
         lambda: m.t.polar(x * x + 0.5, x),
         lambda: x * 1j,
         lambda: x.to(m.t.complex128),
@@ -66,6 +66,5 @@ def write(m, a, b, k):
     return [
         lambda: x.mul_(0.5j),
         lambda: x.add_(1 - 0.5j),
-        lambda: x.conj_physical_(),
         lambda: x.zero_(),
-    ][k % 4]()
+    ][k % 3]()

@@ -25,15 +25,16 @@ def shape_of_graph(tensor, most: int = 40) -> list:
             found.append(node.name())
             continue
         stacks = node.name() == "BmmBackward0"
-        edges = [past(*(past_broadcast(edge) if stacks else edge)) for edge in node.next_functions]
+        skipped = node.name() == "SparseAddmmBackward0" and len(node.next_functions) == 3  # PyTorch adds zeros to it
+        edges = [past(*(past_broadcast(edge) if stacks else edge)) for edge in node.next_functions[skipped:]]
         found.append((node.name(), *[(None if one is None else one.name(), number) for one, number in edges]))
         stack += [one for one, _ in reversed(edges) if one is not None]
     return found
 
 
 def past(node, number: int) -> tuple:
-    """Return an edge, or where it leads past transposed weights at its end."""
-    while node is not None and node.name() == "TBackward0":
+    """Return an edge, or where it leads past transposed weights at its end, and past what `x.real` is a part of."""
+    while node is not None and node.name() in ("TBackward0", "ViewAsRealBackward0"):
         node, number = node.next_functions[0]
     return node, number
 

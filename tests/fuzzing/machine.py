@@ -30,6 +30,8 @@ STALE = (
 
 
 GIVEN_ONCE = (  # a process
+    "grad and param do not obey the gradient layout contract",
+    "Sparse invariant checks are implicitly disabled",
     "Casting complex values to real discards the imaginary part",
     "create_graph=True will create a reference cycle",
     "was resized since it had shape",
@@ -132,9 +134,12 @@ class Machine:
         return self.t.tensor(values.tolist(), dtype=dtype or self.t.float64).reshape(tuple(shape)).clone()
 
     def apart(self, x):
-        """Return `x` moved by irregular numbers, so that no two elements are equal but for rounding."""
+        """Return `x` moved by irregular numbers, so that no two elements are equal but for rounding.
+
+        They lie in memory as `x` does: of two layouts PyTorch's sum has the first, ours rows.
+        """
         with self.t.no_grad():
-            moved = self.numbers(x.shape, x.dtype)
+            moved = self.t.zeros_like(x).copy_(self.numbers(x.shape, x.dtype))
         return x + moved
 
     # --- running ------------------------------------------------------------------------------------------------------
@@ -275,7 +280,7 @@ class Machine:
         """Return a tensor's memory, in a way that leaves the tensor as it is."""
         if not hasattr(tensor, "_is_zerotensor"):  # of backlight
             return np.asarray(tensor._data)
-        return tensor.detach().numpy(force=tensor._is_zerotensor())
+        return tensor.detach().resolve_conj().resolve_neg().numpy(force=tensor._is_zerotensor())
 
     def values(self, tensor):
         """Return a copy of a tensor's values."""

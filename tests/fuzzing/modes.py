@@ -17,8 +17,20 @@ def mode(m, a, b, k):
 
 @step("inference mode", 1)
 def inference(m, a, b, k):
-    if k % 4 == 0:
-        m.enter_modes(1 + a % 2, m.t.inference_mode(b % 3 != 0))
+    if k % 2 == 0:
+        m.enter_modes(1 + a % 3, m.t.inference_mode(b % 3 != 0))
+
+
+@step("made in inference mode", 2)
+def made_in_inference(m, a, b, k):
+    """Tensors and views made in inference mode, used and written outside of it and inside."""
+    x = m.floating(a)
+    with m.t.inference_mode():
+        made = [lambda: x * 2, lambda: x[...], lambda: x.detach(), lambda: m.numbers(x.shape, x.dtype)][k % 4]()
+        if k // 4 % 3 == 0 and not x.is_inference() and not made._is_view():
+            made.mul_(0.5)
+    m.note("inference", made.is_inference(), made.requires_grad, made.grad_fn is None)
+    return made
 
 
 @step("decorated", 1)

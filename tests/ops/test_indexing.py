@@ -170,6 +170,7 @@ NODES = {
     "x[None]": "UnsqueezeBackward0",
     "x[0, 1]": "SelectBackward0",
     "x[:, ::2]": "SliceBackward0",
+    "x[:, :0][:, 1:]": "SliceBackward0",
     "x[0, None, 1:]": "SliceBackward0",
     "x[:, :, None]": "UnsqueezeBackward0",
     "x[[0, 1]]": "IndexBackward0",

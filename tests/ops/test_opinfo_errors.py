@@ -15,9 +15,9 @@ MISSING = dict(line.split(maxsplit=1) for line in LINES)
 ENTRIES = {full_name(entry): entry for entry in all_entries() if entry.error_inputs_func is not None}
 
 
-def test_all_but_ten_entries_with_wrong_calls_raise_what_pytorch_raises():
+def test_all_but_four_entries_with_wrong_calls_raise_what_pytorch_raises():
     assert set(MISSING) <= set(ENTRIES)
-    assert len(MISSING) <= 10
+    assert len(MISSING) <= 4
     assert all(len(reason) > 10 for reason in MISSING.values())
     assert sum(len(wrong_calls(entry)) for entry in ENTRIES.values()) > 650
 

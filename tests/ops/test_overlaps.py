@@ -22,6 +22,7 @@ REFUSED = {
     "a view with another shape": lambda t, x: x.unsqueeze(0).add_(x),
     "an element with another stride": lambda t, x: x[0, :1].add_(x[0, :1][::2]),
     "a detached part": lambda t, x: x.add_(x.detach()[0]),
+    "a part of .data": lambda t, x: x.add_(x.data[0]),
 }
 ALLOWED = {
     "itself": lambda t, x: x.add_(x),

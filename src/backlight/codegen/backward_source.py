@@ -1,7 +1,7 @@
 """The source of a node's methods: backward on arrays and backward on tensors."""
 
 from backlight.codegen.declaration import ARRAYS, OPTIONAL
-from backlight.codegen.op_schema import OpSchema
+from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.errors import BacklightError
 
 
@@ -77,7 +77,10 @@ def _edge_lines(schema: OpSchema) -> list[str]:
 def _rule_lines(schema: OpSchema, graph: bool) -> list[str]:
     lines = []
     ops = "TENSOR_OPS" if graph else "ARRAY_OPS"
-    for number, rule in enumerate(schema.op.rules):
+    rules = list(enumerate(schema.op.rules))
+    if graph:  # in the order of PyTorch's names, which `create_graph` and `__torch_dispatch__` show
+        rules.sort(key=lambda item: NAMES.get(item[1].inputs[0], item[1].inputs[0]))
+    for number, rule in rules:
         listed = len(rule.inputs) == 1 and schema.kinds[rule.inputs[0]] == ARRAYS
         needs = (
             "tuple(edge is not None for edge in edges)"

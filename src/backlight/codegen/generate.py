@@ -28,6 +28,7 @@ from backlight.codegen.forward_source import function_source
 from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
+from backlight.codegen.saved_values import SavedProperty
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Edges, Gradients, Node, Output, new_node, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame
@@ -187,17 +188,17 @@ def saved_properties(schema: OpSchema, node_name: str) -> dict[str, property]:
                 if one is not None:
                     shown.update(_one_of_several(slot, number, "_saved_" + one))
             continue
-        shown["_saved_" + name] = runtime_support.SavedProperty(slot)
+        shown["_saved_" + name] = SavedProperty(slot)
         if slot in kinds:
             shown["_raw_saved_" + name] = raw_saved_property(slot, kinds[slot], "_saved_" + name)
     if node_name in SHOW_SIZES and any(param.name == "input" for param in schema.shapes):
-        shown["_saved_self_sym_sizes"] = runtime_support.SavedProperty("input_shape")
+        shown["_saved_self_sym_sizes"] = SavedProperty("input_shape")
     return shown
 
 
 def _one_of_several(slot: str, number: int, name: str) -> dict[str, property]:
     """Return the properties that show one of several outputs that a node keeps."""
-    saved = runtime_support.SavedProperty(slot).fget
+    saved = SavedProperty(slot).fget
     return {name: property(lambda node: saved(node)[number]), "_raw" + name: raw_item_property(slot, number, saved)}
 
 

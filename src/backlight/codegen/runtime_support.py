@@ -7,14 +7,14 @@ import numpy as np
 
 from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.op_table import TENSOR_OPS
+from backlight.dispatch.torch_dispatch import torch_dispatch
 from backlight.dtypes import from_numpy_dtype, get_default_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Output, freed, modified, name_of_tensor, output_name
-from backlight.engine.saved_tensors import Packed, unpacked_list
 from backlight.engine.storage import new_storage
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.engine.views import unrecorded_view
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import is_half, widened
 from backlight.kernels.state_blocks import silent_floats
@@ -52,6 +52,8 @@ def coerce(op, variant, values):
         TypeError: an operand is neither a tensor nor, where the op takes them, a number.
     """
     tensors = [value for value in values if isinstance(value, TensorState)]
+    if variant == "operator" and not isinstance(values[0], TensorState):
+        raise _no_tensors_method(op, values[0])
     made = list(values)
     for place, value in enumerate(values):
         if isinstance(value, TensorState):
@@ -69,6 +71,14 @@ def coerce(op, variant, values):
         else:
             raise wrong_argument(op, place, value)
     return made
+
+
+def _no_tensors_method(op, value: object) -> ArgumentError:
+    """Return the error for `Tensor.__radd__(2, x)`: Python calls a tensor's operators on tensors."""
+    return ArgumentError(
+        f"descriptor '__r{op.name.removeprefix('bitwise_')}__' for 'torch._C.TensorBase' objects doesn't apply to a "
+        f"'{type(value).__name__}' object; write the operator itself, or give the tensor first"
+    )
 
 
 def _check_bool(op, tensors) -> None:
@@ -284,9 +294,21 @@ def check_saved(node, slot: str):
     storage = node.out_storage if slot == "out" else value._storage
     version = getattr(node, slot + "_version")
     if storage is not None and storage.version != version:
+        if not storage.writes_since(version):
+            return value if slot == "out" else _kept_its_history(value)
         data, name = (value, output_name(node)) if slot == "out" else (value._data, name_of_tensor(value))
         raise modified(node, data, storage, version, name)
     return value
+
+
+def _kept_its_history(tensor):
+    """Return a saved tensor, unless it is the one that `detach_()` took out of the graph."""
+    if tensor._was_detached:
+        raise GraphError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
+    return tensor
 
 
 def version_of(tensor) -> int:
@@ -303,6 +325,8 @@ def own_edge(node, number: int = 0):
 
 def output_tensor(node, number: int = 0, data=None):
     """Return a node's saved output as a tensor that is part of the graph."""
+    if node.extra is not None and node.extra.outputs:
+        return torch_dispatch.saved(node.extra.outputs[number], own_edge(node, number))
     out = wrap(node.out if data is None else data, own_edge(node, number), node.out_storage)
     return out if node.extra is None else with_tangents(out, node, number)
 
@@ -334,7 +358,9 @@ def check_saved_list(node, slot: str):
     if tensors is None:
         raise freed(node)
     for tensor, version in zip(tensors, getattr(node, slot + "_version")):
-        if version_of(tensor) != version:
+        if version_of(tensor) != version and not tensor._storage.writes_since(version):
+            _kept_its_history(tensor)
+        elif version_of(tensor) != version:
             raise modified(node, tensor._data, tensor._storage, version, name_of_tensor(tensor))
     return tensors
 
@@ -344,7 +370,7 @@ def check_saved_outputs(node, graph: bool):
     if node.out is None:
         raise freed(node)
     for number, (data, storage, version) in enumerate(zip(node.out, node.out_storage, node.out_version)):
-        if storage.version != version:
+        if storage.version != version and storage.writes_since(version):
             raise modified(node, data, storage, version, output_name(node, number))
     if not graph:
         return node.out
@@ -405,39 +431,3 @@ def free_saved(node) -> None:
     """Drop what a node saved for backward."""
     for slot in node.freed_slots:
         setattr(node, slot, None)
-
-
-class SavedProperty(property):
-    """Shows what nodes keep in `slot`, as PyTorch's `_saved_…` do.
-
-    Not `__getattr__`: with it every attribute of a node, slots too, would take Python's slow path.
-    """
-
-    def __init__(self, slot: str):
-        super().__init__(lambda node: saved_value(node, slot))
-        self.slot = slot
-
-
-def saved_value(node, slot: str):
-    """Return what `grad_fn._saved_x` gives: a tensor that is still what it was, or an option."""
-    value = getattr(node, slot)
-    if slot not in node.freed_slots:
-        return value
-    if isinstance(value, Packed):
-        return value.unpack(own_edge(node) if slot == "out" else None)
-    if slot == "out":
-        if isinstance(node.out, (list, tuple)):
-            packed = any(isinstance(one, Packed) for one in node.out)
-            return check_saved_outputs(node.unpacked() if packed else node, True)
-        check_saved(node, "out")
-        return output_tensor(node)
-    if value is NOT_SAVED:
-        return None
-    if isinstance(value, TensorState):
-        return check_saved(node, slot)
-    if value is None:
-        left = [getattr(node, name) for name in node.freed_slots]
-        if all(one is None or one is NOT_SAVED for one in left):
-            raise freed(node)
-        return None
-    return type(value)(unpacked_list(value)) if isinstance(value, (list, tuple)) else constant(value)

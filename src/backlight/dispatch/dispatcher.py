@@ -8,7 +8,8 @@ rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a
   1. modes, classes of arguments, and autocast: NOTE [Overriding] in dispatch/torch_function.py
   2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
   3. the rules of sparse tensors, if an argument is one: NOTE [The sparse layout] in kernels/sparse_array.py
-  4. observers, if the function is one that they get as a single call: `report_calls`
+  4. classes of arguments with `__torch_dispatch__`: NOTE [Below autograd] in dispatch/torch_dispatch.py
+  5. observers, if the function is one that they get as a single call: `report_calls`
 
 and returns UNHANDLED if it goes on. While only classes can handle calls, the core does not offer those whose arguments
 are all tensors, numbers, texts or None (`core_dispatch`): a subclass somewhere costs them nothing. Once there was a
@@ -27,6 +28,7 @@ from backlight.dispatch import anomaly_mode, interpreters, torch_function
 from backlight.dispatch.anomaly_checks import nonfinite_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
+from backlight.dispatch.torch_dispatch import has_handler, torch_dispatch
 from backlight.kernels.native import core
 from backlight.kernels.reduction.summaries import nonfinite_kinds
 from backlight.kernels.sparse_array import SparseArray, is_sparse, sparse_use
@@ -83,6 +85,10 @@ def dispatch(op, function: Callable, args: tuple, kwargs: dict):
             return out
     if sparse_use.begun and dispatching.sparse_call is not None and _any_sparse(args, kwargs):
         out = dispatching.sparse_call(op, function, args, kwargs)
+        if out is not UNHANDLED:
+            return out
+    if torch_dispatch.classes and any(map(has_handler, torch_function.flat((*args, *kwargs.values())))):
+        out = torch_dispatch.call(op, function, args, kwargs)
         if out is not UNHANDLED:
             return out
     observation = local.observation

@@ -10,10 +10,20 @@ import sys
 
 import numpy as np
 
+from backlight.dispatch.torch_dispatch import torch_dispatch
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Edges, Node, new_node, origin
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, storage_of, wrap, writable
+from backlight.engine.tensor_state import (
+    LEAF,
+    Gradient,
+    TensorState,
+    edge_of,
+    storage_of,
+    wrap,
+    wrap_gradient,
+    writable,
+)
 from backlight.errors import GraphError
 from backlight.kernels.sparse_array import SparseArray, gradient_sum, is_sparse
 from backlight.system.fork_safety import fork_safe_lock
@@ -59,6 +69,8 @@ def refuse_moved(leaf: TensorState) -> None:
 
 def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> None:
     if graph and not modes.grad_enabled:  # the pass ran on tensors for an interpreter only
+        if torch_dispatch.active and torch_dispatch.accumulate(tensor, grad):
+            return
         grad, graph = grad._data, False
     with _accumulating:
         present = tensor._grad
@@ -72,7 +84,7 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
             _add_sparse(tensor, present, grad)
             return
         if present is None:
-            tensor._grad = wrap(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
+            tensor._grad = wrap_gradient(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
             return
         if present._storage.__class__ is InferenceStorage:
             present._storage.before_write()
@@ -88,7 +100,7 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
 def _add_sparse(tensor: TensorState, present: TensorState | None, grad: Gradient) -> None:
     """Add a sparse gradient, or one to a sparse gradient: in place, unless the sum of a sparse one becomes dense."""
     if present is None:
-        tensor._grad = wrap(grad.copy())
+        tensor._grad = wrap_gradient(grad.copy())
     elif is_sparse(present) and not is_sparse(grad):
         tensor._grad = wrap(present._data + grad)
     else:
@@ -103,7 +115,7 @@ def accumulate_retained_grad(tensor: TensorState, grad: Gradient, graph: bool) -
         if graph or present is None:
             _add(tensor, grad, graph, steal=False)
         else:
-            tensor._grad = wrap(present._data + grad.astype(tensor._data.dtype, copy=False))
+            tensor._grad = wrap_gradient(present._data + grad.astype(tensor._data.dtype, copy=False))
 
 
 def own_copy(grad: ndarray | SparseArray) -> ndarray | SparseArray:

@@ -23,7 +23,9 @@ from backlight.dispatch.anomaly_checks import checked_gradients
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import say_where
 from backlight.dispatch.observed_pass import ObservedRun
+from backlight.dispatch.torch_dispatch import torch_dispatch
 from backlight.engine.accumulate_grad import add_to_grad, may_be_stolen, refuse_moved
+from backlight.engine.grad_mode import modes
 from backlight.engine.hook_calls import (
     call_hooks_before,
     call_output_hooks,
@@ -227,7 +229,8 @@ class BackwardPass:
                 return checked_gradients(self, node, grad, edges)
             hooked = node.extra is not None and bool(node.extra.posthooks)
             if self.on_tensors:
-                grads = node.backward_graph(grad, edges)
+                dispatched = torch_dispatch.active and not modes.grad_enabled
+                grads = (torch_dispatch.backward if dispatched else type(node).backward_graph)(node, grad, edges)
             else:
                 grads = node.backward(grad, edges, self.retain_graph or hooked)
         except Exception as problem:

@@ -13,7 +13,7 @@ from backlight.dispatch.observed_pass import ObservedRun
 from backlight.engine.accumulate_grad import accumulate_retained_grad
 from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.engine.node import Edge, Gradients, Node, extra_of, node_and_number
-from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
+from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap_gradient
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.sparse_array import is_sparse
 
@@ -85,7 +85,7 @@ def call_tensor_hooks(
         node, number: the output whose gradient it is, for observers.
     """
     for hook in list(hooks):
-        seen = grad if graph or grad is None else wrap(grad)
+        seen = grad if graph or grad is None else wrap_gradient(grad)
         answer = hook(seen) if observed is None else observed.call(hook, [(node, number)], (seen,), seen)
         if answer is None:
             if not graph and seen is not None:
@@ -123,7 +123,7 @@ def check_answer(hook: Callable, answer: object, seen: TensorState | None) -> No
 
 def _seen(grads: Sequence, graph: bool) -> tuple:
     """Return gradients as a node's hook gets them: tensors."""
-    return tuple(grads) if graph else tuple(None if grad is None else wrap(grad) for grad in grads)
+    return tuple(grads) if graph else tuple(None if grad is None else wrap_gradient(grad) for grad in grads)
 
 
 def _answered(hook: Callable, answer: Sequence, seen: tuple, graph: bool) -> list:

@@ -29,7 +29,7 @@ Gradients = Gradient | list | None  # of a node: a list if it has several output
 class NodeExtra:
     """What few nodes have: hooks, metadata, tensors that retain their gradient, tangents of its outputs."""
 
-    __slots__ = ("metadata", "output_edge", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
+    __slots__ = ("metadata", "output_edge", "outputs", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
 
     def __init__(self):
         self.tensor_hooks = {}  # id -> (output number, hook)
@@ -39,6 +39,7 @@ class NodeExtra:
         self.metadata = {}
         self.output_edge = None  # returns the edge of its output, where that is not the node itself
         self.tangents = {}  # output number -> what the output has in `_tangents`
+        self.outputs = {}  # output number -> what `__torch_dispatch__` returned for it, where the node saved it
 
 
 class Node:

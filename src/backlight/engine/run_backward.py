@@ -18,6 +18,7 @@ from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.interpreters import backward_is_seen
 from backlight.dispatch.observation import observers
 from backlight.dispatch.observed_pass import ObservedRun, observed_run
+from backlight.dispatch.torch_dispatch import torch_dispatch
 from backlight.dispatch.torch_function import DisableTorchFunctionAndAutocast
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine import graph_task
@@ -28,7 +29,7 @@ from backlight.engine.graph_task import GraphTask, counting, note_pass
 from backlight.engine.hook_calls import keep_gradient
 from backlight.engine.mutation_checks import refuse_backward
 from backlight.engine.node import Edge, GradientEdge, edge_from_public, node_and_number, origin
-from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap
+from backlight.engine.tensor_state import LEAF, Gradient, TensorState, edge_of, wrap, wrap_gradient
 from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.native import core
@@ -97,7 +98,7 @@ def gradients_of(
             used.add(id(grad))
         elif grad.__class__ is SparseArray:
             grad = own_copy(grad)
-        results.append(grad if grad is None or on_tensors else wrap(grad))
+        results.append(grad if grad is None or on_tensors else wrap_gradient(grad))
     return tuple(results)
 
 
@@ -186,7 +187,7 @@ def _run(
             root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
         with silent_floats():
             since = since if inputs is None else max(since, _oldest(inputs))
-            if core is not None and not on_tensors:
+            if core is not None and not on_tensors and not modes.inference:
                 found = core.core_backward_pass(
                     roots, root_grads, retain_graph, observed, anomaly.wanted, inputs, accumulate_grad, since
                 )
@@ -208,7 +209,7 @@ anomaly.backward = _run.__code__
 
 def runs_on_tensors(create_graph: bool) -> bool:
     """Tell whether gradients are tensors in a run: it is recorded, or interpreters must see the ops that it calls."""
-    return create_graph or backward_is_seen()
+    return create_graph or backward_is_seen() or torch_dispatch.classes > 0
 
 
 def _oldest(inputs: list[Edge]) -> int:
@@ -297,6 +298,8 @@ def _implied(tensor: TensorState):
             f"{from_numpy_dtype(data.dtype)}; take .real or .abs() of it, or pass gradient="
         )
     one = data.dtype.type(1)
+    if torch_dispatch.active:
+        return torch_dispatch.ones_like(tensor)
     return wrap(np.full(data.shape, one) if data.ndim else one)
 
 

@@ -18,11 +18,21 @@ class Storage:
     writer = None  # (op name, code, lasti) of the last in-place write
     memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
+    detached = ()  # the versions that are no writes, but `detach_()` of a tensor that nodes may have saved
 
     def wrote(self, op_name: str, place: tuple) -> None:
         """Count one in-place write by `op_name`, made at `place`."""
         self.version = self.version + 1
         self.writer = (op_name, *place)
+
+    def note_detached(self) -> None:
+        """Count `detach_()` as a version, so that a node that saved the tensor looks at it again."""
+        self.version = self.version + 1
+        self.detached = (*self.detached, self.version)
+
+    def writes_since(self, version: int) -> int:
+        """Return how many writes came after a version."""
+        return self.version - version - sum(one > version for one in self.detached)
 
 
 def stored_in(memory: np.ndarray) -> Storage:
@@ -77,6 +87,10 @@ class InferenceStorage:
     writer = None
     memory = None
     born = 0
+    detached = ()
+
+    def note_detached(self) -> None:
+        """Do nothing: no node saved it."""
 
     @property
     def version(self) -> int:

@@ -69,6 +69,7 @@ class TensorState:
     _retains_grad = False
     _tangents = None  # {level of forward mode: tangent}: NOTE [Duals] in codegen/forward_mode.py
     _views = None  # of a base: weak references to its live views
+    _was_detached = False  # by `detach_()`, from the node that made it
 
 
 Gradient = np.ndarray | np.generic | TensorState  # what a backward pass carries: tensors under create_graph
@@ -95,6 +96,11 @@ def wrap(data: np.ndarray | np.generic, edge: object | None = None, storage: Sto
     made._storage = new_storage() if transforms.open and storage is None and modes.marks else storage
     made._view = None
     return made
+
+
+def wrap_gradient(data: np.ndarray | np.generic):
+    """Return a gradient as a tensor: in inference mode as an inference tensor."""
+    return wrap(data, None, new_storage() if modes.inference else None)
 
 
 def storage_of(tensor: TensorState):

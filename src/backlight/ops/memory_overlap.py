@@ -75,7 +75,7 @@ def refuse_overlaps(target: TensorState, operands: Sequence, name: str) -> None:
 
 def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool) -> bool:
     """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order."""
-    if operand is target or operand._storage is None or operand._storage is not target._storage:
+    if operand is target or operand._storage is None or target._storage is None:  # `x.data` has a storage of its own
         return wholly and operand is target and target._data.size > 0
     written, read = target._data, operand._data
     if written.__class__ is not np.ndarray or read.__class__ is not np.ndarray or not written.size or not read.size:

@@ -95,6 +95,13 @@ def tensor_string(tensor: TensorState) -> str:
     return _with_suffixes(prefix + _values(tensor._data, len(prefix)), _suffixes(tensor), len(prefix))
 
 
+def described(tensor: TensorState, contents: str) -> str:
+    """Return a tensor as PyTorch's `repr` shows it, with a text in place of its values."""
+    prefix = type(tensor).__name__ + "("
+    suffixes = [one for one in _suffixes(tensor) if not one.startswith("size=")]
+    return _with_suffixes(prefix + contents, suffixes, len(prefix))
+
+
 def sparse_string(tensor: TensorState, indices: np.ndarray, values: np.ndarray) -> str:
     """Return a sparse tensor as PyTorch's `repr` shows it."""
     kind = type(tensor)

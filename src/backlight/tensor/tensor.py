@@ -9,6 +9,9 @@ import backlight.codegen.generate  # noqa: F401 - declares how ops become code
 from backlight.codegen import core_ops
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.arguments.checked import check_methods
+from backlight.dispatch.dispatcher import dispatching
+from backlight.dispatch.torch_dispatch import disabled as disabled_dispatch
+from backlight.dispatch.torch_dispatch import handles, torch_dispatch
 from backlight.dispatch.torch_function import (
     DisableTorchFunctionSubclass,
     disabled,
@@ -16,7 +19,6 @@ from backlight.dispatch.torch_function import (
     overrides_state,
 )
 from backlight.engine.tensor_state import LEAF, TensorState, tensor_class, the_tensor_class
-from backlight.errors import UnsupportedError
 from backlight.tensor.methods.autograd import GraphMethods
 from backlight.tensor.methods.conversion import ConversionMethods
 from backlight.tensor.methods.creation import CreationMethods
@@ -44,6 +46,8 @@ class SubclassMethods:
         with DisableTorchFunctionSubclass():
             out = func(*args, **(kwargs or {}))
             return out if func in _left_plain() else _as_class(out, cls)
+
+    __torch_dispatch__ = staticmethod(disabled_dispatch)
 
     def as_subclass(self, cls: type):
         """Return an instance of a subclass of Tensor that shares memory and history with this tensor."""
@@ -77,16 +81,9 @@ def _left_plain() -> tuple:
 
 
 def made_subclass(cls: type) -> None:
-    """Let public functions ask a new subclass, if it answers; our own classes answer nothing.
-
-    Raises:
-        NotImplementedError: it has a `__torch_dispatch__`, which nothing would call.
-    """
-    if "__torch_dispatch__" in vars(cls):
-        raise UnsupportedError(
-            f"__torch_dispatch__ is not in backlight: {cls.__name__} would compute as a plain tensor. Define "
-            "__torch_function__ instead, which sees the calls that a program makes, or use a TorchFunctionMode"
-        )
+    """Let public functions call the handlers of a new subclass, if it has any; our own classes have none."""
+    if handles(cls):
+        torch_dispatch.made(cls)
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
     elif implements_torch_function(cls):
@@ -122,3 +119,4 @@ class Tensor(
 
 core_ops.start(Tensor)
 check_methods(Tensor)
+dispatching.composites.add(Tensor.detach)  # an op in PyTorch

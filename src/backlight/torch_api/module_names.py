@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
+from backlight.ops import aten
 from backlight.torch_api.stand_ins import accelerators
 from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
 
@@ -209,6 +210,7 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.optim.swa_utils": "backlight.utils.averaging",
     "torch.quasirandom": "backlight.tensor.quasirandom",
     "torch.random": "backlight.tensor.generators",
+    "torch.utils._python_dispatch": "backlight.utils._python_dispatch",
     "torch.utils.data._utils.collate": "backlight.data.collate",
     "torch.utils.data._utils.fetch": "backlight.data.fetching",
     "torch.utils.data._utils.worker": "backlight.data.worker_info",
@@ -230,6 +232,7 @@ ADDED = {
         "AcceleratorError": accelerators.AcceleratorError,
         "compiled_with_cxx11_abi": accelerators.compiled_with_cxx11_abi,
         "get_device_module": accelerators.get_device_module,
+        "ops": SimpleNamespace(aten=aten),
         "set_flush_denormal": accelerators.set_flush_denormal,
     },
     "torch.__config__": {"show": show, "parallel_info": parallel_info},

@@ -153,10 +153,10 @@ def _slice(view: TensorState, dim: int, item: slice, *, alone: bool):
         raise ValueProblem(
             "slice step cannot be zero" if step == 0 else f"step must be greater than zero; got {step}: see flip()"
         )
-    counts_from_end = start is not None and start < 0  # then PyTorch skips nothing
-    start, end, step = slice(start, end, step).indices(shape[dim])
-    if not alone and not counts_from_end and (start, end, step) == (0, shape[dim], 1):
+    whole = not start and (end is None or end >= shape[dim]) and step in (None, 1)  # as it is written, also of no rows
+    if whole and not alone:
         return view
+    start, end, step = slice(start, end, step).indices(shape[dim])
     return sliced(view, dim, start, max(start, end), step)
 
 

@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy as np
+
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
@@ -28,7 +30,7 @@ def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
 def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
-    return rounded(softmax_kernels.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.softmax(in_rows(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
@@ -66,7 +68,7 @@ def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
-    found = softmax_kernels.softmax(widened(input), dim)
+    found = softmax_kernels.softmax(in_rows(input), dim)
     empty = xp.logical_and.reduce(input == -xp.inf, dim, keepdims=True) if input.ndim else input == -xp.inf
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
@@ -89,7 +91,7 @@ def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
 def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
-    return rounded(softmax_kernels.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.log_softmax(in_rows(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
@@ -113,6 +115,15 @@ _log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(ou
 _log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")(
     lambda grad, grad_output, output, dim, ops: -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
 )
+
+
+def in_rows(array: Array) -> Array:
+    """Return an array's numbers, none narrower than float32, contiguous as PyTorch's softmax makes its result.
+
+    Images (4 and 5 dims) stay as they are: there a result has its input's memory format.
+    """
+    wide = widened(array)
+    return wide if wide.ndim > 3 else np.asarray(wide, order="C")
 
 
 def check_float(array: Array, kernel: str) -> None:

@@ -13,7 +13,7 @@ from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.engine.mutation_checks import mark_as_alias, refuse_inside
 from backlight.engine.node import node_and_number, origin
 from backlight.engine.run_backward import backward_from
-from backlight.engine.storage import InferenceStorage, stored_in
+from backlight.engine.storage import InferenceStorage, Storage, stored_in
 from backlight.engine.tensor_state import (
     LEAF,
     TensorState,
@@ -227,15 +227,18 @@ class GraphMethods:
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the "
                 f"Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.{origin(self)}"
             )
+        if self._edge is not None and self._edge is not LEAF:
+            storage_of(self).note_detached()
+            self._was_detached = True
         self._edge = self._tangents = None
         return self
 
     @property
     def data(self):
         """The tensor's memory without its history; writes through it are not counted as versions."""
-        storage, memory = self._storage, noted_memory(self)
+        storage, memory = storage_of(self), noted_memory(self)  # both have one, so that overlaps are found
         if storage.__class__ is not InferenceStorage:
-            storage = None if memory is None else stored_in(memory)
+            storage = Storage() if memory is None else stored_in(memory)
         alias = wrap(writable(self), None, storage)
         if transforms.open:
             mark_as_alias(alias, self)
@@ -262,7 +265,7 @@ class GraphMethods:
         storage = self._storage
         if storage.__class__ is InferenceStorage:
             raise GraphError("Inference tensors do not track version counter.")
-        return 0 if storage is None else storage.version
+        return 0 if storage is None else storage.version - len(storage.detached)
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""

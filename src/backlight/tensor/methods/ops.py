@@ -242,7 +242,7 @@ def reflected(function: Callable) -> Callable:
 
 
 def _reciprocal_times(self, other):
-    return powers.reciprocal(self) * other
+    return self.reciprocal() * other
 
 
 def in_place_operator(public: Callable) -> Callable:

@@ -19,7 +19,7 @@ from backlight.ops.type_promotion import FLOAT32, category, is_float
 from backlight.sizes import Size, sizes_given
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import TO_SCALAR
-from backlight.tensor.printing import tensor_string
+from backlight.tensor.printing import described, tensor_string
 
 
 class ValueMethods:
@@ -37,8 +37,8 @@ class ValueMethods:
         """The device of the tensor: the CPU."""
         return CPU
 
-    def __repr__(self) -> str:
-        return tensor_string(self)
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return tensor_string(self) if tensor_contents is None else described(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
         if self._data.ndim == 0 and type(self) is the_tensor_class():
