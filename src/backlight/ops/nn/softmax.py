@@ -24,7 +24,7 @@ def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="softmax", tangent="symmetric")
+@op(name="softmax", tangent="symmetric", layout="rows")
 def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
@@ -36,7 +36,7 @@ softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 )
 
 
-@op(dtype_error=no_integers("softmax_backward_lastdim_kernel_impl"))
+@op(dtype_error=no_integers("softmax_backward_lastdim_kernel_impl"), layout="rows")
 def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = softmax_kernels.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
@@ -61,7 +61,7 @@ def _safe_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="_safe_softmax")
+@op(name="_safe_softmax", layout="rows")
 def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
@@ -85,7 +85,7 @@ def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return log_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="log_softmax")
+@op(name="log_softmax", layout="rows")
 def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
@@ -100,7 +100,7 @@ log_softmax_along.tangent("input")(
 )
 
 
-@op
+@op(layout="rows")
 def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
     wide = softmax_kernels.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
