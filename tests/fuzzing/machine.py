@@ -187,7 +187,9 @@ class Machine:
         if self.watchful:
             self.note("state", name, *[self.state(one) for one in self.pool])
         else:
-            self.note("made", name, *[(self.values(one), self.strides(one), str(one.dtype).split(".")[-1]) for one in made])
+            self.note(
+                "made", name, *[(self.values(one), self.strides(one), str(one.dtype).split(".")[-1]) for one in made]
+            )
 
     def settle(self) -> None:
         """Look at all tensors, which brings views of written tensors up to date in PyTorch; take three kinds out.

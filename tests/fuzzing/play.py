@@ -10,7 +10,19 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 import backlight
-from fuzzing import beyond, complexes, functions, gradients, hooking, looking, making, memory_orders, modes, viewing, writing
+from fuzzing import (
+    beyond,
+    complexes,
+    functions,
+    gradients,
+    hooking,
+    looking,
+    making,
+    memory_orders,
+    modes,
+    viewing,
+    writing,
+)
 from fuzzing.machine import STEPS, WEIGHTS, Machine, is_stale
 
 FAMILIES = (

@@ -58,7 +58,10 @@ def _in_order_of_operands(out: Array, input: Array, indices: Sequence[Array], pl
     dims = named[0].ndim
     kept = [*rest[:first], *[None] * dims, *rest[first:]]
     operands = [[0 if dim is None else input.strides[dim] for dim in kept]]
-    operands += [[0] * first + [*one.strides] + [0] * (out.ndim - first - dims) for one in named]
+    for one in named:  # with dims of size 1 before and behind, which are repeated but where the result has size 1, too
+        whole = [one.nbytes] * first + [*one.strides] + [one.itemsize] * (out.ndim - first - dims)
+        repeated = [dim for dim, size in enumerate(out.shape) if size > 1 and not first <= dim < first + dims]
+        operands.append([0 if dim in repeated else stride for dim, stride in enumerate(whole)])
     return placed(out, in_order(out.shape, out.dtype, order_of_strides(out.shape, operands)))
 
 

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
-from backlight.engine.tensor_state import TensorState
+from backlight.engine.tensor_state import TensorState, storage_of
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.memory_order import CHANNELS_LAST, copied_in, suggested_format
@@ -107,6 +107,7 @@ def in_format_of(input: TensorState, made: TensorState) -> TensorState:
     wanted = suggested_format(input._data)
     if wanted in CHANNELS_LAST and made._data.__class__ is ndarray:
         made._data = copied_in(made._data, wanted)
+        storage_of(made).wrote("as_strided_", (None, 0))
     return made
 
 

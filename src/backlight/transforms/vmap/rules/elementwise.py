@@ -12,8 +12,8 @@ from backlight.transforms.vmap.op_call import Call, names_in, rule_for
 PLAIN = frozenset(
     names_in(
         """
-        abs alias bitwise_not ceil clamp_max_number clamp_min_number clamp_to_numbers clone copysign_number
-        elu_backward erf_backward fill_number gelu_backward hardshrink_backward hardsigmoid_backward
+        abs alias bitwise_not ceil clamp_max_number clamp_min_number clamp_to_numbers clone conj_physical
+        copysign_number elu_backward erf_backward fill_number gelu_backward hardshrink_backward hardsigmoid_backward
         hardswish_backward hardtanh_backward silu_backward softshrink_backward filling_number filling_zeros floor
         fmod_number frexp hardtanh isfinite isinf isnan isneginf isposinf isreal kept larger_share
         leaky_relu_backward log_sigmoid_backward logical_not masked_fill nan_to_num native_dropout
