@@ -112,7 +112,7 @@ REASONS = [
         r".*(DataPipe|datapipe)|DataChunk|argument_validation|runtime_validation",
     ),
     ("data pipes, which PyTorch has given up", r"graph(_settings)?$|.*determinis"),
-    ("memory orders: strides are contiguous here", r"convert_conv|memory_format|enforce_grad_layout_policy"),
+    ("a choice that is fixed here: a new `.grad` has the strides of its leaf", r"enforce_grad_layout_policy"),
     ("a view's history starts anew after a write to its base", r"is_view_replay_enabled"),
     ("written-out derivatives, which are not needed here", r"grad$"),
     ("parts of PyTorch's profilers", r"Profiler|DeviceType|profiler"),

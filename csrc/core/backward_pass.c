@@ -541,7 +541,8 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   }
   int result;
   PyObject *own_data = SLOT(leaf, core.data);
-  if (present == Py_None && is_leaf && own_data && same_kind(grad, own_data)) {
+  const int in_rows = !own_data || Py_TYPE(own_data) != &PyArray_Type || is_row_major((PyArrayObject *)own_data);
+  if (present == Py_None && is_leaf && own_data && in_rows && same_kind(grad, own_data)) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
     PyObject *tensor = own ? new_tensor(own) : NULL;
     if (core.mark && tensor && mark(tensor) < 0) Py_CLEAR(tensor);

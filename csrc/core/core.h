@@ -116,6 +116,19 @@ struct numbers {
   int kind;            /* NPY_FLOAT or NPY_DOUBLE */
   PyArrayObject *array; /* NULL for a NumPy scalar */
 };
+/* Whether an array lies row by row with the strides that it would be allocated with, in dims of size 1 too. */
+static inline int is_row_major(PyArrayObject *array) {
+  if (!PyArray_IS_C_CONTIGUOUS(array)) return 0;
+  npy_intp stride = PyArray_ITEMSIZE(array);
+  for (int dim = PyArray_NDIM(array) - 1; dim >= 0; dim--) {
+    const npy_intp size = PyArray_DIM(array, dim);
+    if (!size) return 1;
+    if (PyArray_STRIDE(array, dim) != stride) return 0;
+    stride *= size;
+  }
+  return 1;
+}
+
 int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither, or NULL */
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
@@ -169,6 +182,7 @@ PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);
 int nonfinite_in(PyObject *data); /* FOUND_NAN, FOUND_INF: what is there among an array's numbers; see core/nonfinite.c */
 PyObject *core_backward_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *core_row_major(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;
 

@@ -34,6 +34,14 @@ int read_numbers(PyObject *data, struct numbers *found) {
   return 0;
 }
 
+/* row_major(object, …): whether all that are arrays lie row by row; see kernels/memory_order.py. */
+PyObject *core_row_major(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  (void)self;
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (Py_TYPE(args[i]) == &PyArray_Type && !is_row_major((PyArrayObject *)args[i])) Py_RETURN_FALSE;
+  Py_RETURN_TRUE;
+}
+
 void *scalar_value(PyObject *scalar) {
   if (Py_TYPE(scalar) == &PyFloatArrType_Type) return &((PyFloatScalarObject *)scalar)->obval;
   return &((PyDoubleScalarObject *)scalar)->obval;

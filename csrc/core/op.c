@@ -14,6 +14,7 @@
 typedef struct {
   struct wrapper base;
   PyObject *op; /* its declaration */
+  PyObject *laid_out; /* the function for arrays that do not all lie row by row, or NULL: the same one */
   struct plan *plan;
   int state;        /* UNKNOWN until the first call, then PLANNED or PYTHON */
   int plan_is_kept; /* backward passes may hold it: it is never freed */
@@ -200,6 +201,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     sources[i] = numbers[i].at;
   }
   if (widest >= 0 && ((edges & single) || numbers[widest].count > MOST_NUMBERS)) goto done;
+  if (single && widest >= 0 && !is_row_major(numbers[widest].array)) goto done; /* Python gives the result its strides */
   int recorded = records();
   if (recorded < 0) goto done;
   if (widest >= 0) {
@@ -226,6 +228,26 @@ done:
   return out;
 }
 
+/* Whether the arrays of all tensors among the arguments lie row by row. */
+static int lie_in_rows(PyObject *const *args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (is_tensor(args[i])) {
+      PyObject *data = SLOT(args[i], core.data);
+      if (data && Py_TYPE(data) == &PyArray_Type && !is_row_major((PyArrayObject *)data)) return 0;
+    } else if (PyList_CheckExact(args[i]) || PyTuple_CheckExact(args[i])) {
+      if (!lie_in_rows(PySequence_Fast_ITEMS(args[i]), PySequence_Fast_GET_SIZE(args[i]))) return 0;
+    }
+  }
+  return 1;
+}
+
+/* Call the function that gives results PyTorch's strides (NOTE [Memory order of results] in kernels/memory_order.py). */
+static PyObject *call_laid_out(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *laid_out = Py_NewRef(self->laid_out), *found = PyObject_Vectorcall(laid_out, args, flags, names);
+  Py_DECREF(laid_out);
+  return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
+}
+
 static int make_plan(OpFunction *self) __attribute__((noinline, cold)); /* once for each op: kept out of the code of its calls */
 
 static inline PyObject *direct_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
@@ -236,6 +258,8 @@ static inline PyObject *direct_call(OpFunction *self, PyObject *const *args, siz
   }
   if (check_arguments(&self->check, (PyObject *)self, args, PyVectorcall_NARGS(flags), names) < 0)
     return older_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
+  if (self->laid_out && !lie_in_rows(args, PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0)))
+    return call_laid_out(self, args, flags, names);
   return call_explained(&self->base, args, flags, names);
 }
 
@@ -366,13 +390,17 @@ PyObject *core_intercepts(PyObject *self, PyObject *unused) {
   return PyLong_FromLong((core.dispatch != NULL) | (core.returned != NULL) << 1 | (core.nonfinite_op != NULL) << 2 | (core.mark != NULL) << 3);
 }
 
-/* core_implement(an OpFunction, function): what it stands for from now on; in Python, which bounds its recursion. */
+/* core_implement(an OpFunction, function, laid_out): what it stands for from now on, or what it calls for arrays that do not
+   all lie row by row; in Python, which bounds its recursion. */
 PyObject *core_implement(PyObject *self, PyObject *args) {
   (void)self;
   PyObject *function, *implementation;
-  if (!PyArg_ParseTuple(args, "O!O!", &OpFunction_Type, &function, &PyFunction_Type, &implementation)) return NULL;
-  struct wrapper *base = (struct wrapper *)function;
-  Py_XSETREF(base->reference, Py_NewRef(implementation));
+  int laid_out = 0;
+  if (!PyArg_ParseTuple(args, "O!O!|p", &OpFunction_Type, &function, &PyFunction_Type, &implementation, &laid_out)) return NULL;
+  if (laid_out)
+    Py_XSETREF(((OpFunction *)function)->laid_out, Py_NewRef(implementation));
+  else
+    Py_XSETREF(((struct wrapper *)function)->reference, Py_NewRef(implementation));
   Py_RETURN_NONE;
 }
 
@@ -396,12 +424,14 @@ static int make_plan(OpFunction *self) {
 static int function_traverse(OpFunction *self, visitproc visit, void *arg) {
   Py_VISIT(self->base.reference);
   Py_VISIT(self->op);
+  Py_VISIT(self->laid_out);
   return 0;
 }
 
 static int function_clear(OpFunction *self) {
   Py_CLEAR(self->base.reference);
   Py_CLEAR(self->op);
+  Py_CLEAR(self->laid_out);
   return 0;
 }
 
@@ -451,6 +481,7 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   made->base.vectorcall = function_call;
   made->base.reference = Py_NewRef(function);
   made->op = Py_NewRef(op);
+  made->laid_out = NULL;
   made->plan = NULL;
   made->state = UNKNOWN;
   made->plan_is_kept = 0;

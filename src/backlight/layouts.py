@@ -1,4 +1,4 @@
-"""Layouts and memory formats: names that PyTorch's functions take and that NumPy's strides make plain here."""
+"""Layouts and memory formats: names that PyTorch's functions take; kernels/memory_order.py makes them strides."""
 
 from backlight.errors import GraphError
 
@@ -39,17 +39,8 @@ preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 
-_ORDERS = {None: "K", preserve_format: "K", contiguous_format: "C"}
-
 
 def require_strided(wanted: layout | None) -> None:
     """Raise unless the layout of a new dense tensor is `strided`."""
     if wanted is not None and wanted is not strided:
         raise GraphError(f"layout must be torch.strided, got {wanted!r}: make the tensor dense, and call .to_sparse()")
-
-
-def numpy_order(wanted: memory_format | None) -> str:
-    """Return NumPy's letter for the memory format of a copy; None preserves what is there."""
-    if wanted not in _ORDERS:
-        raise GraphError(f"memory_format must be torch.contiguous_format or torch.preserve_format, got {wanted!r}")
-    return _ORDERS[wanted]

@@ -192,7 +192,9 @@ class Machine:
         if self.watchful:
             self.note("state", name, *[self.state(one) for one in self.pool])
         else:
-            self.note("made", name, *[(self.values(one), str(one.dtype).split(".")[-1]) for one in made])
+            self.note(
+                "made", name, *[(self.values(one), self.strides(one), str(one.dtype).split(".")[-1]) for one in made]
+            )
 
     def settle(self) -> None:
         """Look at all tensors, which brings views of written tensors up to date in PyTorch; take three kinds out.
@@ -286,6 +288,10 @@ class Machine:
         """Return a copy of a tensor's values."""
         return self.array(tensor).copy()
 
+    def strides(self, tensor):
+        """Return a tensor's strides, or None where it has no elements."""
+        return tuple(tensor.stride()) if tensor.numel() else None
+
     def gradient(self, grad):
         """Return the values of a gradient; after a recorded backward None for zeros.
 
@@ -310,6 +316,7 @@ class Machine:
         base = tensor._base
         return (
             self.values(tensor),
+            self.strides(tensor),
             str(tensor.dtype).split(".")[-1],
             None if grad_fn is None else grad_fn.name(),
             tensor.requires_grad,

@@ -10,7 +10,20 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 import backlight
-from fuzzing import beyond, complexes, functions, gradients, hooking, looking, making, modes, sparse, viewing, writing
+from fuzzing import (
+    beyond,
+    complexes,
+    functions,
+    gradients,
+    hooking,
+    looking,
+    making,
+    memory_orders,
+    modes,
+    sparse,
+    viewing,
+    writing,
+)
 from fuzzing.machine import STEPS, WEIGHTS, Machine, is_stale
 
 FAMILIES = (
@@ -24,6 +37,7 @@ FAMILIES = (
     functions,
     looking,
     beyond,
+    memory_orders,
     sparse,
 )  # importing them declares the steps
 NAMES = [name for name in STEPS for _ in range(WEIGHTS[name])]

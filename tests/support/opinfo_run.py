@@ -119,7 +119,11 @@ def same_tensor(source):
     if source.storage_offset() and size > source.numel():
         whole = array_of(source.as_strided((size,), (1,), 0)).copy()
         return backlight.from_numpy(whole).as_strided(source.shape, source.stride(), source.storage_offset())
-    return backlight.from_numpy(np.array(array_of(source), copy=True, order="K"))
+    elements = array_of(source)
+    whole = np.zeros(1 + sum((n - 1) * step for n, step in zip(source.shape, source.stride())), elements.dtype)
+    copy = np.ndarray(elements.shape, elements.dtype, whole.view(np.uint8), 0, elements.strides)
+    copy[...] = elements
+    return backlight.from_numpy(copy)
 
 
 def array_of(tensor) -> np.ndarray:

@@ -95,7 +95,9 @@ class Rule:
 class Op:
     """One row of the table of ops."""
 
-    generate: Callable  # (variant, namespace) -> the function of a public one: codegen/generate.py puts it here
+    generate: (
+        Callable  # (variant, namespace, laid_out) -> the function of a public one, put here by codegen/generate.py
+    )
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Op:
         tangent_with: dict | None = None,
         zero_derivative: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
         complex: str | None = None,
+        layout: str | None = None,
     ):
         self.forward = forward
         self.name = self.display_name = name or forward.__name__  # the name in reports
@@ -134,6 +137,9 @@ class Op:
         self.tangent_with = tangent_with or {}
         self.zero_derivative = zero_derivative
         self.complex = complex
+        elementwise = (promote or tangent == "symmetric") and not view
+        layout = "elementwise" if layout is None and elementwise else layout
+        self.layout = None if layout == "own" else layout
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
         self.decomposed = None
@@ -232,6 +238,8 @@ def op(forward=None, **options):
             dict, those of the inputs named: NOTE [Zero second derivatives].
         complex: "linear", "holomorphic" or "own", see NOTE [Complex ops]; without it complex arrays are refused.
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
+        layout: how results lie in memory, see NOTE [Memory order of results]; "elementwise" for an op with `promote`
+            or a symmetric Jacobian; "own" where the forward sees to it.
     """
     if forward is None:
         return lambda function: op(function, **options)
@@ -248,7 +256,7 @@ def lazy_function(declared: Op, variant: str) -> Callable:
     namespace = {"__name__": "backlight.ops.generated", "op": declared, "variant": variant}
 
     make = _function_of_core if core is not None else _function_without_core
-    public = make(declared, lambda: declared.generate(variant, namespace))
+    public = make(declared, lambda laid_out: declared.generate(variant, namespace, laid_out))
     public.__name__ = public.__qualname__ = declared.name
     public.__doc__ = declared.forward.__doc__
     public.__module__ = declared.forward.__module__
@@ -261,31 +269,47 @@ def lazy_function(declared: Op, variant: str) -> Callable:
     return public
 
 
-def _function_of_core(declared: Op, generate: Callable[[], FunctionType]) -> Callable:
-    """Return a function of the core, which stands for the generated one from its first call on."""
+def _function_of_core(declared: Op, generate: Callable[[bool], FunctionType]) -> Callable:
+    """Return a function of the core, which stands for the generated one from its first call on.
+
+    Results are laid out by another generated function, which the core calls for arrays that do not lie row by row.
+    """
+    laid_out: FunctionType | None = None
+
+    def generated(of_others: bool) -> FunctionType:
+        made = generate(of_others)
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(made, name, getattr(public, name))
+        made.__dict__.update(public.__wrapped__.__dict__)
+        core.core_implement(public, made, of_others)
+        return made
 
     def first_call(*args, **kwargs):
         with _building:  # once for all threads
             if public.__wrapped__ is first_call:
-                generated = generate()
-                for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-                    setattr(generated, name, getattr(first_call, name))
-                generated.__dict__.update(first_call.__dict__)
-                core.core_implement(public, generated)
+                generated(False)
         return public.__wrapped__(*args, **kwargs)
 
+    def first_call_of_others(*args, **kwargs):
+        nonlocal laid_out
+        with _building:
+            laid_out = laid_out or generated(True)
+        return laid_out(*args, **kwargs)
+
     public = core.core_function(first_call, declared)
+    if declared.layout is not None:
+        core.core_implement(public, first_call_of_others, True)
     return public
 
 
-def _function_without_core(declared: Op, generate: Callable[[], FunctionType]) -> FunctionType:
+def _function_without_core(declared: Op, generate: Callable[[bool], FunctionType]) -> FunctionType:
     generated: FunctionType | None = None
 
     def public(*args, **kwargs):
         nonlocal generated
         if generated is None:
             with _building:
-                generated = public.__wrapped__ = generated or generate()
+                generated = public.__wrapped__ = generated or generate(True)
         if dispatching.active:
             return call_op(declared, public, generated, args, kwargs)
         return generated(*args, **kwargs)

@@ -26,15 +26,17 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(schema: OpSchema, called: bool = False) -> str:
+def function_source(schema: OpSchema, called: bool = False, laid_out: bool = False) -> str:
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
         called: call the forward, even one that could be inlined.
+        laid_out: lay the results out in memory, see NOTE [Memory order of results].
     """
     op = schema.op
     lines = [f"def generated({signature(op)}):"]
-    body = _operand_lines(schema) + _forward_lines(schema, called) + _output_lines(schema)
+    body = _operand_lines(schema) + _forward_lines(schema, called)
+    body += (_layout_lines(schema) if laid_out else []) + _output_lines(schema)
     lines += ["    " + line for line in body]
     return "\n".join(lines) + "\n"
 
@@ -150,6 +152,17 @@ def _forward_lines(schema: OpSchema, called: bool = False) -> list[str]:
     if op.dtype_error is not None:
         lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({arrays})) from None"]
     return lines
+
+
+def _layout_lines(schema: OpSchema) -> list[str]:
+    """Lay the results out in memory as PyTorch's would lie: NOTE [Memory order of results]."""
+    if schema.op.layout is None:
+        return []
+    arrays = "".join(f", {'*' * (p.kind == ARRAYS)}d_{p.name}" for p in schema.arrays)
+    if schema.several:
+        laid_out = f"[layout(one{arrays}) for one in data]"
+        return [f"if not row_major(*data{arrays}):", f"    data = {laid_out}"]
+    return [f"if not row_major(data{arrays}):", f"    data = layout(data{arrays})"]
 
 
 def _output_lines(schema: OpSchema) -> list[str]:

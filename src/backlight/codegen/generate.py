@@ -35,10 +35,15 @@ from backlight.engine.provenance import USER_FILES, latest, user_frame
 from backlight.engine.storage import InferenceStorage, Storage, new_storage
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, new, storage_of, the_tensor_class, wrap, writable
 from backlight.engine.views import MULTI, PLAIN, made_view
+from backlight.kernels.memory_order import LAYOUTS, row_major
 
 
-def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
-    """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
+def generate(op: Op, variant: str, namespace: dict, laid_out: bool) -> FunctionType:
+    """Compile what an op's public function stands for in `namespace`, and give the op its node class.
+
+    Args:
+        laid_out: give results the strides that `layout` declares: for arrays that do not all lie row by row.
+    """
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
     namespace.update(
@@ -74,11 +79,13 @@ def generate(op: Op, variant: str, namespace: dict) -> FunctionType:
         wrap=wrap,
         returns=op.returns,
         taken=op.accepted_dtypes,
+        row_major=row_major,
+        layout=op.layout and LAYOUTS[op.layout],
         DEFAULTS=tuple(param.default for param in op.params),
     )
-    source = function_source(schema)
+    source = function_source(schema, laid_out=laid_out)
     namespace.update(schema.inlined_globals)
-    return compile_source(source, f"{op.name} {variant}", namespace)["generated"]
+    return compile_source(source, f"{op.name} {variant}{' laid out' if laid_out else ''}", namespace)["generated"]
 
 
 Op.generate = generate
@@ -87,9 +94,11 @@ Op.generate = generate
 def generate_noting(op: Op, forward):
     """Return a function like an op's public one that is never intercepted, and calls `forward` in place of the op's."""
     namespace = {"__name__": "backlight.ops.generated", "op": op, "variant": "function"}
-    generate(op, "noting", namespace)
+    generate(op, "noting", namespace, True)
     namespace["forward"] = forward
-    return compile_source(function_source(OpSchema(op), called=True), f"{op.name} noting", namespace)["generated"]
+    return compile_source(function_source(OpSchema(op), called=True, laid_out=True), f"{op.name} noting", namespace)[
+        "generated"
+    ]
 
 
 def node_class_of(schema: OpSchema) -> type:

@@ -3,11 +3,15 @@
 `ARRAY_OPS.sum(x, dim)` runs the forward on arrays, `TENSOR_OPS.sum(x, dim)` the public, recorded function on tensors.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from backlight.codegen.declaration import TABLE
+from backlight.kernels.memory_order import LAYOUTS, row_major
+
+BY_FORMAT = ("suggested", "convolved")  # layouts that the gradients of such ops have, too
 
 
 class _ArrayOps:
@@ -22,9 +26,20 @@ class _ArrayOps:
                 return forward(np, *args, **kwargs)[0]
         else:
             raw = partial(forward, np)
-
+        if op.layout in BY_FORMAT:
+            raw = _laid_out(raw, LAYOUTS[op.layout])
         setattr(self, name, raw)
         return raw
+
+
+def _laid_out(forward: Callable, layout: Callable) -> Callable:
+    """Return a forward whose result lies in the memory format of its first arrays."""
+
+    def in_format(*args, **kwargs):
+        out = forward(*args, **kwargs)
+        return out if row_major(out, *args[:2]) else layout(out, *args)
+
+    return in_format
 
 
 class _TensorOps:

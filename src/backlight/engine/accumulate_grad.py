@@ -4,6 +4,10 @@ NOTE [Stealing]
 A gradient becomes `.grad` as it is if nothing else can reach its memory, as its reference count shows: the array
 is held by one local variable and nothing else. Another edge's buffer, a hook's tensor, the tensor that the user passed
 to backward each count one more, and then the array is copied. A view is always copied: its base has another owner.
+
+NOTE [Layout of .grad]
+The first gradient of a leaf gets the strides of the leaf, if that fills its memory without gaps or overlaps, else it
+lies row by row: PyTorch's gradient layout contract. Later ones are added in place.
 """
 
 import sys
@@ -25,6 +29,7 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import GraphError
+from backlight.kernels.memory_order import is_dense, model_of, row_major
 from backlight.kernels.sparse_array import SparseArray, gradient_sum, is_sparse
 from backlight.system.fork_safety import fork_safe_lock
 
@@ -55,7 +60,7 @@ def add_to_grad(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool
     """
     if tensor._edge is not LEAF:
         refuse_moved(tensor)
-    _add(tensor, grad, graph, steal=steal)
+    _add(tensor, grad, graph, steal, tensor._data)
 
 
 def refuse_moved(leaf: TensorState) -> None:
@@ -67,7 +72,7 @@ def refuse_moved(leaf: TensorState) -> None:
         )
 
 
-def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> None:
+def _add(tensor: TensorState, grad: Gradient, graph: bool, steal: bool, like: ndarray | None) -> None:
     if graph and not modes.grad_enabled:  # the pass ran on tensors for an interpreter only
         if torch_dispatch.active and torch_dispatch.accumulate(tensor, grad):
             return
@@ -75,7 +80,7 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
     with _accumulating:
         present = tensor._grad
         if graph:
-            tensor._grad = _recorded_copy(grad) if present is None else gradient_sum(present, grad)
+            tensor._grad = _recorded_copy(grad, like) if present is None else gradient_sum(present, grad)
             return
         dtype = tensor._data.dtype
         if grad.dtype is not dtype and grad.dtype != dtype:
@@ -84,7 +89,8 @@ def _add(tensor: TensorState, grad: Gradient, graph: bool, *, steal: bool) -> No
             _add_sparse(tensor, present, grad)
             return
         if present is None:
-            tensor._grad = wrap_gradient(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
+            taken = grad.__class__ is not ndarray or (steal and row_major(grad, like))
+            tensor._grad = wrap_gradient(grad if taken else own_copy(grad, like))
             return
         if present._storage.__class__ is InferenceStorage:
             present._storage.before_write()
@@ -113,16 +119,20 @@ def accumulate_retained_grad(tensor: TensorState, grad: Gradient, graph: bool) -
     with _accumulating:
         present = tensor._grad
         if graph or present is None:
-            _add(tensor, grad, graph, steal=False)
+            _add(tensor, grad, graph, False, None)
         else:
             tensor._grad = wrap_gradient(present._data + grad.astype(tensor._data.dtype, copy=False))
 
 
-def own_copy(grad: ndarray | SparseArray) -> ndarray | SparseArray:
-    """Return a copy that is contiguous row by row."""
+def own_copy(grad: ndarray | SparseArray, like: ndarray | None = None) -> ndarray | SparseArray:
+    """Return a copy that is contiguous row by row, or has the strides of another array that is dense."""
     if grad.__class__ is SparseArray:
         return grad.copy()
-    return np.array(grad, order="C", copy=True)
+    if like.__class__ is not ndarray or row_major(like) or not is_dense(like):
+        return np.array(grad, order="C", copy=True)
+    copy = model_of(like, grad.dtype)
+    copy[...] = grad
+    return copy
 
 
 class CopyBackwards(Node):
@@ -135,9 +145,9 @@ class CopyBackwards(Node):
         return None, grad
 
 
-def _recorded_copy(grad: TensorState):
+def _recorded_copy(grad: TensorState, like: ndarray | None):
     """Return a copy of a gradient under create_graph."""
-    made = wrap(own_copy(grad._data))
+    made = wrap(own_copy(grad._data, like))
     if grad._edge is not None:
         made._edge = new_node(CopyBackwards, (None, edge_of(grad)))
     return made

@@ -94,7 +94,7 @@ def gradients_of(
             grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
         if isinstance(grad, np.ndarray):
             if grad.base is not None or id(grad) in used:  # the memory may have another owner
-                grad = own_copy(grad)
+                grad = own_copy(grad, grad)
             used.add(id(grad))
         elif grad.__class__ is SparseArray:
             grad = own_copy(grad)

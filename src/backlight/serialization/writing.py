@@ -24,6 +24,7 @@ from backlight.devices import device
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
+from backlight.kernels.memory_order import is_dense, outer_first, row_major
 from backlight.kernels.sparse_array import is_sparse
 from backlight.layouts import layout
 from backlight.nn.parameter import Parameter
@@ -221,8 +222,11 @@ class _Writer:
             if not any(number % size for number in (start, *steps)):
                 memory = base.reshape(-1, order="A").view(np.uint8).view(kind)
                 return memory, start // size, tuple(step // size for step in steps)
-        shape = tuple(value.shape)
-        return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
+        shape, data = tuple(value.shape), value._data
+        if isinstance(data, np.ndarray) and data.size and not row_major(data) and is_dense(data):
+            flat = data.transpose(outer_first(data)).reshape(-1)
+            return flat, 0, tuple(step // size for step in data.strides)
+        return data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
     def stored(self, data: np.ndarray) -> int:
         """Return the number of an array's bytes."""

@@ -11,8 +11,8 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
-from backlight.kernels.memory_order import model_of
-from backlight.layouts import layout, memory_format, numpy_order
+from backlight.kernels.memory_order import empty_in, empty_like_in
+from backlight.layouts import layout, memory_format
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
 from backlight.sizes import allocated, size_from
@@ -61,8 +61,9 @@ def empty(
 ):
     """Make an uninitialised tensor, to be written to before it is read."""
     shape = size_from("empty", sizes if size is None else (size,))
-    numpy_order(memory_format)
-    return made(unwritten(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(
+        empty_in(shape, float_dtype(dtype), memory_format, unwritten), requires_grad, device, layout, pin_memory
+    )
 
 
 def empty_permuted(
@@ -135,7 +136,7 @@ def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 0, shaped as `input`."""
-    array = np.zeros_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = empty_like_in(input._data, memory_format, to_numpy_dtype(dtype), np.zeros)
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -144,7 +145,7 @@ def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 1, shaped as `input`."""
-    array = np.ones_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = empty_like_in(input._data, memory_format, to_numpy_dtype(dtype), np.ones)
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -153,9 +154,8 @@ def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make an uninitialised tensor, shaped as `input`."""
-    model, kind = model_of(input._data), to_numpy_dtype(dtype)
-    make = np.zeros_like if (kind or model.dtype).kind == "b" else np.empty_like
-    return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)
+    array = empty_like_in(input._data, memory_format, to_numpy_dtype(dtype), unwritten)
+    return made(array, requires_grad, device, layout, pin_memory)
 
 
 @composite_function
@@ -171,7 +171,7 @@ def full_like(
     pin_memory: bool = False,
 ):
     """Make a tensor filled with `fill_value`, shaped as `input` and of its dtype."""
-    model = model_of(input._data)
-    value = _filling("full_like", fill_value, to_numpy_dtype(dtype) or model.dtype)
-    array = np.full_like(model, value, value.dtype, numpy_order(memory_format))
+    value = _filling("full_like", fill_value, to_numpy_dtype(dtype) or input._data.dtype)
+    array = empty_like_in(input._data, memory_format, value.dtype)
+    array[...] = value
     return made(array, requires_grad, device, layout, pin_memory)

@@ -13,6 +13,7 @@ import numpy as np
 
 from backlight.engine.storage import Storage, stored_in
 from backlight.engine.tensor_state import TensorState, storage_for_alias, wrap, writable
+from backlight.kernels.memory_order import copied_in, is_dense, outer_first
 from backlight.sizes import Size
 from backlight.torch_api.legacy_constructors import instance
 
@@ -48,7 +49,7 @@ def deepcopied(tensor: TensorState, memo: dict):
     """Return a leaf of the tensor's class over a copy of its memory."""
     base = base_array(tensor)
     if base is None:
-        return instance(type(tensor), np.array(tensor._data), tensor.requires_grad)
+        return instance(type(tensor), copied_in(np.asarray(tensor._data), None), tensor.requires_grad)
     key = ("memory", id(tensor._storage), id(base))
     if key not in memo:
         copied_base = np.array(base)
@@ -81,6 +82,8 @@ def reduce_arguments(tensor: TensorState) -> tuple:
             warnings.warn(HOOK_NOT_SERIALIZED.format(repr(hook)), UserWarning, stacklevel=3)
     memory, layout = writable(tensor).view(), None
     base = None if memory.flags.forc else base_array(tensor)
+    if base is None and not memory.flags.forc and is_dense(memory):
+        base = memory.transpose(outer_first(memory)).reshape(-1)
     if base is not None:
         memory, layout = base.view(), layout_in(base, memory)
     sharing = Sharing(storage_for_alias(tensor))

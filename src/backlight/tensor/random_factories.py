@@ -10,11 +10,11 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype, from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
-from backlight.kernels.memory_order import in_memory_order, model_of
+from backlight.kernels.memory_order import empty_like_in, in_memory_order, model_of
 from backlight.kernels.random import distributions, gamma
 from backlight.kernels.random.generator import MersenneTwister
 from backlight.kernels.state_blocks import silent_floats
-from backlight.layouts import contiguous_format, layout, memory_format, numpy_order
+from backlight.layouts import contiguous_format, layout, memory_format
 from backlight.ops.number_operands import no_kernel
 from backlight.ops.random import draws, gammas
 from backlight.ops.reduction.sorting import first_along
@@ -150,7 +150,7 @@ EXACT_INTEGER_BITS = {"float16": 11, "float32": 24, "float64": 53}  # exact for 
 
 def _places(input: TensorState, dtype: dtype | None, memory_format: memory_format | None) -> np.ndarray:
     """Return an uninitialised array with the shape and layout of a tensor's."""
-    return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
+    return empty_like_in(input._data, memory_format, to_numpy_dtype(dtype))
 
 
 @composite_function

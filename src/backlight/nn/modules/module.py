@@ -9,6 +9,7 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
+from backlight.layouts import memory_format
 from backlight.nn.internal.hooks import HookRegistration, Hooks
 from backlight.nn.internal.hooks import register_module_backward_hook as register_module_backward_hook
 from backlight.nn.internal.hooks import register_module_forward_hook as register_module_forward_hook
@@ -44,9 +45,11 @@ COMPLEX_MODULES = (
 )
 
 
-def _converted(tensor: TensorState, kind: dtype):
-    """Return a floating point or complex tensor in another dtype, any other as it is."""
-    return tensor.to(kind) if has_gradient(tensor._data.dtype) else tensor
+def _converted(tensor: TensorState, kind: dtype | None, wanted: memory_format | None):
+    """Return a tensor in another dtype, if it is a floating point or complex one, and format, if it has 4 or 5 dims."""
+    kind = kind if has_gradient(tensor._data.dtype) else None
+    wanted = wanted if tensor._data.ndim in (4, 5) else None
+    return tensor if kind is None and wanted is None else tensor.to(dtype=kind, memory_format=wanted)
 
 
 class Module(Registry, Tree, Checkpoint, HookRegistration):
@@ -103,8 +106,18 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         """Accept the options of `compile`; has no effect."""
         compiled(self, *args, **kwargs)
 
-    def to(self, *args, device: Device = None, dtype: dtype | None = None, non_blocking: bool = False):
+    def to(
+        self,
+        *args,
+        device: Device = None,
+        dtype: dtype | None = None,
+        non_blocking: bool = False,
+        memory_format: memory_format | None = None,
+    ):
         """Convert floating point parameters and buffers, in place: `to(dtype)`, `to(device)`, `to(tensor)`.
+
+        Args:
+            memory_format: the order in memory of parameters and buffers of 4 or 5 dims, like `torch.channels_last`.
 
         Raises:
             TypeError: the dtype is no floating point one.
@@ -131,7 +144,9 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
                     "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                     "torch.nn.Module.to() when moving module from meta to a different device."
                 )
-        return self if dtype is None else self._apply(lambda tensor: _converted(tensor, dtype))
+        if dtype is None and memory_format is None:
+            return self
+        return self._apply(lambda tensor: _converted(tensor, dtype, memory_format))
 
     def to_empty(self, *, device: Device, recurse: bool = True):
         """Allocate uninitialised parameters and buffers: for a module that was moved to "meta"."""

@@ -12,6 +12,7 @@ from backlight.nn.utils.fusion import (
     fuse_linear_bn_weights,
     skip_init,
 )
+from backlight.nn.utils.memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
 from backlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from backlight.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 from backlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
@@ -24,6 +25,8 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",

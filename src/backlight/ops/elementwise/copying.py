@@ -10,8 +10,9 @@ from backlight.devices import require_cpu
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ShapeError, ValueProblem
-from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
+from backlight.errors import GraphError, ShapeError, ValueProblem
+from backlight.kernels.memory_order import copied_in, is_contiguous_in, row_major, suggested_format
+from backlight.layouts import contiguous_format, memory_format, preserve_format
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.memory_overlap import refuse_overlaps
 from backlight.ops.type_promotion import has_gradient
@@ -26,19 +27,26 @@ ndarray = np.ndarray
 @op(tangent="linear", complex="linear")
 def clone(xp, input: Array, *, memory_format: memory_format = preserve_format):
     """A copy, part of the graph."""
-    order = numpy_order(memory_format)
-    return xp.array(input, order="C" if order == "K" and 0 in input.strides else order)
+    return xp.array(input) if memory_format is preserve_format and row_major(input) else copied_in(input, memory_format)
 
 
 clone.derivative("input", formula="grad")(lambda grad: grad)
 
 
-def contiguous(input: TensorState, memory_format=contiguous_format):
-    """Return the tensor with its elements row by row in memory: itself, if they lie so already."""
+def contiguous(input: TensorState, *, memory_format: memory_format = contiguous_format):
+    """Return the tensor with its elements row by row in memory, or in another format: itself, if they lie so already.
+
+    Raises:
+        RuntimeError: the format is that of another number of dims, or `preserve_format` and a copy is needed.
+    """
     data = input._data
-    if data.__class__ is not ndarray or data.flags.c_contiguous:
+    if data.__class__ is not ndarray or (data.flags.c_contiguous and memory_format is contiguous_format):
         return input
-    return clone(input, memory_format=contiguous_format)
+    if is_contiguous_in(data, memory_format):
+        return input
+    if memory_format is preserve_format:
+        raise GraphError("preserve memory format is unsupported by the contiguous operator; use clone()")
+    return clone(input, memory_format=memory_format)
 
 
 def _as(array: Array, kind: np.dtype):
@@ -46,29 +54,49 @@ def _as(array: Array, kind: np.dtype):
     return (array.real if array.dtype.kind == "c" and kind.kind not in "cb" else array).astype(kind)
 
 
-@op(tangent="linear", complex="own")
+@op(tangent="linear", complex="own", layout="preserved")
 def to_copy(xp, input: Array, kind: np.dtype):
     """The elements in another floating point or complex dtype; of complex numbers the real parts for a real one."""
     return _as(input, kind)
 
 
-to_copy.derivative("input", formula="grad, cast back")(
-    lambda grad, input_dtype, ops: grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
-)
+@op(node="ToCopyBackward0", tangent="linear", complex="own")
+def to_format(xp, input: Array, kind: np.dtype, memory_format: memory_format):
+    """The same as `to_copy`, laid out in a memory format."""
+    return copied_in(_as(input, kind), memory_format)
 
 
-@op(complex="own")
+for _one in (to_copy, to_format):
+    _one.derivative("input", formula="grad, cast back")(
+        lambda grad, input_dtype, ops: grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+    )
+
+
+@op(complex="own", layout="preserved")
 def to_discrete(xp, input: Array, kind: np.dtype):
     """The elements as integers or bools, through which no gradient flows."""
     return _as(input, kind)
 
 
-def cast(input: TensorState, kind: np.dtype):
-    """Return the tensor in a NumPy dtype: itself, if it has it."""
+def cast(input: TensorState, kind: np.dtype, memory_format: memory_format | None = preserve_format):
+    """Return the tensor in a NumPy dtype and a memory format: itself, if it has both."""
+    if memory_format is not preserve_format and memory_format is not None:
+        same = input._data.dtype == kind and suggested_format(input._data) is memory_format
+        return input if same else converted(input, kind, memory_format)
     if input._data.dtype == kind:
         return input
     warn_of_discarded_parts(input, kind)
     return to_copy(input, kind) if has_gradient(kind) else to_discrete(input, kind)
+
+
+def converted(input: TensorState, kind: np.dtype, memory_format: memory_format | None = preserve_format):
+    """Return a copy of the tensor in a NumPy dtype and a memory format."""
+    warn_of_discarded_parts(input, kind)
+    if memory_format is preserve_format or memory_format is None:
+        return to_copy(input, kind) if has_gradient(kind) else to_discrete(input, kind)
+    if has_gradient(kind):
+        return to_format(input, kind, memory_format)
+    return clone(to_discrete(input, kind), memory_format=memory_format)
 
 
 def warn_of_discarded_parts(input: TensorState, kind: np.dtype) -> None:
@@ -78,7 +106,7 @@ def warn_of_discarded_parts(input: TensorState, kind: np.dtype) -> None:
 
 
 def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
-    """Return the tensor in another dtype: `to(dtype)`, `to(device, dtype)` or `to(other)`.
+    """Return the tensor in another dtype: `to(dtype)`, `to(device, dtype)` or `to(other)`; or in a memory format.
 
     The tensor itself is returned where nothing changes, unless `copy` is set.
 
@@ -100,8 +128,12 @@ def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, me
     kind = dtype if dtype is None or isinstance(dtype, np.dtype) else dtypes.to_numpy_dtype(dtype)
     copied = copy or flags[1:] == [True]  # the first flag is non_blocking, which changes nothing on the CPU
     if kind is None or kind == input._data.dtype:
-        return to_copy(input, input._data.dtype) if copied else input
-    return cast(input, kind)
+        if memory_format is preserve_format:
+            return to_copy(input, input._data.dtype) if copied else input
+        kind = input._data.dtype
+    if copied:
+        return converted(input, kind, memory_format)
+    return cast(input, kind, memory_format)
 
 
 def type_name(kind: np.dtype) -> str:
@@ -109,7 +141,13 @@ def type_name(kind: np.dtype) -> str:
     return f"torch.{dtypes.from_numpy_dtype(kind).old_name}Tensor"
 
 
-def as_type(input: TensorState, dtype: dtype | None = None, non_blocking: bool = False):
+def as_type(
+    input: TensorState,
+    dtype: dtype | None = None,
+    non_blocking: bool = False,
+    *,
+    memory_format: memory_format = preserve_format,
+):
     """Return the tensor in another dtype, given as a dtype or as an old name; without one, the tensor's own old name.
 
     Raises:
@@ -121,8 +159,8 @@ def as_type(input: TensorState, dtype: dtype | None = None, non_blocking: bool =
         found = [kind.numpy for kind in dtypes.ALL if dtype in (f"torch.{kind.old_name}Tensor", repr(kind))]
         if not found:
             raise ValueProblem(f"invalid type: '{dtype}'; name a type as 'torch.FloatTensor', or pass torch.float32")
-        return cast(input, found[0])
-    return cast(input, dtypes.to_numpy_dtype(dtype))
+        return cast(input, found[0], memory_format)
+    return cast(input, dtypes.to_numpy_dtype(dtype), memory_format)
 
 
 def type_as(input: TensorState, other: TensorState):

@@ -5,7 +5,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise import gated_activations, unary
 from backlight.kernels.half_precision import rounded, widened
-from backlight.kernels.memory_order import over_memory
+from backlight.kernels.memory_order import LAYOUTS, over_memory, row_major
 from backlight.ops.dims import normalise_dim
 from backlight.ops.number_operands import no_integers
 
@@ -131,11 +131,12 @@ hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 <
 )
 
 
-@op(name="glu", promote="float", dtype_error=no_integers("glu_cpu"))
+@op(name="glu", promote="float", dtype_error=no_integers("glu_cpu"), layout="own")
 def gated(xp, input: Array, dim: int):
     """The first half of the input along `dim`, times the sigmoid of the second."""
     first, second = xp.split(widened(input), 2, dim)
-    return rounded(first / (1 + xp.exp(-second)), input.dtype)
+    out = rounded(first / (1 + xp.exp(-second)), input.dtype)
+    return out if row_major(out, input) else LAYOUTS["elementwise"](out, first, second)
 
 
 @gated.derivative("input", formula="(grad · s, grad · first · s · (1 − s)), s = sigmoid(second)")

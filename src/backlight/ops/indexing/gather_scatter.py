@@ -96,7 +96,7 @@ def corner(source: Array, shape: Sequence[int]):
     return source[tuple(slice(size) for size in shape)]
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     index = owned(index)
@@ -113,7 +113,7 @@ gather.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
@@ -147,7 +147,7 @@ gathered_as.derivative("input", formula="grad, added at the places read")(
 )
 
 
-@op(node="ScatterBackward0", tangent="linear", complex="linear")
+@op(node="ScatterBackward0", tangent="linear", complex="linear", layout="rows")
 def scatter_tensor(xp, input: Array, dim: int, index: Array, src: Array):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     index = owned(index)
@@ -164,7 +164,7 @@ scatter_tensor.derivative("src", formula="grad at the places")(
 )
 
 
-@op(node="ScatterBackward1", tangent="symmetric", complex="linear")
+@op(node="ScatterBackward1", tangent="symmetric", complex="linear", layout="rows")
 def scatter_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
@@ -212,7 +212,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     return scatter_number(input, dim, index, written)
 
 
-@op(complex="holomorphic")
+@op(complex="holomorphic", layout="rows")
 def scatter_reduce(xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True):
     """`input` with elements of `src` reduced into the places that an index along `dim` names.
 

@@ -57,7 +57,7 @@ def check_same_dtype(message: str, input: Array, source: Array) -> None:
         raise ShapeError(message.format(*names) + "; convert one with .to(…)")
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def index_select(xp, input: Array, dim: int, index: Array):
     """The slices along `dim` that a vector of indices names."""
     dim = normalise_dim(dim, input.ndim)
@@ -75,7 +75,7 @@ index_select.derivative("input", formula="grad, added at the slices taken")(
 )
 
 
-@op(tangent="linear", complex="holomorphic")
+@op(tangent="linear", complex="holomorphic", layout="rows")
 def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: float = 1):
     """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
     dim = normalise_dim(dim, input.ndim)
@@ -120,7 +120,7 @@ def index_add_source(grad: Array, dim: int, index: Array, source_shape: Shape, a
     return taken if alpha == 1 else taken * alpha
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """`input` with the slices at the indices along `dim` replaced by those of `source`."""
     dim = normalise_dim(dim, input.ndim)
@@ -160,7 +160,7 @@ index_copy.derivative("source", formula="grad at the indices")(
 )
 
 
-@op(name="index_fill", tangent="symmetric", complex="linear")
+@op(name="index_fill", tangent="symmetric", complex="linear", layout="preserved")
 def index_fill_number(xp, input: Array, dim: int, index: Array, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
     return _filled(xp, input, dim, index, element(value, input.dtype))
@@ -171,7 +171,7 @@ index_fill_number.derivative("input", formula="grad, 0 at the indices")(
 )
 
 
-@op(node="IndexFillBackward1", tangent="linear", complex="linear")
+@op(node="IndexFillBackward1", tangent="linear", complex="linear", layout="preserved")
 def index_fill_tensor(xp, input: Array, dim: int, index: Array, value: Array):
     """`input` with the slices at the indices along `dim` filled with a 0-d tensor."""
     if value.ndim:
@@ -228,7 +228,7 @@ take.derivative("input", formula="grad, added at the places taken")(
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="preserved")
 def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False):
     """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
     index = owned(index)

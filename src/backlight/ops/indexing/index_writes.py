@@ -11,6 +11,7 @@ from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import DimError, ShapeError
+from backlight.kernels.memory_order import in_order, order_of_strides, placed, row_major
 from backlight.kernels.reduction.slices import add_slices
 from backlight.ops.indexing.index_selection import owned
 from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_record
@@ -43,9 +44,25 @@ def _index_problem(problem: IndexError, input: Array, indices: Sequence[Array], 
 def index_at(xp, input: Array, indices: Arrays, places: tuple):
     """The elements that index tensors, each for one dim of `places`, name together."""
     try:
-        return xp.asarray(input[numpy_key(indices, places, input.ndim)])
+        out = xp.asarray(input[numpy_key(indices, places, input.ndim)])
     except IndexError as problem:
         raise _index_problem(problem, input, indices, places) from None
+    return out if row_major(out, input, *indices) else _in_order_of_operands(out, input, indices, places)
+
+
+def _in_order_of_operands(out: Array, input: Array, indices: Sequence[Array], places: Sequence[int]) -> Array:
+    """Lay out indexed elements as TensorIterator does, to which the input is repeated where it is indexed."""
+    named = np.broadcast_arrays(*indices)
+    first = places[0] if list(places) == list(range(places[0], places[-1] + 1)) else 0
+    rest = [dim for dim in range(input.ndim) if dim not in places]
+    dims = named[0].ndim
+    kept = [*rest[:first], *[None] * dims, *rest[first:]]
+    operands = [[0 if dim is None else input.strides[dim] for dim in kept]]
+    for one in named:  # with dims of size 1 before and behind, which are repeated but where the result has size 1, too
+        whole = [one.nbytes] * first + [*one.strides] + [one.itemsize] * (out.ndim - first - dims)
+        repeated = [dim for dim, size in enumerate(out.shape) if size > 1 and not first <= dim < first + dims]
+        operands.append([0 if dim in repeated else stride for dim, stride in enumerate(whole)])
+    return placed(out, in_order(out.shape, out.dtype, order_of_strides(out.shape, operands)))
 
 
 index_at.derivative("input", formula="grad, added at the places read")(
@@ -85,7 +102,7 @@ def _added(xp, out: Array, values: Array, indices: Sequence[Array], places: Sequ
     return xp.ascontiguousarray(moved.transpose(np.argsort(order)))
 
 
-@op(name="index_put", tangent="linear", complex="linear")
+@op(name="index_put", tangent="linear", complex="linear", layout="preserved")
 def put_at(xp, input: Array, values: Array, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
     out = xp.array(input, order="C")

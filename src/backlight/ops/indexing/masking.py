@@ -20,14 +20,14 @@ def _check_mask(message: str, mask: Array) -> None:
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
-@op(name="masked_fill", tangent="symmetric", complex="linear")
+@op(name="masked_fill", tangent="symmetric", complex="linear", layout="rows")
 def masked_fill_number(xp, input: Array, mask: Array, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
     return xp.where(mask, element(value, input.dtype), input)
 
 
-@op(node="MaskedFillBackward1", tangent="linear", complex="linear")
+@op(node="MaskedFillBackward1", tangent="linear", complex="linear", layout="rows")
 def masked_fill_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the value of a 0-d tensor where the mask is true."""
     _check_fill(input, mask)
@@ -95,7 +95,7 @@ masked_unselect.derivative("input", formula="grad where the mask is true")(
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)

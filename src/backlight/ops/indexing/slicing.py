@@ -110,7 +110,7 @@ def _checked_narrow(input: TensorState, dim: int, start: float, length: int) -> 
     return dim, start
 
 
-@op(node="NarrowCopyBackward0", tangent="linear", complex="linear")
+@op(node="NarrowCopyBackward0", tangent="linear", complex="linear", layout="rows")
 def slice_copy(xp, input: Array, dim: int, start: int, end: int):
     """The slices from start to end along `dim`, copied."""
     return xp.array(input[at(dim, slice(start, end))])
@@ -194,7 +194,7 @@ def _with_part(xp, input: Array, src: Array, part_of: Callable):
     return out
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="preserved")
 def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """`input` with the slice at one index along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
@@ -208,7 +208,7 @@ select_scatter.derivative("src", formula="grad at the index")(
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="preserved")
 def slice_scatter(
     xp, input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ):
@@ -226,7 +226,7 @@ slice_scatter.derivative("src", formula="grad at the slices")(
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="preserved")
 def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """`input` with a diagonal replaced by `src`."""
     return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))

@@ -134,7 +134,7 @@ def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: floa
     return matrix_and_vectors(input.to(kind), vec1.to(kind), vec2.to(kind), beta=beta, alpha=alpha)
 
 
-@op(name="addr", tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic")
+@op(name="addr", tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic", layout="preserved")
 def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
     check_dims("vec1", vec1, 1, "vector")

@@ -12,6 +12,7 @@ from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.memory_order import in_rows
 from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.elementwise.complex_numbers import conj
 from backlight.ops.linalg.matrix_products import big_name, matrix_product
@@ -178,7 +179,14 @@ def _one_kind(first: np.dtype, second: np.dtype) -> str | None:
     return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
 
 
-@op(name="linalg_cross", promote="same", tangent="multilinear", dtype_error=_one_kind, complex="holomorphic")
+@op(
+    name="linalg_cross",
+    promote="same",
+    tangent="multilinear",
+    dtype_error=_one_kind,
+    complex="holomorphic",
+    layout="rows",
+)
 def vector_product(xp, input: Array, other: Array, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)
@@ -193,7 +201,7 @@ def vector_product(xp, input: Array, other: Array, dim: int = -1):
         raise ShapeError(
             f"linalg.cross: inputs dimension {given} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
         )
-    return xp.cross(input, other, axis=dim).astype(input.dtype, copy=False)
+    return in_rows(xp.cross(input, other, axis=dim).astype(input.dtype, copy=False))
 
 
 vector_product.derivative("input", formula="other × grad")(

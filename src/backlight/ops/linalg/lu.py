@@ -185,7 +185,7 @@ def linalg_lu(A: TensorState, *, pivot: bool = True):
     return three_factors(A, pivot=pivot)
 
 
-@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack, complex="holomorphic")
+@op(outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack, complex="holomorphic", layout="rows")
 def lu_unpack(xp, LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True):
     """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 

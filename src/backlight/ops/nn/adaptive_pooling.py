@@ -8,13 +8,16 @@ in turn, so adaptive means are one small matrix product a dim.
 from collections.abc import Sequence
 from math import prod
 
+from numpy import ndarray
+
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
-from backlight.engine.tensor_state import TensorState
+from backlight.engine.tensor_state import TensorState, storage_of
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.memory_order import CHANNELS_LAST, copied_in, suggested_format
 from backlight.kernels.nn import pooling
-from backlight.ops.nn.pooling import LARGEST, largest_as, stacked
+from backlight.ops.nn.pooling import LARGEST, LAYOUT_OF_DIMS, largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
 from backlight.sizes import Shape, check_storage
@@ -52,6 +55,7 @@ def _declare_mean(dims: int):
         node=f"AdaptiveAvgPool{dims}DBackward0",
         tangent="linear",
         zero_derivative=("input",),
+        layout=LAYOUT_OF_DIMS[dims],
     )
     def adaptive_avg_pool(xp, input: Array, output_size: tuple):
         """Return the mean of each adaptive window."""
@@ -62,7 +66,12 @@ def _declare_mean(dims: int):
     def adaptive_avg_pool_input(grad: Array, input_shape: Shape, output_size: tuple, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d_backward")(grad, input_shape, output_size)
 
-    @op(name=f"adaptive_avg_pool{dims}d_backward", node=f"AdaptiveAvgPool{dims}DBackwardBackward0", tangent="linear")
+    @op(
+        name=f"adaptive_avg_pool{dims}d_backward",
+        node=f"AdaptiveAvgPool{dims}DBackwardBackward0",
+        tangent="linear",
+        layout=LAYOUT_OF_DIMS[dims],
+    )
     def adaptive_avg_pool_backward(xp, grad_output: Array, input_sizes: tuple, output_size: tuple):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
@@ -89,8 +98,17 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
         return _mean(2, input.unsqueeze(-2), (1, *wanted)).squeeze(-2)
     check_storage((*shape[:-dims], *wanted), kind.itemsize)
     if set(wanted) == {1}:
-        return input.mean(tuple(range(-dims, 0)), keepdim=True)
+        return in_format_of(input, input.mean(tuple(range(-dims, 0)), keepdim=True))
     return _MEAN[dims](input, wanted)
+
+
+def in_format_of(input: TensorState, made: TensorState) -> TensorState:
+    """Return a new tensor of size 1 in space, restrided where the input's strides suggest channels last."""
+    wanted = suggested_format(input._data)
+    if wanted in CHANNELS_LAST and made._data.__class__ is ndarray:
+        made._data = copied_in(made._data, wanted)
+        storage_of(made).wrote("as_strided_", (None, 0))
+    return made
 
 
 def adaptive_avg_pool1d(input: TensorState, output_size: int | Sequence[int]):
@@ -118,7 +136,12 @@ def adaptive_avg_pool3d(input: TensorState, output_size: int | Sequence[int | No
 def _declare_max(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(name=f"adaptive_max_pool{dims}d", node=f"AdaptiveMaxPool{dims}DBackward0", **LARGEST)
+    @op(
+        name=f"adaptive_max_pool{dims}d",
+        node=f"AdaptiveMaxPool{dims}DBackward0",
+        **LARGEST,
+        layout=LAYOUT_OF_DIMS[dims],
+    )
     def adaptive_max_pool(xp, input: Array, output_size: tuple):
         """Return the largest element of each adaptive window, and where in its plane it lies."""
         return largest_as(pooling.largest_in_bins(widened(stacked(input, dims)), output_size), input, dims)
@@ -175,7 +198,13 @@ def adaptive_max_pool3d(input: TensorState, output_size: int | Sequence[int | No
 def _declare_unpool(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", residuals=("places",), tangent="linear")
+    @op(
+        name=f"max_unpool{dims}d",
+        node=f"MaxUnpool{dims}DBackward0",
+        residuals=("places",),
+        tangent="linear",
+        layout=LAYOUT_OF_DIMS[dims],
+    )
     def max_unpool(xp, input: Array, indices: Array, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)

@@ -12,6 +12,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.memory_order import LAYOUTS, row_major
 from backlight.kernels.nn import channels
 from backlight.ops.nn.normalization import check_parameter_dtypes
 from backlight.ops.number_operands import no_integers
@@ -37,6 +38,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     residuals=("mean", "inverse"),
     zero_derivative={"weight": ("weight",)},
     dtype_error=no_integers("GroupNormKernelImpl"),
+    layout="suggested",
 )
 def native_group_norm(xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
@@ -64,7 +66,10 @@ def _gradients(
     """Return the gradients of input, weight and bias that are needed, in the dtype of grad."""
     wide, x = np.ascontiguousarray(widened(grad)), np.ascontiguousarray(widened(input))
     found = channels.channels_gradients(wide, x, mean, inverse, widened(weight), fixed, needs)
-    return tuple([None if array is None else rounded(array, grad.dtype) for array in found])
+    found = [None if array is None else rounded(array, grad.dtype) for array in found]
+    if found[0] is not None and not row_major(input):
+        found[0] = LAYOUTS["suggested"](found[0], input)
+    return tuple(found)
 
 
 @native_group_norm.decomposition
@@ -153,6 +158,7 @@ def move_towards(running: TensorState, found: np.ndarray, momentum: float) -> No
     residuals=("mean", "inverse"),
     zero_derivative=("input", "weight"),
     dtype_error=no_integers("batch_norm"),
+    layout="suggested",
 )
 def native_batch_norm(
     xp,

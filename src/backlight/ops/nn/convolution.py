@@ -38,6 +38,7 @@ __all__ = [
     tangent_with={"bias": None},
     zero_derivative=("input", "weight"),
     complex="holomorphic",
+    layout="convolved",
 )
 def convolve(
     xp,
@@ -86,7 +87,7 @@ convolve.derivative("bias", formula="Σ grad over batch and places")(
 convolve.tangent("bias")(lambda tangent, weight: tangent.reshape((-1,) + (1,) * (weight.ndim - 2)))
 
 
-@op(node="ConvolutionBackwardBackward0", tangent="multilinear", complex="holomorphic")
+@op(node="ConvolutionBackwardBackward0", tangent="multilinear", complex="holomorphic", layout="convolved")
 def convolution_weight(
     xp, grad_output: Array, input: Array, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ):

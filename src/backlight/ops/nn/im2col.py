@@ -127,7 +127,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="suggested")
 def pixel_shuffle(xp, input: Array, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
 
@@ -149,7 +149,7 @@ pixel_shuffle.derivative("input", formula="grad's squares, laid back as channels
 )
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="suggested")
 def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     """Lay squares of r × r pixels out as r² channels.
 
@@ -182,7 +182,7 @@ def _checked_factor(name: str, option: str, factor: int, input: Array) -> int:
     return int(factor)
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="suggested")
 def channel_shuffle(xp, input: Array, groups: int):
     """Mix channels: take the first of each group, then the second of each, …
 

@@ -21,7 +21,7 @@ class Resizes(tuple):
 def _declare(name: str, node: str):
     """Declare one of the ops."""
 
-    @op(name=name, node=node, tangent="linear")
+    @op(name=name, node=node, tangent="linear", layout="suggested")
     def upsample(xp, input: Array, resizes: Resizes):
         """Return the input with its last dims resized."""
         wide = widened(input)
@@ -36,7 +36,7 @@ def _declare(name: str, node: str):
     return upsample
 
 
-@op(tangent="linear")
+@op(tangent="linear", layout="suggested")
 def upsample_backward(xp, grad_output: Array, resizes: Resizes, upsample: str):
     """The transpose of the resize: each gradient, times its weights, added where its element was taken from."""
     wide = widened(grad_output)

@@ -28,6 +28,7 @@ LARGEST = {
     "residuals": ("places",),
     "zero_derivative": ("input",),
 }  # options of the ops
+LAYOUT_OF_DIMS = {2: "suggested", 3: "rows"}  # of all but max_pool3d
 
 
 def stacked(array: Array, dims: int):
@@ -43,7 +44,7 @@ def largest_as(found: Sequence[Array], input: Array, dims: int):
     return (rounded(values, input.dtype), indices), places
 
 
-@op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
+@op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear", layout="suggested")
 def add_at_places(xp, input: Array, places: Array, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
     if overlap or input.dtype.kind == "f":
@@ -72,7 +73,7 @@ taken_at_places.derivative("input", formula="grad added at the places")(
 def _declare_max(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(name=f"max_pool{dims}d_with_indices", node=f"MaxPool{dims}DWithIndicesBackward0", **LARGEST)
+    @op(name=f"max_pool{dims}d_with_indices", node=f"MaxPool{dims}DWithIndicesBackward0", **LARGEST, layout="suggested")
     def max_pool(xp, input: Array, windows: Windows):
         """Return the largest element of each window, and where in its plane it lies."""
         stack = stacked(input, dims)
@@ -165,7 +166,13 @@ def max_pool3d_with_indices(
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
-    @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear", zero_derivative=("input",))
+    @op(
+        name=f"avg_pool{dims}d",
+        node=f"AvgPool{dims}DBackward0",
+        tangent="linear",
+        zero_derivative=("input",),
+        layout=LAYOUT_OF_DIMS[dims],
+    )
     def avg_pool(xp, input: Array, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))
@@ -180,7 +187,12 @@ def _declare_mean(dims: int):
         back = getattr(ops, f"avg_pool{dims}d_backward")
         return back(grad, input_shape, windows, count_include_pad, divisor_override)
 
-    @op(name=f"avg_pool{dims}d_backward", node=f"AvgPool{dims}DBackwardBackward0", tangent="linear")
+    @op(
+        name=f"avg_pool{dims}d_backward",
+        node=f"AvgPool{dims}DBackwardBackward0",
+        tangent="linear",
+        layout=LAYOUT_OF_DIMS[dims],
+    )
     def avg_pool_backward(
         xp, grad_output, input_sizes: tuple, windows: Windows, count_include_pad: bool, divisor_override: int | None
     ):

@@ -2,8 +2,6 @@
 
 import warnings
 
-import numpy as np
-
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
@@ -26,11 +24,11 @@ def softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="softmax", tangent="symmetric")
+@op(name="softmax", tangent="symmetric", layout="rows")
 def softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
-    return rounded(softmax_kernels.softmax(in_rows(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
@@ -38,7 +36,7 @@ softmax_along.derivative("input", formula="out · (grad − Σ grad · out)")(
 )
 
 
-@op(dtype_error=no_integers("softmax_backward_lastdim_kernel_impl"))
+@op(dtype_error=no_integers("softmax_backward_lastdim_kernel_impl"), layout="rows")
 def _softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = softmax_kernels.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
@@ -63,12 +61,12 @@ def _safe_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return safe_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="_safe_softmax")
+@op(name="_safe_softmax", layout="rows")
 def safe_softmax_along(xp, input: Array, dim: int):
     """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
     check_float(input, "softmax_lastdim_kernel_impl")
     dim = normalise_dim(dim, input.ndim)
-    found = softmax_kernels.softmax(in_rows(input), dim)
+    found = softmax_kernels.softmax(widened(input), dim)
     empty = xp.logical_and.reduce(input == -xp.inf, dim, keepdims=True) if input.ndim else input == -xp.inf
     return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
 
@@ -87,11 +85,11 @@ def log_softmax(input: TensorState, dim: int, dtype: dtype | None = None):
     return log_softmax_along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="log_softmax")
+@op(name="log_softmax", layout="rows")
 def log_softmax_along(xp, input: Array, dim: int):
     """Numbers less the logarithm of the sum of their exponentials along `dim`."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
-    return rounded(softmax_kernels.log_softmax(in_rows(input), normalise_dim(dim, input.ndim)), input.dtype)
+    return rounded(softmax_kernels.log_softmax(widened(input), normalise_dim(dim, input.ndim)), input.dtype)
 
 
 log_softmax_along.derivative("input", formula="grad − exp(out) · Σ grad")(
@@ -102,7 +100,7 @@ log_softmax_along.tangent("input")(
 )
 
 
-@op
+@op(layout="rows")
 def _log_softmax_backward_data(xp, grad_output: Array, output: Array, dim: int, input_dtype: object = None):
     """Return log_softmax's gradient, `output` being its result."""
     wide = softmax_kernels.log_softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))
@@ -115,15 +113,6 @@ _log_softmax_backward_data.derivative("grad_output", formula="grad − Σ exp(ou
 _log_softmax_backward_data.derivative("output", formula="−grad · exp(output) · Σ grad_output")(
     lambda grad, grad_output, output, dim, ops: -grad * ops.exp(output) * grad_output.sum(dim, keepdims=True)
 )
-
-
-def in_rows(array: Array) -> Array:
-    """Return an array's numbers, none narrower than float32, contiguous as PyTorch's softmax makes its result.
-
-    Images (4 and 5 dims) stay as they are: there a result has its input's memory format.
-    """
-    wide = widened(array)
-    return wide if wide.ndim > 3 else np.asarray(wide, order="C")
 
 
 def check_float(array: Array, kernel: str) -> None:

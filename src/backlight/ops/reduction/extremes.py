@@ -143,7 +143,7 @@ def extreme_along(name: str, extreme: Callable, find: Callable, input: Array, di
     return extreme.reduce(input, dim, None, None, keepdim), find(input, dim, keepdims=keepdim)
 
 
-@op(node="MaxBackward0", **SELECTED, returns=return_types.max)
+@op(node="MaxBackward0", **SELECTED, returns=return_types.max, layout="rows")
 def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The largest elements along `dim`, and where they are."""
     values, indices = extreme_along("max", xp.maximum, xp.argmax, input, dim, keepdim)
@@ -154,7 +154,7 @@ max_dim.derivative("input", formula="grad at the largest element along dim, 0 el
 max_dim.tangent("input")(picked_tangent)
 
 
-@op(node="MinBackward0", **SELECTED, returns=return_types.min)
+@op(node="MinBackward0", **SELECTED, returns=return_types.min, layout="rows")
 def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)
@@ -199,7 +199,7 @@ def extreme_over(name: str, extreme: Callable, input: Array, dim: int | Sequence
     return extreme.reduce(input, dims, None, None, keepdim)
 
 
-@op(name="amax")
+@op(name="amax", layout="rows")
 def amax_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
@@ -211,7 +211,7 @@ amax_dims.derivative("input", formula="grad, shared equally by the elements that
 )
 
 
-@op(name="amin")
+@op(name="amin", layout="rows")
 def amin_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
@@ -227,7 +227,7 @@ amax = with_numpy_names(amax_dims)
 amin = with_numpy_names(amin_dims)
 
 
-@op(name="aminmax", outputs=2, returns=return_types.aminmax)
+@op(name="aminmax", outputs=2, returns=return_types.aminmax, layout="rows")
 def both_extremes(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
     """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:
@@ -265,14 +265,14 @@ def place_of(name: str, find: Callable, input: Array, dim: int | None, keepdim: 
     return find(input, dim, keepdims=keepdim) if input.ndim else np.zeros((), INT64)
 
 
-@op(name="argmax")
+@op(name="argmax", layout="rows")
 def place_of_max(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the largest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmax", input)
     return place_of("argmax", xp.argmax, input, dim, keepdim)
 
 
-@op(name="argmin")
+@op(name="argmin", layout="rows")
 def place_of_min(xp, input: Array, dim: int | None = None, keepdim: bool = False):
     """Return where the smallest element is, of all (counted row by row) or along `dim`: the first among equals."""
     _refuse_bools("argmin", input)

@@ -73,7 +73,7 @@ def gradient_of_length(grad: Array, values: Array, length: Array, ord: float, di
     return signs * sizes ** (ord - 1) * ops.divide_or_zero(grad, length ** (ord - 1))
 
 
-@op(complex="own")
+@op(complex="own", layout="rows")
 def linalg_vector_norm(xp, input: Array, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
@@ -150,7 +150,7 @@ def _refuse_distances(*kinds):
     return None
 
 
-@op(promote="same", dtype_error=_refuse_distances, complex="own")
+@op(promote="same", dtype_error=_refuse_distances, complex="own", layout="rows")
 def dist(xp, input: Array, other: Array, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), real_dtype(input.dtype))
@@ -168,7 +168,7 @@ def dist_other(grad: Array, input: Array, other: Array, out: Array, p: float, op
     return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
-@op(name="cdist", zero_derivative=("x1", "x2"))
+@op(name="cdist", zero_derivative=("x1", "x2"), layout="rows")
 def pairwise(xp, x1: Array, x2: Array, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
@@ -186,7 +186,7 @@ def pairwise_inputs(grad: Array, x1: Array, x2: Array, out: Array, p: float, nee
     )
 
 
-@op(name="_cdist_forward", node="CdistBackward0", zero_derivative=("x1", "x2"))
+@op(name="_cdist_forward", node="CdistBackward0", zero_derivative=("x1", "x2"), layout="rows")
 def pairwise_near(xp, x1: Array, x2: Array, p: float):
     """The same for p = 1 and p = 2 in float32 or float64: without an array of all differences."""
     first, second = _batched(x1, x2)
@@ -245,7 +245,7 @@ def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | 
     return pairwise(x1, x2, p)
 
 
-@op
+@op(layout="rows")
 def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)

@@ -9,6 +9,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.memory_order import in_rows
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
 from backlight.ops.reduction.extremes import (
     SELECTED,
@@ -80,7 +81,7 @@ nanmedian_all.derivative("input", formula="grad, shared equally by the elements 
 )
 
 
-@op(node="MedianBackward1", **SELECTED, returns=return_types.median)
+@op(node="MedianBackward1", **SELECTED, returns=return_types.median, layout="rows")
 def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim`, and where they are."""
     values, indices = median_along("median", input, dim, keepdim, False)
@@ -91,7 +92,7 @@ median_dim.derivative("input", formula="grad at the median, 0 elsewhere")(select
 median_dim.tangent("input")(picked_tangent)
 
 
-@op(node="NanmedianBackward1", **SELECTED, returns=return_types.nanmedian)
+@op(node="NanmedianBackward1", **SELECTED, returns=return_types.nanmedian, layout="rows")
 def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The lower medians along `dim` of the elements that are not NaN, and where they are."""
     values, indices = median_along("nanmedian", input, dim, keepdim, True)
@@ -114,7 +115,7 @@ def nanmedian(input: TensorState, dim: int | None = None, keepdim: bool = False)
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@op(name="mode", **SELECTED, returns=return_types.mode)
+@op(name="mode", **SELECTED, returns=return_types.mode, layout="rows")
 def mode_dim(xp, input: Array, dim: int = -1, keepdim: bool = False):
     """The most frequent values along `dim`, and where each occurs last."""
     values, indices = most_frequent(xp, input, normalise_dim(dim, input.ndim), keepdim)
@@ -136,7 +137,7 @@ def most_frequent(xp, input: Array, dim: int, keepdim: bool):
     run = places - xp.maximum.accumulate(xp.where(begins, places, 0), -1)
     longest = run.argmax(-1)[..., None] if length else np.zeros((*run.shape[:-1], 1), np.int64)
     found = [xp.moveaxis(xp.take_along_axis(part, longest, -1), -1, dim) for part in (ordered, order)]
-    return tuple(found) if keepdim else tuple(part.squeeze(dim) for part in found)
+    return tuple(in_rows(part if keepdim else part.squeeze(dim)) for part in found)
 
 
 mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")(selected_gradient)

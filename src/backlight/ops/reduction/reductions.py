@@ -76,7 +76,7 @@ sum_all.derivative("input", formula="grad, repeated over the shape of input")(
 )
 
 
-@op(name="sum", node="SumBackward1", tangent="linear", complex="linear")
+@op(name="sum", node="SumBackward1", tangent="linear", complex="linear", layout="rows")
 def sum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -105,7 +105,7 @@ def sum(
     return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
-@op(name="nansum")
+@op(name="nansum", layout="rows")
 def nansum_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
@@ -155,7 +155,7 @@ mean_all.derivative("input", formula="grad / n, repeated over the shape of input
 )
 
 
-@op(name="mean", node="MeanBackward1", tangent="linear", complex="linear")
+@op(name="mean", node="MeanBackward1", tangent="linear", complex="linear", layout="rows")
 def mean_dims(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -230,7 +230,7 @@ def prod_all_input(grad: Array, input: Array, out: Array, ops):
     return grad * out / input
 
 
-@op(name="prod", node="ProdBackward1", complex="holomorphic")
+@op(name="prod", node="ProdBackward1", complex="holomorphic", layout="rows")
 def prod_dim(xp, input: Array, dim: int, keepdim: bool = False):
     """The product over `dim`."""
     dim = normalise_dim(dim, input.ndim)
@@ -262,13 +262,13 @@ def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepd
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
 
 
-@op(name="all", complex="own")
+@op(name="all", complex="own", layout="rows")
 def all_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether no element is 0, of all elements or over `dim`."""
     return truth(xp.logical_and.reduce, input, dim, keepdim)
 
 
-@op(name="any", complex="own")
+@op(name="any", complex="own", layout="rows")
 def any_true(xp, input: Array, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether some element is not 0, of all elements or over `dim`."""
     return truth(xp.logical_or.reduce, input, dim, keepdim)
@@ -278,13 +278,13 @@ all = with_numpy_names(all_true)
 any = with_numpy_names(any_true)
 
 
-@op(complex="own")
+@op(complex="own", layout="rows")
 def count_nonzero(xp, input: Array, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
 
-@op(name="logsumexp", promote="float", complex="holomorphic")
+@op(name="logsumexp", promote="float", complex="holomorphic", layout="rows")
 def logsumexp_dims(xp, input: Array, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)

@@ -50,7 +50,7 @@ def scan(accumulate: Callable, input: Array, dim: int, reverse: bool = False):
     return rounded(out, input.dtype) if has_gradient(input.dtype) else out
 
 
-@op(name="cumsum", tangent="linear", complex="linear")
+@op(name="cumsum", tangent="linear", complex="linear", layout="rows")
 def running_sum(xp, input: Array, dim: int):
     """Running sums along `dim`."""
     return scan(slices.running_sum, input, dim)
@@ -122,7 +122,7 @@ linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · 
 )
 
 
-@op(name="cumprod", complex="holomorphic")
+@op(name="cumprod", complex="holomorphic", layout="rows")
 def running_product(xp, input: Array, dim: int):
     """Running products along `dim`."""
     return scan(slices.running_product, input, dim)
@@ -149,7 +149,7 @@ def _check_scanned(name: str, dtype: dtype | None) -> None:
         raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
 
 
-@op(name="logcumsumexp", promote="float", dtype_error=no_integers("logcumsumexp_out_cpu"))
+@op(name="logcumsumexp", promote="float", dtype_error=no_integers("logcumsumexp_out_cpu"), layout="rows")
 def running_logsumexp(xp, input: Array, dim: int):
     """Running log Σ exp along `dim`."""
     return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)
@@ -183,7 +183,7 @@ def running_extreme(input: Array, dim: int, largest: bool):
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
-@op(name="cummax", returns=return_types.cummax, **SELECTED)
+@op(name="cummax", returns=return_types.cummax, **SELECTED, layout="rows")
 def running_max(xp, input: Array, dim: int):
     """Running maxima along `dim`."""
     values, indices = running_extreme(input, dim, True)
@@ -196,7 +196,7 @@ running_max.derivative("input", formula="Σ grad_i over the i whose extreme is t
 )
 
 
-@op(name="cummin", returns=return_types.cummin, **SELECTED)
+@op(name="cummin", returns=return_types.cummin, **SELECTED, layout="rows")
 def running_min(xp, input: Array, dim: int):
     """Running minima along `dim`."""
     values, indices = running_extreme(input, dim, False)

@@ -11,6 +11,7 @@ from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import widened
+from backlight.kernels.memory_order import in_rows
 from backlight.kernels.reduction import sorting
 from backlight.kernels.state_blocks import silent_floats
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
@@ -60,7 +61,7 @@ def picked(values: Array, indices: Array, dim: int):
     return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
 
 
-@op(name="sort", **SELECTED, returns=return_types.sort)
+@op(name="sort", **SELECTED, returns=return_types.sort, layout="preserved")
 def sort_dim(xp, input: Array, dim: int = -1, descending: bool = False, *, stable: bool = False):
     """The elements in order along `dim`, and where each was; sorting is always stable."""
     dim = normalise_dim(dim, input.ndim)
@@ -96,7 +97,7 @@ def argsort(input: TensorState, dim: int = -1, descending: bool = False, stable:
         return sort(input, dim, descending, stable=stable).indices
 
 
-@op(name="topk", **SELECTED, returns=return_types.topk)
+@op(name="topk", **SELECTED, returns=return_types.topk, layout="rows")
 def topk_dim(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """The k largest (or smallest) elements along `dim` in order, and where they are."""
     if input.dtype.kind == "b":
@@ -110,7 +111,7 @@ def topk_dim(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sort
     if input.ndim == 0:
         found = np.array(input), np.zeros((), np.int64)
     else:
-        found = picked(input, first_along(input, k, dim, largest), dim)
+        found = tuple(in_rows(part) for part in picked(input, first_along(input, k, dim, largest), dim))
     return found, xp.array(found[1])
 
 
@@ -124,7 +125,7 @@ def topk(input: TensorState, k: int, dim: int = -1, largest: bool = True, sorted
     return topk_dim(input, k, dim, largest, sorted)
 
 
-@op(name="kthvalue", **SELECTED, returns=return_types.kthvalue, dtype_error=no_bools("kthvalue_cpu"))
+@op(name="kthvalue", **SELECTED, returns=return_types.kthvalue, dtype_error=no_bools("kthvalue_cpu"), layout="rows")
 def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)

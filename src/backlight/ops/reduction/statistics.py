@@ -52,7 +52,7 @@ def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None
     return grad_input * (input - ops.mean(input, dim, True))
 
 
-@op(name="var", complex="own")
+@op(name="var", complex="own", layout="rows")
 def var_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
     return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], real_dtype(input.dtype))
@@ -63,7 +63,7 @@ var_dims.derivative("input", formula="2 / (n − correction) · grad · (input �
 )
 
 
-@op(name="std", complex="own")
+@op(name="std", complex="own", layout="rows")
 def std_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
     return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), real_dtype(input.dtype))
@@ -74,7 +74,7 @@ def std_input(grad: Array, input: Array, out: Array, dim: tuple | None, correcti
     return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
 
 
-@op(name="var_mean", outputs=2, complex="own")
+@op(name="var_mean", outputs=2, complex="own", layout="rows")
 def var_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
@@ -87,7 +87,7 @@ def var_mean_input(grad: Sequence[Array | None], input: Array, dim: tuple | None
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
-@op(name="std_mean", outputs=2, complex="own")
+@op(name="std_mean", outputs=2, complex="own", layout="rows")
 def std_mean_dims(xp, input: Array, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")

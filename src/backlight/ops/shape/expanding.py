@@ -50,8 +50,13 @@ def repeated_view(xp, data: Array, size: Sequence[int]):
             new_strides[dim] = strides[dim - added]
         elif present != 1 or wanted < 0:
             raise _expand_problem(data, size)
-    if added and min(new_shape[:added]) < 0:
-        raise _expand_problem(data, size)
+    if added:
+        least = min(new_shape[:added])
+        if least < 0:
+            raise _expand_problem(data, size)
+        if least < 2 and shape:  # a dim of size 1 has the stride of a longer one
+            for dim in reversed(range(added)):
+                new_strides[dim] = new_shape[dim + 1] * new_strides[dim + 1] if new_shape[dim] == 1 else 0
     if data.__class__ is not ndarray:
         data = xp.asarray(data)
     if data.flags.c_contiguous and data.size:
@@ -101,7 +106,7 @@ def broadcast_to(input: TensorState, *sizes, size: Sequence[int] | None = None):
     return expand(input, sizes_given(sizes or (size,)))
 
 
-@op(name="sum_to_size", node="SumBackward1", tangent="linear", complex="linear")
+@op(name="sum_to_size", node="SumBackward1", tangent="linear", complex="linear", layout="rows")
 def summed_to_size(xp, input: Array, size: tuple):
     """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
     return sum_to_shape(input, size)
@@ -158,7 +163,7 @@ def broadcast_tensors(*tensors) -> tuple:
     return tuple(tensor if tensor._data.shape == size else expand(tensor, size) for tensor in tensors)
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def repeat(xp, input: Array, repeats: tuple):
     """The tensor laid `repeats` times side by side, in a copy."""
     return xp.tile(input, repeats)
@@ -198,7 +203,11 @@ def repeated(input: TensorState, *counts, repeats: Sequence[int] | None = None):
 def tile(input: TensorState, *counts, dims: Sequence = ()):
     """Lay the tensor side by side; fewer counts than dims stand for the last dims."""
     counts = sizes_given(counts or (dims,))
-    return repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts)) if counts else clone(input)
+    return (
+        repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts))
+        if counts
+        else clone(input, memory_format=contiguous_format)
+    )
 
 
 @composite_function

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
+from backlight.kernels.memory_order import model_of
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
@@ -12,7 +13,7 @@ from backlight.sizes import sizes_given
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-@op(name="flip", tangent="linear", complex="linear")
+@op(name="flip", tangent="linear", complex="linear", layout="preserved")
 def flipped(xp, input: Array, dims: tuple):
     """The slices along some dims in reverse order."""
     wanted = normalise_dims(dims, input.ndim)
@@ -53,7 +54,7 @@ def flipud(input: TensorState):
     return flipped(input, (0,))
 
 
-@op(name="roll", tangent="linear", complex="linear")
+@op(name="roll", tangent="linear", complex="linear", layout="rows")
 def rolled(xp, input: Array, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
@@ -85,7 +86,12 @@ def roll(input: TensorState, shifts: int | Sequence[int], dims: int | Sequence[i
 @op(name="rot90", tangent="linear", complex="linear")
 def turned(xp, input: Array, k: int, dims: tuple):
     """The plane of two dims turned by k quarters, from the first towards the second."""
-    return xp.array(xp.rot90(input, k, dims), order="C")
+    if k % 4 == 0:
+        return xp.array(input, order="C")
+    out = model_of(input)  # the flipped slices, transposed for an odd number of quarters
+    out = out.swapaxes(*dims) if k % 2 else out
+    out[...] = xp.rot90(input, k, dims)
+    return out
 
 
 turned.derivative("input", formula="grad, turned back")(lambda grad, k, dims, ops: ops.rot90(grad, -k, dims))

@@ -11,6 +11,7 @@ from backlight.codegen.declaration import Array, Arrays, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.kernels.memory_order import LAYOUTS, row_major
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.indexing.index_selection import take
@@ -59,7 +60,7 @@ def alike(name: str, tensors: Sequence[TensorState]) -> tuple:
     return tuple(cast(tensor, common) for tensor in tensors) if mixed else tensors
 
 
-@op(name="cat", tangent="linear", complex="linear")
+@op(name="cat", tangent="linear", complex="linear", layout="joined")
 def joined(xp, tensors: Arrays, dim: int):
     """The tensors end to end along a dim."""
     try:
@@ -142,8 +143,13 @@ def stacked(xp, tensors: Arrays, dim: int):
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(array.shape)} "
                 f"at entry {place}"
             )
-    longer = (*shape[:dim], 1, *shape[dim:])
-    out = xp.concatenate([array.reshape(longer) for array in tensors], axis=dim)
+    longer = (*shape[:dim], len(tensors), *shape[dim:])
+    if dim < len(shape):  # as PyTorch does, so that the result may lie channels last, too
+        joined_there = xp.concatenate(tensors, axis=dim)
+        if not row_major(joined_there, *tensors):
+            joined_there = LAYOUTS["joined"](joined_there, *tensors)
+        return joined_there.reshape(longer)
+    out = xp.concatenate([array[..., None] for array in tensors], axis=dim)
     return out if out.flags.c_contiguous else xp.ascontiguousarray(out)
 
 

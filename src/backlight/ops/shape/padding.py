@@ -16,7 +16,7 @@ from backlight.sizes import Shape
 __all__ = ["constant_pad_nd"]
 
 
-@op(tangent="linear", tangent_with={"value": 0}, complex="linear")
+@op(tangent="linear", tangent_with={"value": 0}, complex="linear", layout="suggested")
 def constant_pad_nd(xp, input: Array, pad: tuple, value: float = 0):
     """`input` with slices of one value at the ends of its last dims; a negative count takes slices away.
 
@@ -75,7 +75,7 @@ def _repeated(xp, input: Array, pad: Sequence[int], mode: str):
     return input
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="suggested")
 def repeating_pad_backward(xp, grad_output: Array, input_sizes: tuple, pad: tuple, mode: str):
     """The gradients of repeated slices, added at the slices that they repeat."""
     for dim, (size, (before, behind)) in enumerate(zip(input_sizes, _pairs(pad, len(input_sizes)))):
@@ -103,6 +103,7 @@ def _declare(name: str, node: str):
         zero_derivative=() if circular else ("input",),
         dtype_error=None if circular else no_bools(name),
         complex="linear",
+        layout="rows" if circular else "suggested",
     )
     def repeating_pad(xp, input: Array, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
@@ -240,8 +241,12 @@ def squeeze(input: TensorState, dim: int | Sequence[int] | None = None, *dims):
 @op(view=True, complex="linear")
 def unsqueeze(xp, input: Array, dim: int):
     """Add a dim of size 1 before `dim`; -1 adds it at the end."""
-    dim = normalise_dim(dim, input.ndim + 1)
-    return input.reshape((*input.shape[:dim], 1, *input.shape[dim:]))
+    shape, dim = input.shape, normalise_dim(dim, input.ndim + 1)
+    longer = (*shape[:dim], 1, *shape[dim:])
+    if input.flags.c_contiguous:
+        return input.reshape(longer)
+    stride = input.strides[dim] * shape[dim] if dim < input.ndim else input.itemsize
+    return strided(input, longer, (*input.strides[:dim], stride, *input.strides[dim:]))
 
 
 unsqueeze.derivative("input", formula="grad without the dim")(lambda grad, input_shape: grad.reshape(input_shape))

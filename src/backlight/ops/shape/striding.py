@@ -159,7 +159,7 @@ def storage_offset_of(tensor: TensorState) -> int:
     return (own - start) // data.itemsize
 
 
-@op(name="as_strided_scatter", tangent="linear", complex="linear")
+@op(name="as_strided_scatter", tangent="linear", complex="linear", layout="preserved")
 def strided_scatter(xp, input: Array, src: Array, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")

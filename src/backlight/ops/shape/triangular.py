@@ -31,7 +31,7 @@ def _check_matrix(name: str, input: Array) -> None:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; this one has {input.ndim}")
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def tril(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
@@ -41,7 +41,7 @@ def tril(xp, input: Array, diagonal: int = 0):
 tril.derivative("input", formula="grad on and below the diagonal")(lambda grad, diagonal, ops: ops.tril(grad, diagonal))
 
 
-@op(tangent="linear", complex="linear")
+@op(tangent="linear", complex="linear", layout="rows")
 def triu(xp, input: Array, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)

@@ -1,11 +1,13 @@
 """PyTorch's `…_copy` functions: the result of a view op, in new memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from backlight.engine.tensor_state import TensorState
+from backlight.layouts import contiguous_format, preserve_format
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.slicing import select, sliced
 from backlight.ops.shape.expanding import broadcast_to
-from backlight.ops.shape.reshaping import alias, squeeze, unsqueeze, view
+from backlight.ops.shape.reshaping import alias, reshape, squeeze, unsqueeze
 from backlight.ops.shape.splitting import split, split_with_sizes, unbind
 from backlight.ops.shape.striding import as_strided
 from backlight.ops.shape.transposing import permute, t, transpose
@@ -28,12 +30,19 @@ __all__ = [
 ]
 
 
+def _viewed(input: TensorState, *sizes, size: Sequence[int] = ()):
+    """Return the tensor in another shape, a copy where its strides allow no view."""
+    return reshape(input, *(sizes or (size,)))
+
+
 def _copied(show: Callable, name: str):
     """Return a function that copies what a view op shows (each of several views)."""
 
     def copy(input, *args, **kwargs):
         shown = show(input, *args, **kwargs)
-        return tuple(clone(part) for part in shown) if isinstance(shown, tuple) else clone(shown)
+        if isinstance(shown, tuple):
+            return tuple(clone(part, memory_format=contiguous_format) for part in shown)
+        return clone(shown, memory_format=preserve_format if show is alias else contiguous_format)
 
     copy.__name__ = copy.__qualname__ = name
     copy.__doc__ = f"Return a copy of what `{name.removesuffix('_copy')}` shows."
@@ -53,4 +62,4 @@ t_copy = _copied(t, "t_copy")
 transpose_copy = _copied(transpose, "transpose_copy")
 unbind_copy = _copied(unbind, "unbind_copy")
 unsqueeze_copy = _copied(unsqueeze, "unsqueeze_copy")
-view_copy = _copied(view, "view_copy")
+view_copy = _copied(_viewed, "view_copy")

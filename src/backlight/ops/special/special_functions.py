@@ -163,7 +163,7 @@ def _refuse_bools(kind: np.dtype):
     return "The input tensor may not be a boolean tensor.; convert it with .float()" if kind.kind == "b" else None
 
 
-@op(name="mvlgamma", dtype_error=_refuse_bools, promote="float", tangent="symmetric")
+@op(name="mvlgamma", dtype_error=_refuse_bools, promote="float", tangent="symmetric", layout="rows")
 def mvlgamma_of(xp, input: Array, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)

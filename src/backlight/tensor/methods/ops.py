@@ -142,7 +142,7 @@ def _cast_to(kind: dtypes.dtype) -> Callable:
     """Return the method that casts to one dtype."""
 
     def cast(self, memory_format=preserve_format):
-        return copying.cast(self, kind.numpy)
+        return copying.cast(self, kind.numpy, memory_format)
 
     cast.__doc__ = f"Return the tensor as {kind}: itself, if it is that already."
     return cast

@@ -12,6 +12,7 @@ from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
+from backlight.kernels.memory_order import CHANNELS_LAST, is_contiguous_in
 from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape import expanding, reshaping, striding
@@ -193,9 +194,12 @@ class ValueMethods:
         """The bytes of all elements."""
         return self._data.nbytes
 
-    def is_contiguous(self, memory_format: memory_format = contiguous_format):
-        """Return whether the tensor is contiguous in memory."""
-        return not isinstance(self._data, np.ndarray) or self._data.flags.c_contiguous
+    def is_contiguous(self, *, memory_format: memory_format = contiguous_format):
+        """Return whether the tensor is contiguous in memory: row by row, or in another format."""
+        data = self._data
+        if not isinstance(data, np.ndarray):
+            return memory_format not in CHANNELS_LAST
+        return data.flags.c_contiguous if memory_format is contiguous_format else is_contiguous_in(data, memory_format)
 
     def view(self, *sizes, size: Sequence[int] = (), dtype: dtypes.dtype | None = None):
         """Return the same memory in another shape, or with its bytes read as another dtype."""
