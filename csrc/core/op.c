@@ -201,7 +201,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     sources[i] = numbers[i].at;
   }
   if (widest >= 0 && ((edges & single) || numbers[widest].count > MOST_NUMBERS)) goto done;
-  if (single && widest >= 0 && !is_row_major(numbers[widest].array)) goto done; /* Python gives the result its strides */
+  if (widest >= 0 && !is_row_major(numbers[widest].array)) goto done; /* Python gives the result its strides */
   int recorded = records();
   if (recorded < 0) goto done;
   if (widest >= 0) {

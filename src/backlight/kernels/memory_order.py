@@ -212,6 +212,11 @@ def _as_elementwise(data: ndarray, *arrays: object) -> ndarray:
     return placed(data, in_order(shape, kind, iteration_order(shape, operands)))
 
 
+def _as_reordered(data: ndarray, first: ndarray) -> ndarray:
+    """Lay out the result of an operand and a number: in the operand's order, also where it lies row by row."""
+    return placed(data, in_order(data.shape, data.dtype, iteration_order(data.shape, [first])))
+
+
 def in_rows(data: ndarray, *_arrays: object) -> ndarray:
     """Lay out a result row by row."""
     return data if row_major(data) else placed(data, np.empty(data.shape, data.dtype))
@@ -253,6 +258,7 @@ def _as_joined(data: ndarray, *arrays: object) -> ndarray:
 
 LAYOUTS: dict[str, Callable[..., ndarray]] = {
     "elementwise": _as_elementwise,
+    "reordered": _as_reordered,
     "rows": in_rows,
     "preserved": _as_preserved,
     "suggested": _as_suggested,

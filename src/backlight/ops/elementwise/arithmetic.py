@@ -91,7 +91,7 @@ rsub_tensor.derivative("input", formula="−alpha · grad")(lambda grad, alpha, 
 rsub_tensor.derivative("other", formula="grad")(lambda grad: grad)
 
 
-@op(node="RsubBackward1", tangent="symmetric", complex="holomorphic")
+@op(node="RsubBackward1", tangent="symmetric", complex="holomorphic", layout="reordered")
 def rsub_number(xp, input: Array, other: float, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from a number."""
     return like(input, other) - _scaled(input, alpha)

@@ -103,7 +103,7 @@ remainder_tensor.derivative("other", formula="−grad · ⌊input / other⌋")(
 )
 
 
-@op(node="RemainderBackward0", tangent="symmetric", dtype_error=no_bools("remainder_cpu"))
+@op(node="RemainderBackward0", tangent="symmetric", dtype_error=no_bools("remainder_cpu"), layout="reordered")
 def remainder_number(xp, input: Array, other: float):
     """What is left of a division by a number."""
     divisor = like(input, other)
@@ -138,7 +138,7 @@ fmod_tensor.derivative("other", formula="−grad · trunc(input / other)")(
 )
 
 
-@op(node="FmodBackward0", tangent="symmetric", dtype_error=no_bools("fmod_cpu"))
+@op(node="FmodBackward0", tangent="symmetric", dtype_error=no_bools("fmod_cpu"), layout="reordered")
 def fmod_number(xp, input: Array, other: float):
     """What is left of a division by a number, rounded towards zero."""
     divisor = like(input, other)

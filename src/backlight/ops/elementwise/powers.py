@@ -90,7 +90,7 @@ pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0
 )
 
 
-@op(node="PowBackward2", promote="same", tangent="symmetric", complex="holomorphic")
+@op(node="PowBackward2", promote="same", tangent="symmetric", complex="holomorphic", layout="rows")
 def pow_of_number(xp, exponent: Array, base: Array):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)

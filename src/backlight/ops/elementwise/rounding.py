@@ -214,7 +214,7 @@ copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")(
 copysign_tensor.derivative("other", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad.shape))
 
 
-@op(promote="float", node="CopysignBackward1", tangent="symmetric")
+@op(promote="float", node="CopysignBackward1", tangent="symmetric", layout="reordered")
 def copysign_number(xp, input: Array, other: float):
     """The size of `input` with the sign of a number."""
     return xp.copysign(input, like(input, other))
