@@ -170,7 +170,7 @@ class Comparison:
 
     def same(self, one, other, kind: str) -> bool:
         """Tell whether two events, or parts of them, are equal; numbers may differ in rounding."""
-        if isinstance(one, np.ndarray | float):
+        if isinstance(one, np.ndarray | float | complex):
             return isinstance(other, type(one)) and self.close(np.asarray(one), np.asarray(other))
         if isinstance(one, tuple | list):
             same_length = isinstance(other, tuple | list) and len(one) == len(other)
