@@ -43,9 +43,7 @@ def run_on_spark(
     session = _session(sql, address, workers)
 
     def do(unit: Unit) -> Outcome:
-        work = partial(
-            done_unit, pickle.dumps((task, unit))
-        )  # data would pass through a process of their own
+        work = partial(done_unit, pickle.dumps((task, unit)))  # data would pass through a process of their own
         (row,) = session.range(0, 1, 1, 1).mapInArrow(work, "outcome binary").collect()
         return pickle.loads(row.outcome)
 
