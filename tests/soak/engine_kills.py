@@ -34,7 +34,7 @@ from batch_units import Case, command_of, kill, make_case, merged, processes_bel
 from backlight.errors import InputError
 from backlight.explain.batch.running import BatchProgress
 from backlight.explain.batch.sharding.engines import do_units, engine_named
-from backlight.explain.batch.sharding.packed_parts import head_of
+from backlight.explain.batch.sharding.packed_parts import head_of, packed_file, units_done
 from backlight.explain.batch.sharding.plan import read_plan
 from backlight.explain.batch.sharding.stores import store_of
 
@@ -174,8 +174,8 @@ def play(
         killer = Killer(WORKERS[engine_named(engine).name], out, kills, pause, seed, say=partial(print, flush=True))
         calls = done_while_killed(engine, out, killer)
         parts, by = store_of(out), Counter[str]()
-        for name in parts.names("units"):
-            by[head_of(parts.read(f"units/{name}"), name)["by"]["worker"]] += 1
+        for name in map(packed_file, units_done(parts)):  # beside them lie files that killed workers had begun
+            by[head_of(parts.read(name), name)["by"]["worker"]] += 1
         lost = sum(count for worker, count in by.items() if int(worker.rpartition(":")[2]) in killer.killed)
         print(f"  {time.monotonic() - began:.1f} s, {calls} calls; {len(by)} processes wrote parts, of which ", end="")
         print(f"{len(killer.killed)} were killed, after {lost} parts")
