@@ -5,7 +5,7 @@
 Each way runs in processes of its own, after the plain command, on the same cores. Printed are the seconds, the CPU
 seconds of all its processes (read from /proc five times a second), the ratio of both to the plain command's, the most
 memory of one process, and whether the parts are byte for byte the plain command's. On a machine that does other things
-too, the ratio of CPU seconds says more.
+too, the ratio of CPU seconds says more. `--processes` prints what each process used, an engine's own too.
 """
 
 import argparse
@@ -37,11 +37,13 @@ class Watch:
 
     Attributes:
         most: MiB of the largest process.
+        seconds_of: CPU seconds of each process.
+        command_of: the command line of each, its beginning.
     """
 
     def __init__(self, mark: str):
-        self._mark, self._seconds, self.most = f"{MARK}={mark}".encode(), dict[str, float](), 0.0
-        self._ours: set[str] = set()
+        self._mark, self.most = f"{MARK}={mark}".encode(), 0.0
+        self.seconds_of, self.command_of = dict[str, float](), dict[str, str]()
 
     def look(self) -> None:
         """Take down what each process used until now."""
@@ -49,26 +51,26 @@ class Watch:
             if not folder.name.isdigit():
                 continue
             try:
-                if folder.name not in self._ours and self._mark not in (folder / "environ").read_bytes():
+                if folder.name not in self.seconds_of and self._mark not in (folder / "environ").read_bytes():
                     continue
+                self.command_of[folder.name] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:120]
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it has ended
-            self._ours.add(folder.name)
-            self._seconds[folder.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            self.seconds_of[folder.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             self.most = max(self.most, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
 
     @property
     def seconds(self) -> float:
         """CPU seconds of all processes."""
-        return sum(self._seconds.values())
+        return sum(self.seconds_of.values())
 
 
 MARK = "BACKLIGHT_BENCHMARK"
 
 
-def run(command: list[str]) -> tuple[float, float, float]:
-    """Run a command; return its seconds, the CPU seconds of all its processes, and MiB of the largest."""
+def run(command: list[str]) -> tuple[float, Watch]:
+    """Run a command; return its seconds, and what its processes used."""
     mark = uuid.uuid4().hex
     watch, began = Watch(mark), time.perf_counter()
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, MARK: mark})
@@ -77,7 +79,7 @@ def run(command: list[str]) -> tuple[float, float, float]:
         time.sleep(0.2)
     if running.returncode:
         raise SystemExit(f"{command} ended with {running.returncode}")
-    return time.perf_counter() - began, watch.seconds, watch.most
+    return time.perf_counter() - began, watch
 
 
 def parts_of(folder: Path) -> dict[str, bytes]:
@@ -93,6 +95,7 @@ def main() -> None:
     parser.add_argument("--model", default="builtin")
     parser.add_argument("--method", default="leave-one-out")
     parser.add_argument("--on", nargs="+", default=["local:2", "dask://local:2"])
+    parser.add_argument("--processes", action="store_true", help="print what each process used")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "pairs.jsonl"
@@ -102,14 +105,18 @@ def main() -> None:
         plain, expected = None, None
         for way in ["", *given.on]:
             out = Path(work) / (way.replace(":", "-").replace("/", "") or "plain")
-            seconds, cpu, most = run([*common, str(out), *(["--on", way] if way else [])])
+            seconds, watch = run([*common, str(out), *(["--on", way] if way else [])])
+            cpu = watch.seconds
             plain, expected = plain or (seconds, cpu), expected or parts_of(out)
             same = "the same parts" if parts_of(out) == expected else "OTHER PARTS"
             print(
                 f"{way or 'plain command':16} {seconds:7.1f} s ({seconds / plain[0]:.2f})  CPU {cpu:7.1f} s "
-                f"({cpu / plain[1]:.2f})  largest process {most:5.0f} MiB  {same}",
+                f"({cpu / plain[1]:.2f})  largest process {watch.most:5.0f} MiB  {same}",
                 flush=True,
             )
+            if given.processes:
+                for process in sorted(watch.seconds_of, key=watch.seconds_of.__getitem__, reverse=True):
+                    print(f"    {watch.seconds_of[process]:7.2f} s  {watch.command_of[process]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,16 @@
 """Units on Ray: killed workers lose nothing, and a cluster that is not there is one line."""
 
-import os
-
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed here: make test-clusters")
 
 # isort: split
 
-from batch_units import Killer, done_while_killed, make_case, merged
+from batch_units import make_case, merged
 
 from backlight.errors import InputError
 from backlight.explain.batch.sharding.engines import do_units, engine_named
+from soak.engine_kills import play
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -30,9 +29,7 @@ def test_units_on_two_actors_are_those_of_one_machine(case, tmp_path):
 
 
 def test_workers_killed_ten_times_on_ray_lose_and_double_nothing(case, tmp_path):
-    out = case.plan(tmp_path / "out")
-    done_while_killed("ray://local:2", out, Killer(os.getpid(), "ray::Doer", seconds=4.0))
-    assert merged(out) == case.whole
+    assert set(play(case, "ray://local:2", tmp_path).values()) == {0}
 
 
 def test_a_cluster_that_is_not_there_is_one_line(case, tmp_path):

@@ -21,6 +21,7 @@ from backlight.explain.batch.sharding.merge import finish_batch
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import packed_file
 from backlight.explain.batch.sharding.plan import plan_batch
+from soak.engine_kills import play
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -83,6 +84,10 @@ def test_delays_errors_lost_replies_and_repeated_requests_lose_and_double_nothin
     assert merged(out, tmp_path / "merged") == case.whole
     assert set(stormy.proxy.disturbed) == {"delayed", "failed", "reply lost", "repeated"}
     assert stormy.proxy.requests.total() < 1000
+
+
+def test_killed_workers_and_a_disturbed_store_lose_and_double_nothing(case, tmp_path):
+    assert set(play(case, "local:2", tmp_path, stored=True).values()) == {0}
 
 
 def test_texts_of_a_collection_are_fetched_by_each_worker(calm, tmp_path):

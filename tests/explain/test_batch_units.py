@@ -18,9 +18,7 @@ import pytest
 from batch_inputs import WAYS, bytes_of, many, parts_of, records, write_lines
 from batch_units import (
     PLANNED,
-    Killer,
     do,
-    done_while_killed,
     files_but_of_plan,
     make_case,
     merged,
@@ -41,6 +39,7 @@ from backlight.explain.batch.sharding.plan import plan_batch
 from backlight.explain.batch.sharding.stores import FolderStore
 from backlight.explain.batch.sharding.unit_worker import this_process
 from backlight.explain.batch.sharding.units import units_named
+from soak.engine_kills import difference, play
 
 UNITS = 6
 
@@ -372,9 +371,22 @@ def test_a_full_disk_is_one_line_with_the_unit_and_the_job_goes_on_when_there_is
 
 def test_workers_that_are_killed_ten_times_lose_and_double_nothing(tmp_path):
     case = make_case(tmp_path, 200, 10)
-    out = case.plan(tmp_path / "out")
-    done_while_killed("local:2", out, Killer(os.getpid(), "spawn_main"))
-    assert merged(out) == case.whole
+    assert set(play(case, "local:2", tmp_path).values()) == {0}
+
+
+def test_rows_that_are_lost_doubled_or_changed_are_found(case):
+    """What the tests of killed workers compare by can fail."""
+    name = "parts/part-00001.jsonl"
+    first, *others = case.whole[name].splitlines(keepends=True)
+    changed = first.replace(b'"tokens":', b'"tokens":1')
+    for content, wrong in (
+        (others, "lost"),
+        ([first, first, *others], "doubled"),
+        ([changed, *others], "with other bytes"),
+    ):
+        found = difference(case.whole, {**case.whole, name: b"".join(content)})
+        assert {what for what, count in found.items() if count} == {wrong, "files that differ"}
+    assert set(difference(case.whole, case.whole).values()) == {0}
 
 
 # --- the commands ------------------------------------------------------------------------------------------------

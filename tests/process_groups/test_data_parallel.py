@@ -1,5 +1,6 @@
 """Several processes train as one does on the whole batch, and DDP behaves as PyTorch's."""
 
+import os
 import re
 
 import pytest
@@ -11,7 +12,9 @@ pytest.importorskip("mpi4py", reason="mpi4py is not installed here: pip install 
 from many_processes import PYTORCHS, results, run
 from paths import ROOT
 
-NETWORKS = ("mlp", "cnn", "transformer", "mlp in many buckets")
+from backlight.distributed import shared_memory
+
+NETWORKS = ("mlp", "cnn", "transformer", "mlp in many buckets", "mlp over MPI alone")
 
 
 @pytest.fixture(scope="module", params=(2, 4))
@@ -29,6 +32,19 @@ def test_processes_train_as_one_with_the_same_global_batch(ours, network):
 @pytest.mark.parametrize("network", NETWORKS)
 def test_all_ranks_have_the_same_weights_to_the_bit(ours, network):
     assert all(found["equal"][network]["same bits"] for found in ours)
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="memory without a name is Linux's")
+def test_gradients_lie_in_memory_that_all_ranks_see_where_there_is_such(ours):
+    assert [found["shared"] for found in ours] == [[True, False]] * len(ours)
+
+
+def test_memory_is_taken_for_another_machines_where_the_token_is_another(tmp_path):
+    file = tmp_path / "memory"
+    file.write_bytes(b"token".ljust(4096, b"\0"))
+    assert shared_memory._opened(f"{file} token", 4096)[:5] == b"token"
+    for line in (f"{file} other", f"{tmp_path / 'nothing'} token", ""):
+        assert shared_memory._opened(line, 4096) is None
 
 
 def test_gradients_are_reduced_while_the_backward_goes_on(ours):

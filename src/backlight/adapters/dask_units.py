@@ -11,7 +11,8 @@ from backlight.errors import InputError
 
 Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
 SECONDS_TO_CONNECT = 15
-QUIET_WORKERS = {  # idle, they use a quarter of the time that they use with Dask's own settings
+HERE = {  # for processes that are started here: idle, they use a quarter of the time of Dask's own settings
+    "distributed.deploy.lost-worker-timeout": "24h",  # not 15 s, after which one that loads a model is not replaced
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "2s",
     "distributed.admin.tick.interval": "1s",
@@ -63,8 +64,9 @@ def run_on_dask(
 def _client(distributed, stack: ExitStack, address: str, workers: int):
     """Return a client of a scheduler, or of processes on this machine that end with the stack."""
     if workers:
-        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        stack.enter_context(importlib.import_module("dask").config.set(QUIET_WORKERS))
+        options = {"n_workers": workers, "threads_per_worker": 1, "scheduler_kwargs": {"dashboard": False}}
+        options["dashboard_address"] = "127.0.0.1:0"  # or Dask warns where another one of its servers has port 8787
+        stack.enter_context(importlib.import_module("dask").config.set(HERE))
         try:
             cluster = stack.enter_context(distributed.LocalCluster(processes=True, silence_logs=50, **options))
         except (OSError, RuntimeError, TimeoutError) as problem:

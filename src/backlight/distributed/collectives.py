@@ -69,12 +69,14 @@ def shares(count: int, parts: int) -> list[int]:
     return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 
 
-def reduced(parts: np.ndarray, op: ReduceOp, out: np.ndarray) -> None:
-    """Put the ranks' parts, one in each row, together in the order of ranks."""
+def reduced(parts: Sequence[np.ndarray], op: ReduceOp, out: np.ndarray) -> None:
+    """Put the ranks' parts together, in the order of ranks."""
     combine = COMBINE[op]
-    np.copyto(out, parts[0])
-    for part in parts[1:]:
-        combine(out, part, out=out)
+    total, *others = parts
+    for part in others:
+        total = combine(total, part, out=out)
+    if not others:
+        np.copyto(out, total)
     if op is ReduceOp.AVG:
         np.divide(out, len(parts), out=out, casting="unsafe")
 
@@ -95,6 +97,22 @@ def all_reduce_array(group: ProcessGroup, flat: np.ndarray, op: ReduceOp, name: 
     """Begin to reduce a one-dimensional array in place."""
     what = f"{name} {op.name} of {flat.size:,} {flat.dtype}"
     return group.collective(what, lambda: reduce_array(group.transport, flat, op))
+
+
+def all_reduce_shared(
+    group: ProcessGroup, flats: Sequence[np.ndarray], out: np.ndarray, op: ReduceOp, name: str
+) -> Work:
+    """Begin to reduce the ranks' arrays into one, all of which all ranks see (see NOTE [Shared gradients]).
+
+    Args:
+        flats: one-dimensional, each rank's.
+        out: the result.
+    """
+    sizes = shares(out.size, group.size())
+    begin = sum(sizes[: group.rank])
+    mine = slice(begin, begin + sizes[group.rank])
+    what = f"{name} {op.name} of {out.size:,} {out.dtype}"
+    return group.collective(what, lambda: reduced([flat[mine] for flat in flats], op, out[mine]), ends_together=True)
 
 
 def check_op(op: ReduceOp, array: np.ndarray) -> None:

@@ -148,17 +148,22 @@ class ProcessGroup:
         lost = {} if self._watch is None else self._watch.lost
         return {number: about for number, about in lost.copy().items() if number in self.ranks}
 
-    def collective(self, what: str, move: Callable[[], None]) -> Work:
+    def collective(self, what: str, move: Callable[[], None], ends_together: bool = False) -> Work:
         """Begin what all ranks do: agree on what it is, then move the data.
 
         Args:
             what: the same text on all ranks.
+            ends_together: whether it ends when all ranks have moved theirs.
         """
-        missing = set(range(self.size())) - {self.rank}
+        others = set(range(self.size())) - {self.rank}
+        missing = others.copy()
 
         def steps() -> Iterator[None]:
             yield from self.transport.agreement(what, missing)
             move()
+            if ends_together:
+                missing.update(others)
+                yield from self.transport.agreement(f"end of {what}", missing)
 
         return self.begin(Work(self, what, steps(), missing))
 

@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 
 from backlight.dispatch.observation import count_write
-from backlight.distributed.collectives import ReduceOp, all_reduce_array, broadcast_array
+from backlight.distributed.collectives import ReduceOp, all_reduce_array, all_reduce_shared, broadcast_array
 from backlight.distributed.groups import group_of
 from backlight.distributed.objects import all_gather_object
 from backlight.distributed.process_group import ProcessGroup, Work
+from backlight.distributed.shared_memory import shared_blocks
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Output
 from backlight.engine.tensor_state import TensorState, edge_of, wrap, writable
@@ -30,6 +31,7 @@ from backlight.transforms.pytrees import tree_leaves
 __all__ = ["DistributedDataParallel"]
 
 FIRST_BUCKET = 1 << 20  # bytes
+ALIGNED = 64  # bytes at whose multiples a bucket begins in shared memory
 BUCKET_MB = 25
 UNFINISHED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
@@ -54,7 +56,8 @@ class Bucket:
     def __init__(self, params: dict[int, int], dtype: np.dtype):
         ends = np.cumsum(list(params.values()))
         self.places = {number: slice(end - size, end) for (number, size), end in zip(params.items(), ends)}
-        self.flat = np.zeros(ends[-1], dtype)
+        self.flat = self.mean = np.zeros(ends[-1], dtype)
+        self.flats: list[np.ndarray] = []  # all ranks', where they are in shared memory; `mean` is apart then
         self.waiting = len(params)
         self.work: Work | None = None
 
@@ -76,8 +79,20 @@ class Reducer:
         self.unused: set[int] = set()
         self.begun = 0  # buckets
         self.expecting = False
+        if group.size() > 1:
+            self.share()
         for number, param in enumerate(params):
             param.register_post_accumulate_grad_hook(lambda _, number=number: self.arrived(number))
+
+    def share(self) -> None:
+        """Lay the buckets into memory that all ranks see, where that is possible (see NOTE [Shared gradients])."""
+        ends = np.cumsum([-(-bucket.flat.nbytes // ALIGNED) * ALIGNED for bucket in self.buckets])
+        blocks = shared_blocks(self.group, self.group.size() + 1, int(ends[-1]))
+        for bucket, end in zip(self.buckets, ends) if blocks else ():
+            size, dtype = bucket.flat.nbytes, bucket.flat.dtype
+            begin = end - -(-size // ALIGNED) * ALIGNED
+            *bucket.flats, bucket.mean = (block[begin : begin + size].view(dtype) for block in blocks)
+            bucket.flat = bucket.flats[self.group.rank]
 
     def prepare(self, outputs: object) -> None:
         """Expect a backward from the outputs of a forward.
@@ -119,7 +134,11 @@ class Reducer:
             bucket.flat[bucket.places[number]] = np.ravel(grad._data)
         while self.begun < len(self.buckets) and not self.buckets[self.begun].waiting:
             begun = self.buckets[self.begun]
-            begun.work = all_reduce_array(self.group, begun.flat, ReduceOp.AVG, f"bucket {self.begun} of gradients")
+            name = f"bucket {self.begun} of gradients"
+            if begun.flats:
+                begun.work = all_reduce_shared(self.group, begun.flats, begun.mean, ReduceOp.AVG, name)
+            else:
+                begun.work = all_reduce_array(self.group, begun.flat, ReduceOp.AVG, name)
             self.begun += 1
 
     def finish(self) -> None:
@@ -135,7 +154,7 @@ class Reducer:
             bucket.work.wait()
             for number, place in bucket.places.items():
                 if used[number]:
-                    _write(self.params[number], bucket.flat[place])
+                    _write(self.params[number], bucket.mean[place])
 
 
 def _buckets(sizes: list[tuple[int, np.dtype]], cap: float) -> list[Bucket]:

@@ -1,6 +1,7 @@
 """Networks trained by several processes, and in one: how far their weights are apart, and what DDP does besides."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -75,6 +76,11 @@ def equality(name, **options):
         "moved": (alone - weights_at_start(name)).abs().max().item(),
         "same bits": all(torch.equal(together, other) for other in everywhere),
     }
+
+
+def in_shared_memory():
+    model = DistributedDataParallel(linear())
+    return all(len(bucket.flats) == dist.get_world_size() for bucket in model.reducer.buckets)
 
 
 def weights_at_start(name):
@@ -209,6 +215,10 @@ if __name__ == "__main__":
         found["equal"] = {name: equality(name) for name in INPUTS}
         small = {"bucket_cap_mb": 0.001, "find_unused_parameters": True}
         found["equal"]["mlp in many buckets"] = equality("mlp", **small)
+        found["shared"] = [in_shared_memory()]
+        vars(os).pop("memfd_create", None)  # then as on several machines, or on a system without such memory
+        found["shared"].append(in_shared_memory())
+        found["equal"]["mlp over MPI alone"] = equality("mlp")
         found["overlap"] = buckets_that_end_before_the_backward()
         found["differ"] = parameters_that_differ()
     (Path(sys.argv[1]) / f"{dist.get_rank()}.json").write_text(json.dumps(found))
