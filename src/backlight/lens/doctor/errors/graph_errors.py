@@ -8,11 +8,11 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.corrections import lines as corrections
-from backlight.lens.doctor.errors import several_optimizers
+from backlight.lens.doctor.errors import kept_graphs, several_optimizers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
-from backlight.lens.doctor.places import place_of_node, shown
+from backlight.lens.doctor.places import brief, place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, assignment_to, span, spelled, spot_of
 from backlight.lens.engines import Engine
@@ -41,10 +41,23 @@ def freed(context: ErrorContext) -> Finding:
     name = _which(history.engine, failure, earlier, node)
     if name == "BL204" and (special := several_optimizers.of_shared_graph(context, evidence[1:])) is not None:
         return special
+    if name == "BL206" and (total := kept_graphs.running_total(context, earlier, evidence[1:])) is not None:
+        return total
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     if name == "BL206" and corrected is None and (carried := _carried_in(context)) is not None:
         corrected, where = carried
+    if name == "BL206" and corrected is None and (kept := kept_graphs.kept_state(context, node, earlier)) is not None:
+        return _kept(context, evidence[1:], *kept)
     return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
+
+
+def _kept(context: ErrorContext, evidence: list[str], seen: str, made: Spot | None, corrected: str | None) -> Finding:
+    """BL206 of what an attribute, a list or a dict keeps."""
+    cure = "Keep it without its graph: detach() what is kept."
+    if made is None:
+        return context.found("BL206", *evidence, seen, cure=cure)
+    stored = f"it was kept at {brief(made.place)}: {made.place.text}"
+    return context.found("BL206", *evidence, seen, stored, cure=cure, corrected=corrected, corrected_at=made.place)
 
 
 def _freed_before(history: History, failure: Failure) -> tuple[Any, PastRun | None]:

@@ -17,7 +17,7 @@ from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import name_of, short
 from backlight.lens.doctor.graph import Optimizer
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_at, place_of, place_of_frame
-from backlight.lens.doctor.source import Spot, parsed, span, spot_of
+from backlight.lens.doctor.source import Spot, parsed, span, spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -152,7 +152,10 @@ class Schedules(Detector):
             return
         for _, one in self.schedules.histories():
             rates = self.of.get(one.optimizer)
-            if rates is None or rates.reported or one.steps == 0 or rates.steps < LEAST:
+            if rates is None or rates.reported or rates.steps < LEAST:
+                continue
+            if one.steps == 0:
+                self._look_at_unused(one, rates)
                 continue
             steps = rates.steps - one.before
             if rates.last <= TINY * rates.most and 2 * rates.small >= steps and one.kind in COUNTING:
@@ -164,6 +167,22 @@ class Schedules(Detector):
                     f"the scheduler made {one.steps} steps, so that the learning rate falls and rises again and again"
                 )
                 self._report_length(one, rates, seen, True)
+
+    def _look_at_unused(self, one: Schedule, rates: Rates) -> None:
+        """Report a scheduler whose variable the program steps nowhere, also not where this run did not come."""
+        spot = None if one.made is None else spot_of(one.made)
+        statement = None if spot is None else spot.statement
+        if not isinstance(statement, ast.Assign) or statement.value is not spot.expression:
+            return
+        name = spelled(statement.targets[0])
+        reads = [node for node in ast.walk(spot.tree) if spelled(node) == name and isinstance(node.ctx, ast.Load)]
+        if name is not None and not reads:
+            self.report(
+                "scheduler-never-steps",
+                spot.place,
+                f"{rates.name} made {rates.steps - one.before} steps after {name}, a {one.kind}, was made; "
+                f"{name} is used nowhere.",
+            )
 
     def _report_vanished(self, one: Schedule, rates: Rates) -> None:
         each = one.steps >= rates.steps - one.before - 1
