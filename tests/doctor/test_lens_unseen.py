@@ -301,3 +301,105 @@ def test_a_recurrent_layer_in_no_optimizer_is_not_said_to_hold_a_plain_list(engi
         {STEP}
     """
     assert {one.rule for one in found_in(source, engine)} <= {"BL731"}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("again", "cure", "corrected"),
+    [
+        ("b(x)", "Compute gate inside the loop, in each iteration anew.", None),
+        ("a(x)", "Make gate a constant: gate.detach(), or compute it under torch.no_grad().", "gate = a(x).detach()"),
+    ],
+)
+def test_what_is_computed_before_the_loop_is_recomputed_or_a_constant(again, cure, corrected, engine):
+    source = f"""
+    class Tanh(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+        def forward(self, x):
+            return torch.tanh(self.layer(x))
+    class Sigmoid(Tanh):
+        def forward(self, x):
+            return torch.sigmoid(self.layer(x))
+    def train(a, b, x):
+        gate = a(x)
+        for _ in range(3):
+            ({again} - gate).square().mean().backward()
+    train(Tanh(), Sigmoid(), torch.ones(3, 2))
+    """
+    found = only("BL218", source, engine)
+    assert (found.cure, found.corrected) == (cure, corrected)
+
+
+@BOTH
+def test_an_lstms_state_that_a_module_keeps_is_detached_as_a_tuple(engine):
+    source = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.state = nn.LSTM(2, 3), None
+        def forward(self, x):
+            out, state = self.lstm(x, self.state)
+            self.state = state
+            return out
+    net = Net()
+    for _ in range(2):
+        net(torch.ones(4, 1, 2)).sum().backward()
+    """
+    assert only("BL206", source, engine).corrected == "self.state = tuple(one.detach() for one in state)"
+
+
+@BOTH
+def test_a_graph_that_retain_graph_keeps_over_a_step_is_to_be_detached(engine):
+    source = """
+    cell = nn.GRUCell(2, 3)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+    h = torch.zeros(1, 3)
+    for _ in range(3):
+        h = cell(torch.ones(1, 2), h)
+        optimizer.zero_grad()
+        h.square().sum().backward(retain_graph=True)
+        optimizer.step()
+    """
+    assert only("BL305", source, engine).cure.startswith("Detach what goes into the next step")
+
+
+@BOTH
+def test_the_layer_that_writes_in_place_is_named(engine):
+    source = """
+    act = nn.ReLU(inplace=True)
+    x = torch.ones(3, requires_grad=True)
+    act(torch.tanh(x)).sum().backward()
+    """
+    assert any("made it an op in place: act = " in text for text in only("BL304", source, engine).evidence)
+
+
+def test_gradcheck_may_write_through_data():
+    source = """
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+    torch.autograd.gradcheck(Square.apply, torch.rand(3, dtype=torch.float64, requires_grad=True))
+    """
+    assert found_in(source) == []
+
+
+@BOTH
+@pytest.mark.parametrize(("later", "found"), [(0.0, ["BL739"]), (0.1, [])])
+def test_a_rate_that_rises_again_was_only_between_two_schedules(later, found, engine):
+    source = f"""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(30):
+        optimizer.param_groups[0]["lr"] = 0.1 if step < 10 else 0.0 if step < 21 else {later}
+        loss = model(torch.ones(3, 2)).square().mean()
+        {STEP}
+    """
+    assert [one.rule for one in found_in(source, engine)] == found

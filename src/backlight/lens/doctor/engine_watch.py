@@ -34,7 +34,9 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
+from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
 from backlight.lens.doctor.detectors.slips.written import Written
@@ -45,11 +47,9 @@ from backlight.lens.doctor.detectors.training.directions import Directions
 from backlight.lens.doctor.detectors.training.evaluation import Evaluation
 from backlight.lens.doctor.detectors.training.foreign_gradients import ForeignGradients
 from backlight.lens.doctor.detectors.training.growing_graphs import GrowingGraphs
-from backlight.lens.doctor.detectors.training.loaders import Loaders
 from backlight.lens.doctor.detectors.training.loss_arguments import LossArguments
 from backlight.lens.doctor.detectors.training.no_effect import NoEffect, ThrownUpdates
 from backlight.lens.doctor.detectors.training.penalties import Penalties
-from backlight.lens.doctor.detectors.training.policy_weights import PolicyWeights
 from backlight.lens.doctor.detectors.training.remade_optimizers import OwnOptimizers, RemadeOptimizers
 from backlight.lens.doctor.detectors.training.repeated_layers import RepeatedLayers
 from backlight.lens.doctor.detectors.training.roots import Roots

@@ -226,6 +226,7 @@ SPECIAL: dict[str, Callable[[ErrorContext], Finding | None]] = {
     "BL765": optimizer_errors.overrun,
     "BL766": optimizer_errors.given_twice,
     "BL782": optimizer_errors.closure,
+    "BL786": shape_errors.own_train,
     "BL902": partial(lost_gradients.of_hook, "BL902"),
     "BL903": partial(lost_gradients.of_hook, "BL903"),
     "BL907": partial(lost_gradients.of_function, "BL907"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.corrections import lines as corrections
+from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.errors import kept_graphs, several_optimizers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
@@ -21,6 +22,11 @@ from backlight.lens.records.record import Place
 
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
+RETAINED = (
+    "the graphs of earlier steps are kept, and step() has changed what they need",
+    "A tensor goes from one step to the next with its graph, which retain_graph=True keeps alive.",
+    "Detach what goes into the next step, h = h.detach(), and leave retain_graph=True out.",
+)
 MANY = 200_000  # nodes that are looked at
 
 
@@ -43,6 +49,8 @@ def freed(context: ErrorContext) -> Finding:
         return special
     if name == "BL206" and (total := kept_graphs.running_total(context, earlier, evidence[1:])) is not None:
         return total
+    if name == "BL206" and (once := kept_graphs.made_before_loop(context, earlier, evidence[1:])) is not None:
+        return once
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     if name == "BL206" and corrected is None and (carried := _carried_in(context)) is not None:
         corrected, where = carried
@@ -181,8 +189,25 @@ def modified(context: ErrorContext) -> Finding:
         special = several_optimizers.of_step(context, node, evidence)
         if special is not None:
             return special
+    if by_step and node is not None and failure.run.retain_graph:
+        before = history.runs[-2] if len(history.runs) > 1 else None  # the last one is the one that failed
+        if before is not None and kept_graphs.runs_again(history.engine, failure, node, before):
+            title, cause, cure = RETAINED
+            return rule("BL305").found(context.place_of_backward, *evidence, title=title, cause=cause, cure=cure)
+    if not by_step and len(writes) == 1:
+        evidence += [
+            f"{brief(line)} made it an op in place: {line.text}" for line in _in_place_layer(context, writes[0])
+        ]
     name = "BL305" if by_step else "BL304"
     return rule(name).found(context.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
+
+
+def _in_place_layer(context: ErrorContext, write: PastWrite) -> list[Place]:
+    """Return the line of the only layer with inplace=True that is named as the op that wrote."""
+    op = write.name.strip("_").replace("_", "")
+    known = [pair for one in context.session.each(Constructions) for pair in one.modules.items()]
+    made = {line for module, line in known if getattr(module, "inplace", False) and type(module).__name__.lower() == op}
+    return [spot_of(line).place for line in made] if len(made) == 1 else []
 
 
 def _versions(text: str) -> str:

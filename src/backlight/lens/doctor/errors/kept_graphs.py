@@ -2,14 +2,16 @@
 
 import ast
 import linecache
+import re
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, root_nodes, sequence_of
-from backlight.lens.doctor.history import PastRun
+from backlight.lens.doctor.history import Failure, PastRun
 from backlight.lens.doctor.origins import switch_around_node
 from backlight.lens.doctor.places import brief
 from backlight.lens.doctor.source import Spot, parsed, span, spelled
@@ -20,7 +22,12 @@ from backlight.lens.records.record import Place
 APPENDS = {"append", "appendleft", "add", "insert", "extend"}
 CLEAN = {"detach", "item", "tolist", "no_grad", "numpy", "clone"}
 ELEMENTWISE = ("Add", "Sub", "Div", "Mul", "Neg")
+LISTED = re.compile(r"\[[^0]|\].*\[|\[\d\d")  # an element of a list or a dict that is not the first
 DEEP, MANY, LEVELS = 3, 200, 200
+CONSTANT = (
+    "{} was computed with its graph before the loop; each iteration computes the same anew, to compare the two.",
+    "Make {0} a constant: {0}.detach(), or compute it under torch.no_grad().",
+)
 TOTAL = (
     "the loss is a sum that holds the losses of earlier iterations",
     "A running total was made of the losses themselves, and backward() is called on it: it goes through the graphs of "
@@ -69,10 +76,53 @@ def kept_state(context: ErrorContext, freed: Node, earlier: PastRun) -> tuple[st
             for path, owner, tensor in _held(value, name, engine):
                 key = engine.key_of(tensor.grad_fn)
                 old = sequence_of(tensor.grad_fn) < earlier.after  # or it was set anew for this iteration
-                if path != name and key in behind and (old or (owner in read and "[" not in path)):
-                    made = _storing(context, owner)
+                anew = owner in read and not LISTED.search(path) and _reaches(engine, tensor.grad_fn, freed)
+                if path != name and ((old and key in behind) or anew):
+                    made = _storing(context, owner, several=path.endswith("]") and not old)
                     return f"{path} carries its graph from one iteration to the next", *(made or (None, None))
     return None
+
+
+def made_before_loop(context: ErrorContext, earlier: PastRun, evidence: list[str]) -> Finding | None:
+    """BL218 of a variable that was computed once, before the loop of a function, and that each iteration uses."""
+    history, failure = context.failure
+    engine = history.engine
+    behind = {engine.key_of(node) for node in nodes_behind(root_nodes(failure.run))}
+    for spot in context.spots():
+        loop = next((one for kind in (ast.For, ast.While) for one in spot.around(kind)), None)
+        scope = next(spot.around(ast.FunctionDef), spot.tree)
+        for name, value in list(spot.frame.f_locals.items()) if loop is not None else ():
+            if not engine.is_tensor(value) or not is_computed(value) or engine.key_of(value.grad_fn) not in behind:
+                continue
+            made = [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and spelled(one.targets[0]) == name]
+            if sequence_of(value.grad_fn) >= earlier.after or len(made) != 1 or made[0].lineno >= loop.lineno:
+                continue
+            where = Spot(spot.file, spot.function, span(made[0]))
+            seen = f"{name} was computed at {brief(where.place)}, before the loop: {where.place.text}"
+            if not runs_again(engine, failure, value.grad_fn, earlier):
+                cure = f"Compute {name} inside the loop, in each iteration anew."
+                return context.found("BL218", *evidence, seen, cure=cure)
+            end = made[0].value.end_lineno, made[0].value.end_col_offset
+            atom = isinstance(made[0].value, corrections.ATOMS)
+            text = where.edited(corrections.insert(*end, ".detach()")) if atom else None
+            cause, cure = CONSTANT[0].format(name), CONSTANT[1].format(name)
+            at = where.place
+            return context.found("BL218", *evidence, seen, cause=cause, cure=cure, corrected=text, corrected_at=at)
+    return None
+
+
+def runs_again(engine: Engine, failure: Failure, node: Node, earlier: PastRun) -> bool:
+    """Return whether the line of a node made another one since an earlier backward, in the graph of the failing one."""
+    line = engine.line_of(node)
+    newer = (one for one in nodes_behind(root_nodes(failure.run)) if one.next_functions)
+    newer = (one for one in newer if sequence_of(one) >= earlier.after and one.name() == node.name())
+    return line is not None and any(engine.line_of(one) == line for one in newer)
+
+
+def _reaches(engine: Engine, node: Node, wanted: Node) -> bool:
+    """Return whether a node is among the next ones behind another."""
+    key = engine.key_of(wanted)
+    return any(engine.key_of(one) == key for one in islice(nodes_behind([node]), MANY))
 
 
 def _read_at(line: Place | None) -> set[str]:
@@ -128,7 +178,7 @@ def _held(value: Any, path: str, engine: Engine, depth: int = DEEP) -> Iterator[
         yield from _held(one, name, engine, depth - 1)
 
 
-def _storing(context: ErrorContext, owner: str) -> tuple[Spot, str | None] | None:
+def _storing(context: ErrorContext, owner: str, several: bool = False) -> tuple[Spot, str | None] | None:
     """Return the only line of the user's files that keeps a recorded tensor under a name, and it corrected."""
     found: list[tuple[Spot, ast.AST]] = []
     for spot in {spot.file: spot for spot in context.spots() if spot.tree is not None}.values():
@@ -139,7 +189,9 @@ def _storing(context: ErrorContext, owner: str) -> tuple[Spot, str | None] | Non
     if len(found) != 1:
         return None
     ((where, value),) = found
-    if isinstance(value, corrections.ATOMS):
+    if several:
+        edit = corrections.replace(value, f"tuple(one.detach() for one in {where.text(value)})")
+    elif isinstance(value, corrections.ATOMS):
         edit = corrections.insert(value.end_lineno, value.end_col_offset, ".detach()")
     else:
         edit = corrections.replace(value, f"({where.text(value)}).detach()")

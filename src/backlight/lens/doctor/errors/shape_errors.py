@@ -6,10 +6,10 @@ from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.corrections.by_rule import repair
-from backlight.lens.doctor.detectors.training.loaders import Loaders
+from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
-from backlight.lens.doctor.places import brief, shown
+from backlight.lens.doctor.places import brief, place_at, shown
 from backlight.lens.doctor.source import Spot, parses, span, spelled, spot_of
 from backlight.lens.finding import Finding
 
@@ -278,6 +278,17 @@ def without_init(context: ErrorContext) -> Finding:
         return context.found("BL009")
     text = f"super().__init__()\n{spot.text(statement)}"
     return context.found("BL009", corrected=text if parses(text) and corrections.alone(spot, statement) else None)
+
+
+def own_train(context: ErrorContext) -> Finding | None:
+    """BL786: eval() and train() of a module came to a method of the program's own."""
+    inside = [frame for frame in context.frames() if frame.f_code.co_name in ("eval", "train")]
+    module = next((frame.f_locals.get("self") for frame in inside), None)
+    code = getattr(getattr(type(module), "train", None), "__code__", None)
+    if code is None or module is None:
+        return None
+    place = place_at(code, code.co_firstlineno)
+    return context.found("BL786", f"{type(module).__name__} defines train at {brief(place)}: {place.text}")
 
 
 def embedding_index(context: ErrorContext) -> Finding:
