@@ -54,8 +54,8 @@ class LoanNet(nn.Module):
 
 
 def get_loaders(x, y):
-    tr = LoanDataset(x[CFG.valid_rows:], y[CFG.valid_rows:])
-    va = LoanDataset(x[:CFG.valid_rows], y[:CFG.valid_rows])
+    tr = LoanDataset(x[CFG.valid_rows :], y[CFG.valid_rows :])
+    va = LoanDataset(x[: CFG.valid_rows], y[: CFG.valid_rows])
     train_loader = DataLoader(tr, batch_size=CFG.bs, shuffle=True)  # here
     return train_loader, DataLoader(va, batch_size=CFG.bs)
 

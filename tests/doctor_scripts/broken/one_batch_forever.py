@@ -9,7 +9,7 @@ loader = DataLoader(TensorDataset(x, y), batch_size=16)
 model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
 opt = torch.optim.Adam(model.parameters(), lr=2e-3)
 
-for step in range(320):
+for step in range(48):
     xb, yb = next(iter(loader))  # here
     opt.zero_grad()
     loss = nn.functional.mse_loss(model(xb), yb)

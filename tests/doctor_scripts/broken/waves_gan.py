@@ -5,7 +5,7 @@ import torch.nn as nn
 NZ = 6
 LEN = 32
 BATCH = 64
-STEPS = 200
+STEPS = 20
 
 
 class G(nn.Module):
@@ -13,8 +13,11 @@ class G(nn.Module):
         super().__init__()
         self.fc = nn.Linear(NZ, 16 * 8)
         self.up = nn.Sequential(
-            nn.ConvTranspose1d(16, 8, 4, stride=2, padding=1), nn.LeakyReLU(0.2),
-            nn.ConvTranspose1d(8, 1, 4, stride=2, padding=1), nn.Tanh())
+            nn.ConvTranspose1d(16, 8, 4, stride=2, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.ConvTranspose1d(8, 1, 4, stride=2, padding=1),
+            nn.Tanh(),
+        )
 
     def forward(self, z):
         return self.up(self.fc(z).view(-1, 16, 8))
@@ -24,9 +27,13 @@ class D(nn.Module):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(
-            nn.Conv1d(1, 8, 4, stride=2, padding=1), nn.LeakyReLU(0.2),
-            nn.Conv1d(8, 16, 4, stride=2, padding=1), nn.LeakyReLU(0.2),
-            nn.Flatten(), nn.Linear(16 * 8, 1))
+            nn.Conv1d(1, 8, 4, stride=2, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.Conv1d(8, 16, 4, stride=2, padding=1),
+            nn.LeakyReLU(0.2),
+            nn.Flatten(),
+            nn.Linear(16 * 8, 1),
+        )
 
     def forward(self, x):
         return self.net(x).squeeze(1)
@@ -48,8 +55,7 @@ def d_step(netD, optD, criterion, real, fake):
     optD.zero_grad()
     out_real = netD(real)
     out_fake = netD(fake)  # here
-    loss = criterion(out_real, torch.ones_like(out_real)) + \
-        criterion(out_fake, torch.zeros_like(out_fake))
+    loss = criterion(out_real, torch.ones_like(out_real)) + criterion(out_fake, torch.zeros_like(out_fake))
     loss.backward()
     optD.step()
     return loss.item()
@@ -77,10 +83,10 @@ def main():
         lossD = d_step(netD, optD, criterion, real_waves(BATCH), fake)
         lossG = g_step(netD, optG, criterion, fake)
         if i % 50 == 0 or i == STEPS - 1:
-            print('[%d/%d] D %.3f G %.3f' % (i, STEPS, lossD, lossG))
+            print("[%d/%d] D %.3f G %.3f" % (i, STEPS, lossD, lossG))
     with torch.no_grad():
-        print('std of fakes', netG(torch.randn(200, NZ)).std().item())
+        print("std of fakes", netG(torch.randn(200, NZ)).std().item())
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

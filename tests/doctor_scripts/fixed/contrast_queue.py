@@ -1,4 +1,5 @@
 """Contrastive pretraining on vectors, with a queue of earlier embeddings as negatives."""
+
 from collections import deque
 
 import torch
@@ -18,8 +19,7 @@ class Augment:
 class Embedder(nn.Module):
     def __init__(self, dim_in, dim_out):
         super().__init__()
-        self.net = nn.Sequential(
-            nn.Linear(dim_in, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, dim_out))
+        self.net = nn.Sequential(nn.Linear(dim_in, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, dim_out))
 
     def forward(self, x):
         return F.normalize(self.net(x), dim=1)

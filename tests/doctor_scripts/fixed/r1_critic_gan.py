@@ -1,4 +1,5 @@
 """Two-moons GAN with lazy R1 regularisation of the critic."""
+
 import math
 
 import torch
@@ -80,7 +81,7 @@ def main():
     torch.manual_seed(14)
     gan = R1GAN()
     print("start", round(distance_to_moons(gan.gen(gan.noise(200))), 3))
-    gan.train(500, 96)
+    gan.train(20, 96)
     print("end", round(distance_to_moons(gan.gen(gan.noise(200))), 3))
 
 

@@ -11,7 +11,7 @@ criterion = nn.L1Loss()
 for epoch in range(12):
     total_loss = 0
     for i in range(0, 240, 24):
-        loss = criterion(model(X[i:i + 24]), Y[i:i + 24])
+        loss = criterion(model(X[i : i + 24]), Y[i : i + 24])
         optimizer.zero_grad()
         loss.backward()
         total_loss = total_loss + loss.item()

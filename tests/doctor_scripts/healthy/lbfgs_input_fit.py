@@ -1,4 +1,5 @@
 """The unknown is the input: a trained forward model is frozen and inverted with LBFGS."""
+
 import torch
 import torch.nn as nn
 

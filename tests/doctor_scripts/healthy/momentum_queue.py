@@ -1,4 +1,5 @@
 """MoCo: momentum encoder without gradient, ring buffer of negatives written in place."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -7,8 +8,10 @@ from torch import nn
 class MoCo(nn.Module):
     def __init__(self, dim_in=20, dim=8, size=256, momentum=0.95):
         super().__init__()
+
         def make():
             return nn.Sequential(nn.Linear(dim_in, 64), nn.ReLU(), nn.Linear(64, dim))
+
         self.query, self.key = make(), make()
         self.key.load_state_dict(self.query.state_dict())
         self.key.requires_grad_(False)
@@ -21,7 +24,7 @@ class MoCo(nn.Module):
         for k, q in zip(self.key.parameters(), self.query.parameters()):
             k.mul_(self.momentum).add_(q, alpha=1 - self.momentum)
         p = int(self.ptr)
-        self.queue[p:p + len(keys)] = keys
+        self.queue[p : p + len(keys)] = keys
         self.ptr[0] = (p + len(keys)) % len(self.queue)
 
     def forward(self, a, b):

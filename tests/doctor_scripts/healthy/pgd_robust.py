@@ -1,4 +1,5 @@
 """Adversarial training: the attack takes gradients with respect to the input in eval mode."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -8,7 +9,7 @@ def data(n):
     y = torch.randint(0, 3, (n,))
     x = torch.randn(n, 1, 8, 8) * 0.3
     for i, k in enumerate(y.tolist()):
-        x[i, 0, 2 * k:2 * k + 2] += 1.0
+        x[i, 0, 2 * k : 2 * k + 2] += 1.0
     return x, y
 
 
@@ -27,8 +28,15 @@ def pgd(model, x, y, eps=0.3, step=0.1, iters=4):
 
 def main():
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
-                          nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.1), nn.Linear(128, 3))
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.1),
+        nn.Linear(128, 3),
+    )
     opt = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
     x, y = data(320)
     for epoch in range(6):
@@ -46,8 +54,12 @@ def main():
     adv = pgd(model, tx, ty)
     model.eval()
     with torch.no_grad():
-        print("clean", (model(tx).argmax(1) == ty).float().mean().item(),
-              "robust", (model(adv).argmax(1) == ty).float().mean().item())
+        print(
+            "clean",
+            (model(tx).argmax(1) == ty).float().mean().item(),
+            "robust",
+            (model(adv).argmax(1) == ty).float().mean().item(),
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """VAE with hand-written reparametrisation, KL warm-up and free bits."""
+
 import torch
 from torch import nn
 import torch.nn.functional as F
