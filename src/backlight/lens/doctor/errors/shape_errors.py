@@ -10,6 +10,7 @@ from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
 from backlight.lens.doctor.places import brief, place_at, shown
+from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, parses, span, spelled, spot_of
 from backlight.lens.finding import Finding
 
@@ -288,7 +289,9 @@ def own_train(context: ErrorContext) -> Finding | None:
     if code is None or module is None:
         return None
     place = place_at(code, code.co_firstlineno)
-    return context.found("BL786", f"{type(module).__name__} defines train at {brief(place)}: {place.text}")
+    kind = type(module).__name__
+    said = context.message.replace(code.co_qualname, f"{kind}.train")  # Python adds in which function a class is local
+    return rule("BL786").found(context.place, said, f"{kind} defines train at {brief(place)}: {place.text}")
 
 
 def embedding_index(context: ErrorContext) -> Finding:
