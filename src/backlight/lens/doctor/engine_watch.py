@@ -34,6 +34,9 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.loaders import Loaders
+from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
+from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
 from backlight.lens.doctor.detectors.slips.written import Written
@@ -71,7 +74,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimizers, Rebinding, Rebuilt),
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimizers),
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
-    *(UnreadAttributes, Ratios, SharedCopies, Written),
+    *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

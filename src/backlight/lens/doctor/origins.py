@@ -111,17 +111,22 @@ def switch_around(frame: FrameType | None) -> Spot | None:
     """Return the `with no_grad():` or the decorator by which what runs in a frame is not recorded."""
     for user in users_frames(frame):
         spot = spot_of(Instruction(user.f_code, user.f_lasti))
-        node = spot.expression
-        while node is not None:
-            heads = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                heads = node.decorator_list
-            for head in heads:
-                if _switches_off(head):
-                    return Spot(spot.file, spot.function, span(head))
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                break
-            node = getattr(node, "parent", None)
+        head = switch_around_node(spot.expression)
+        if head is not None:
+            return Spot(spot.file, spot.function, span(head))
+    return None
+
+
+def switch_around_node(node: ast.AST | None) -> ast.AST | None:
+    """Return the `no_grad()` of a block or a decorator that a piece of syntax stands in, within its function."""
+    while node is not None:
+        heads = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            heads = node.decorator_list
+        head = next((one for one in heads if _switches_off(one)), None)
+        if head is not None or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return head
+        node = getattr(node, "parent", None)
     return None
 
 

@@ -18,11 +18,12 @@ from types import CodeType, FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
+from backlight.lens.doctor.corrections.lines import after_argument
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, locals_of
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import brief, place_of, users_frames
-from backlight.lens.doctor.source import parsed, spelled
+from backlight.lens.doctor.source import Spot, parsed, span, spelled
 from backlight.lens.records.record import Place
 
 ENOUGH = 3
@@ -151,6 +152,8 @@ def _list_of(frame: FrameType, tensor: Any) -> tuple[str | None, int]:
         attributes = getattr(owner, "__dict__", None)
         own = attributes.items() if isinstance(attributes, dict) else ()
         named = [*variables.items(), *((f"self.{key}", value) for key, value in own)]
+        tables = [(name, value) for name, value in named if type(value) is dict]
+        named += [(f"{name}[{key!r}]", one) for name, table in tables for key, one in list(table.items())]
         for name, value in named:
             if type(value) is list and any(one is tensor for one in value):
                 return name, sum(getattr(one, "requires_grad", False) is True for one in value)
@@ -164,13 +167,27 @@ def _listed(place: Place) -> str | None:
 
 
 def _appending(place: Place, kept: str) -> tuple[Place | None, str | None]:
-    """Return the only line of the file that appends a variable to a list, and that line with `.item()`."""
-    wanted = re.compile(rf"\b{re.escape(kept)}\.append\(([A-Za-z_]\w*)\)")
-    lines = [(n, text.strip()) for n, text in enumerate(linecache.getlines(place.file), 1) if wanted.search(text)]
-    if len(lines) != 1:
+    """Return the only line of the file that appends to a list, and that line with `.item()`.
+
+    Of an expression it is `.detach()`: what is computed of the list may be a tensor's.
+    """
+    tree = parsed(tuple(linecache.getlines(place.file)))
+    calls = [one for one in ast.walk(tree or ast.Module(body=[])) if _appends_to(one, kept)]
+    if len(calls) != 1:
         return None, None
-    number, text = lines[0]
-    return Place(place.file, number, place.function, text), wanted.sub(rf"{kept}.append(\1.item())", text)
+    spot = Spot(place.file, place.function, span(calls[0]))
+    return spot.place, after_argument(spot, 0, ".item()" if isinstance(calls[0].args[0], ast.Name) else ".detach()")
+
+
+def _appends_to(node: ast.AST, kept: str) -> bool:
+    """Return whether a call appends one value to a list, which is not detached yet."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
+        return False
+    if node.func.attr != "append" or ast.unparse(node.func.value) != kept:
+        return False
+    value = node.args[0]
+    method = value.func.attr if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else ""
+    return method not in ("item", "detach", "tolist")
 
 
 def _detached(place: Place) -> str | None:

@@ -8,7 +8,14 @@ from typing import Any
 from backlight.lens.doctor.corrections import lines as corrections
 from backlight.lens.doctor.corrections.by_rule import goes_on, repair
 from backlight.lens.doctor.detectors.second_order import Gradients
-from backlight.lens.doctor.errors import graph_errors, lost_gradients, missing_gradients, shape_errors
+from backlight.lens.doctor.errors import (
+    graph_errors,
+    kept_graphs,
+    lost_gradients,
+    missing_gradients,
+    optimizer_errors,
+    shape_errors,
+)
 from backlight.lens.doctor.errors.engine_warnings import made_from_leaf
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.origins import CutOrigin, Origins
@@ -93,6 +100,9 @@ def to_numpy(context: ErrorContext) -> Finding:
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
 WITHOUT_HISTORY = frozenset({"detach", "data", "item", "tolist", "numpy", "__array__", "__float__", "__int__"})
+OTHER_GRAD = "autograd.grad(..., create_graph=True): .grad that backward() fills has no graph."
+STAYS_OFF = "Evaluate in a `with torch.no_grad():` block, which ends by itself, or switch recording on again after it."
+REPORTED = "Compute the loss from the scores themselves (cross_entropy); what argmax gives can only be reported."
 CONSTANT = "The gradient is constant, as that of a linear function is: its own derivative is zero everywhere."
 
 
@@ -136,19 +146,36 @@ def _cut_off(context: ErrorContext, cut: CutOrigin) -> Finding:
     spot = spot_of(cut)
     where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
     name, corrected, reason = "BL209", None, ()
+    if cut.name == "grad":
+        return _of_gradient(context, spot)
+    if not cut.recording and context.session.has({"BL912"}):
+        return rule("BL912").found(spot.place)
     if not cut.recording:
         name, reason = "BL211", ("recording was off there",)
         if corrections.rebinds(spot.statement):
             name, corrected = "BL410", _in_place(spot)
         elif (switched := lost_gradients.switch_of(context, cut.switch)) is not None:
             sentence, corrected, line = switched
-            return context.found(name, where, sentence, corrected=corrected, corrected_at=line)
+            cure = STAYS_OFF if line.text.startswith(f"{spot.torch}.set_grad_enabled(") else None
+            return context.found(name, where, sentence, cure=cure, corrected=corrected, corrected_at=line)
     elif cut.name in COPIES:
         name, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
         context.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
         reason = (f"{cut.name} is a way out of the graph",)
-    return context.found(name, where, *reason, corrected=corrected, corrected_at=spot.place)
+    cure = REPORTED if name == "BL209" and cut.name == "argmax" else None
+    return context.found(name, where, *reason, cure=cure, corrected=corrected, corrected_at=spot.place)
+
+
+def _of_gradient(context: ErrorContext, spot: Spot) -> Finding:
+    """BL603: the root was computed from gradients alone, which were not recorded."""
+    seen = (
+        f"what backward() starts from was computed from the gradients of {shown(spot.place)}, and these have no graph"
+    )
+    if spot.call is None:
+        return context.found("BL603", seen, cure=f"Take them by {spot.torch or 'torch'}.{OTHER_GRAD}")
+    corrected = corrections.with_keyword(spot, "create_graph", "True")
+    return context.found("BL603", seen, corrected=corrected, corrected_at=spot.place)
 
 
 def _in_place(spot: Spot) -> str | None:
@@ -162,6 +189,11 @@ def _uncopied(spot: Spot) -> str | None:
     call = spot.call
     named = call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in COPIES
     return corrections.without_call(spot) if named and not call.keywords else None
+
+
+def copied(context: ErrorContext) -> Finding:
+    """BL405: of a module, the attribute that cannot be copied."""
+    return kept_graphs.attribute_of_copied(context) or plain("BL405", context)
 
 
 SPECIAL: dict[str, Callable[[ErrorContext], Finding | None]] = {
@@ -184,10 +216,17 @@ SPECIAL: dict[str, Callable[[ErrorContext], Finding | None]] = {
     "BL208": without_graph,
     "BL301": on_leaf,
     "BL304": graph_errors.modified,
+    "BL405": copied,
     "BL501": to_numpy,
     "BL503": several_to_one,
     "BL601": unused,
     "BL701": non_leaf_to_optimise,
+    "BL702": optimizer_errors.no_parameters,
+    "BL713": shape_errors.target_dtype,
+    "BL765": optimizer_errors.overrun,
+    "BL766": optimizer_errors.given_twice,
+    "BL782": optimizer_errors.closure,
+    "BL786": shape_errors.own_train,
     "BL902": partial(lost_gradients.of_hook, "BL902"),
     "BL903": partial(lost_gradients.of_hook, "BL903"),
     "BL907": partial(lost_gradients.of_function, "BL907"),

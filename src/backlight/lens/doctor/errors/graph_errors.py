@@ -8,11 +8,12 @@ from typing import Any
 
 from backlight.dispatch.observers import Run
 from backlight.lens.doctor.corrections import lines as corrections
-from backlight.lens.doctor.errors import several_optimizers
+from backlight.lens.doctor.detectors.training.constructions import Constructions
+from backlight.lens.doctor.errors import kept_graphs, several_optimizers
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
-from backlight.lens.doctor.places import place_of_node, shown
+from backlight.lens.doctor.places import brief, place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.source import Spot, assignment_to, span, spelled, spot_of
 from backlight.lens.engines import Engine
@@ -21,6 +22,11 @@ from backlight.lens.records.record import Place
 
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
+RETAINED = (
+    "the graphs of earlier steps are kept, and step() has changed what they need",
+    "A tensor goes from one step to the next with its graph, which retain_graph=True keeps alive.",
+    "Detach what goes into the next step, h = h.detach(), and leave retain_graph=True out.",
+)
 MANY = 200_000  # nodes that are looked at
 
 
@@ -41,10 +47,25 @@ def freed(context: ErrorContext) -> Finding:
     name = _which(history.engine, failure, earlier, node)
     if name == "BL204" and (special := several_optimizers.of_shared_graph(context, evidence[1:])) is not None:
         return special
+    if name == "BL206" and (total := kept_graphs.running_total(context, earlier, evidence[1:])) is not None:
+        return total
+    if name == "BL206" and (once := kept_graphs.made_before_loop(context, earlier, evidence[1:])) is not None:
+        return once
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     if name == "BL206" and corrected is None and (carried := _carried_in(context)) is not None:
         corrected, where = carried
+    if name == "BL206" and corrected is None and (kept := kept_graphs.kept_state(context, node, earlier)) is not None:
+        return _kept(context, evidence[1:], *kept)
     return rule(name).found(here, *evidence, corrected=corrected, corrected_at=where)
+
+
+def _kept(context: ErrorContext, evidence: list[str], seen: str, made: Spot | None, corrected: str | None) -> Finding:
+    """BL206 of what an attribute, a list or a dict keeps."""
+    cure = "Keep it without its graph: detach() what is kept."
+    if made is None:
+        return context.found("BL206", *evidence, seen, cure=cure)
+    stored = f"it was kept at {brief(made.place)}: {made.place.text}"
+    return context.found("BL206", *evidence, seen, stored, cure=cure, corrected=corrected, corrected_at=made.place)
 
 
 def _freed_before(history: History, failure: Failure) -> tuple[Any, PastRun | None]:
@@ -168,8 +189,25 @@ def modified(context: ErrorContext) -> Finding:
         special = several_optimizers.of_step(context, node, evidence)
         if special is not None:
             return special
+    if by_step and node is not None and failure.run.retain_graph:
+        before = history.runs[-2] if len(history.runs) > 1 else None  # the last one is the one that failed
+        if before is not None and kept_graphs.runs_again(history.engine, failure, node, before):
+            title, cause, cure = RETAINED
+            return rule("BL305").found(context.place_of_backward, *evidence, title=title, cause=cause, cure=cure)
+    if not by_step and len(writes) == 1:
+        evidence += [
+            f"{brief(line)} made it an op in place: {line.text}" for line in _in_place_layer(context, writes[0])
+        ]
     name = "BL305" if by_step else "BL304"
     return rule(name).found(context.place_of_backward, *evidence, corrected=corrected, corrected_at=where)
+
+
+def _in_place_layer(context: ErrorContext, write: PastWrite) -> list[Place]:
+    """Return the line of the only layer with inplace=True that is named as the op that wrote."""
+    op = write.name.strip("_").replace("_", "")
+    known = [pair for one in context.session.each(Constructions) for pair in one.modules.items()]
+    made = {line for module, line in known if getattr(module, "inplace", False) and type(module).__name__.lower() == op}
+    return [spot_of(line).place for line in made] if len(made) == 1 else []
 
 
 def _versions(text: str) -> str:

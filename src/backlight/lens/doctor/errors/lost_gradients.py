@@ -11,13 +11,18 @@ from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.places import brief, brief_at, place_at, shown
-from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.doctor.source import Spot, parsed, span, spelled
 from backlight.lens.finding import Finding
 
 NUMBER = re.compile(r"'([\w.]+)' object has no attribute 'backward'")
 HOOK = re.compile(r"hook '(\w+)'")
 FUNCTION = re.compile(r"[Ff]unction (\w+?)(?:Backward)? returned an")
+SHAPES = re.compile(r"got \[([\d, ]+)\].*? (?:compatible with|expected) \[([\d, ]+)\]")
+TRANSPOSED: Words = {
+    "cause": "The gradient is the transpose of the input: the factors of the product stand in the wrong order.",
+    "cure": "Return its transpose: of x @ weight.t() the weight's gradient is grad.t() @ x, and not x.t() @ grad.",
+}
 TO_NUMBERS = ("item", "tolist", "float", "int", "numpy")
 RECORDED = {"no_grad": "enable_grad", "inference_mode": "enable_grad"}
 
@@ -175,7 +180,15 @@ def of_function(name: str, context: ErrorContext) -> Finding:
             line = _only_return(codes[0])
             if line is not None:
                 evidence.append(f"it returns at {brief(place_at(codes[0], line))}: {place_at(codes[0], line).text}")
-    return rule(name).found(context.place_of_backward, context.message, *evidence)
+    words = TRANSPOSED if _is_transposed(str(context.problem)) else {}
+    return rule(name).found(context.place_of_backward, context.message, *evidence, **words)
+
+
+def _is_transposed(text: str) -> bool:
+    """Return whether a gradient has the two sizes that were expected, in the other order."""
+    said = SHAPES.search(text)
+    given, wanted = (said[one].replace(" ", "").split(",") for one in (1, 2)) if said else ((), ())
+    return len(given) == 2 and given != wanted and given[::-1] == wanted
 
 
 def sparse(context: ErrorContext) -> Finding:

@@ -43,8 +43,10 @@ def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | Non
     shared = _shared(context, history, failure)
     if shared is None:
         return None
-    earlier = history.freed_by[history.engine.key_of(shared.frame.f_locals[shared.name].grad_fn)]
-    calls = _uses(shared, spot_of(earlier), _first_is_owners(shared, spot_of(earlier)))
+    earlier = spot_of(history.freed_by[history.engine.key_of(shared.frame.f_locals[shared.name].grad_fn)])
+    calls = _uses(shared, earlier, _first_is_owners(shared, earlier))
+    if len(calls) == 1:
+        calls = _inside(calls[0], shared.spot.tree, earlier.line) or calls
     text = None
     where = None
     if len(calls) == 1:
@@ -90,15 +92,45 @@ def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared
             if key in keys and key in history.freed_by and len(owners) == 1 and owners < everything:
                 owner = next(one for one in history.watch.optimizers.alive() if id(one) in owners)
                 found.append((sequence_of(value.grad_fn), Shared(name, spot, spot.frame, owner)))
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    last = max((number for number, _ in found), default=None)
+    candidates = [shared for number, shared in found if number == last]  # a variable and the arguments that get it
+    return next((one for one in candidates if _stands_in(one, history, one.frame)), (candidates or [None])[-1])
+
+
+def _stands_in(shared: Shared, history: History, frame: FrameType) -> bool:
+    """Return whether the earlier backward stands in the function whose variable this is."""
+    earlier = spot_of(history.freed_by[history.engine.key_of(frame.f_locals[shared.name].grad_fn)])
+    function = next(shared.spot.around(ast.FunctionDef), shared.spot.tree)
+    return earlier.file == shared.spot.file and _holds(function, earlier.line)
+
+
+def _inside(use: tuple[ast.Call, int], tree: ast.AST, line: int) -> list[tuple[ast.Call, int]]:
+    """Return the one call that takes the result inside of the function that is called with it, if a line lies there."""
+    call, number = use
+    name = (spelled(call.func) or "").rpartition(".")[2]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name and _holds(node, line):
+            arguments = [one.arg for one in node.args.args]
+            number += "." in (spelled(call.func) or "") and arguments[:1] == ["self"]
+            given = arguments[number] if number < len(arguments) else None
+            uses = [one for one in ast.walk(node) if isinstance(one, ast.Call) and _may_be_model(one)]
+            uses = [(one, at) for one in uses for at, value in enumerate(one.args) if spelled(value) == given]
+            return uses if given is not None and len(uses) == 1 else []
+    return []
+
+
+def _may_be_model(call: ast.Call) -> bool:
+    name = spelled(call.func)
+    return name is not None and not name.startswith(NOT_MODELS)
 
 
 def _first_is_owners(shared: Shared, earlier: Spot) -> bool:
     """Return whether the earlier backward was that of the loss for the model which made the result."""
     if earlier.tree is None or earlier.file != shared.spot.file:
         return False
-    steps = [node for node in ast.walk(earlier.tree) if _is_step(node) and node.lineno > earlier.line]
-    first = min(steps, key=lambda node: node.lineno, default=None)
+    after = earlier.line, earlier.position[2] or 0
+    steps = [node for node in ast.walk(earlier.tree) if _is_step(node) and (node.lineno, node.col_offset) > after]
+    first = min(steps, key=lambda node: (node.lineno, node.col_offset), default=None)
     return first is not None and _value(shared.frame, first.func.value) is shared.owner
 
 
@@ -132,8 +164,7 @@ def _calls_with(function: ast.AST, shared: Shared) -> Iterator[tuple[ast.Call, i
     """Give the calls of models with the result as an argument, up to the line that runs."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and node.lineno <= shared.spot.line:
-            name = spelled(node.func)
-            if name is not None and not name.startswith(NOT_MODELS):
+            if _may_be_model(node):
                 for number, argument in enumerate(node.args):
                     if spelled(argument) == shared.name:
                         yield node, number

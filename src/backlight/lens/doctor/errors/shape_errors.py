@@ -5,10 +5,13 @@ import math
 from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
+from backlight.lens.doctor.corrections.by_rule import repair
+from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
-from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot, parses, span, spelled
+from backlight.lens.doctor.places import brief, place_at, shown
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.source import Spot, parses, span, spelled, spot_of
 from backlight.lens.finding import Finding
 
 BY_CHANNEL = ("Conv", "BatchNorm", "InstanceNorm")
@@ -180,13 +183,36 @@ def target_range(context: ErrorContext) -> Finding:
         cure = (
             f"Give the last layer {high + 1} outputs, one for each class, or correct the targets above {classes - 1}."
         )
-    return context.found("BL005", seen, cure=cure, corrected=corrected)
+    return context.found("BL005", seen, *_came_from(context.spot, 1), cure=cure, corrected=corrected)
 
 
 def _by_name(spot: Spot | None) -> bool:
     """Return whether a spot calls a loss function, and not a module that was made before."""
     call = None if spot is None else spot.call
     return call is not None and spot.text(call.func).endswith(("cross_entropy", "nll_loss"))
+
+
+def target_dtype(context: ErrorContext) -> Finding:
+    """BL713: convert the targets; say where they were made."""
+    corrected = repair("BL713", context.spot)
+    return context.found("BL713", *_came_from(context.spot, 1), corrected=corrected)
+
+
+def _came_from(spot: Spot | None, number: int) -> list[str]:
+    """Say where the variable was made that an argument is, or is a part of, if one line assigns to it."""
+    node = (
+        spot.call.args[number] if spot is not None and spot.call is not None and len(spot.call.args) > number else None
+    )
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return []
+    for scope in (*spot.around(ast.FunctionDef), spot.tree):
+        made = [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and node.id in map(spelled, one.targets)]
+        if made:
+            where = Spot(spot.file, spot.function, span(made[0])).place
+            return [f"{node.id} was made at {brief(where)}: {where.text}"] if len(made) == 1 else []
+    return []
 
 
 def target_shape(context: ErrorContext) -> Finding:
@@ -216,12 +242,16 @@ def batch_norm(context: ErrorContext) -> Finding:
     layer = layer_of(context)
     if layer is None or not hasattr(layer.given, "shape"):
         return context.found("BL008")
-    loader = _loader_of(context)
+    seen = [f"{layer.name} was given shape {list(layer.given.shape)} in training mode"]
+    known = [one for one in context.session.each(Loaders) if len(one.made)]
+    left_over = [pair for one in known for pair in one.left_over()]
+    loader, reason = (None, "") if known else (_loader_of(context), "")
+    if len(left_over) == 1:
+        loader, reason = spot_of(left_over[0][0]), f"; {left_over[0][1]}"
     where = None if loader is None else loader.place
     corrected = None if loader is None else corrections.with_keyword(loader, "drop_last", "True")
-    seen = [f"{layer.name} was given shape {list(layer.given.shape)} in training mode"]
     if where is not None:
-        seen.append(f"the data loader was made at {shown(where)}")
+        seen.append(f"the data loader was made at {brief(where)}: {where.text}{reason}")
     return context.found("BL008", *seen, corrected=corrected, corrected_at=where)
 
 
@@ -249,6 +279,19 @@ def without_init(context: ErrorContext) -> Finding:
         return context.found("BL009")
     text = f"super().__init__()\n{spot.text(statement)}"
     return context.found("BL009", corrected=text if parses(text) and corrections.alone(spot, statement) else None)
+
+
+def own_train(context: ErrorContext) -> Finding | None:
+    """BL786: eval() and train() of a module came to a method of the program's own."""
+    inside = [frame for frame in context.frames() if frame.f_code.co_name in ("eval", "train")]
+    module = next((frame.f_locals.get("self") for frame in inside), None)
+    code = getattr(getattr(type(module), "train", None), "__code__", None)
+    if code is None or module is None:
+        return None
+    place = place_at(code, code.co_firstlineno)
+    kind = type(module).__name__
+    said = context.message.replace(code.co_qualname, f"{kind}.train")  # Python adds in which function a class is local
+    return rule("BL786").found(context.place, said, f"{kind} defines train at {brief(place)}: {place.text}")
 
 
 def embedding_index(context: ErrorContext) -> Finding:

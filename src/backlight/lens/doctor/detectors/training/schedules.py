@@ -3,7 +3,8 @@
 NOTE [When a learning rate is wrong]
 Warm-up begins at 0 and decays end near it: one step of 0 is normal, and few tiny ones. Ten steps of 0 in a row are not.
 A decay is a mistake if a scheduler has brought the rate to a thousandth of its largest value, and half of all steps or
-more were made at less than a hundredth of it. A schedule of known length is one if the optimizer made that many steps,
+more were made at less than a hundredth of it. A rate that was above 0 before and rises again was
+0 between two schedules. A schedule of known length is one if the optimizer made that many steps,
 and the scheduler a third of them or fewer; or if the scheduler made that many several times over.
 """
 
@@ -17,7 +18,7 @@ from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import name_of, short
 from backlight.lens.doctor.graph import Optimizer
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_at, place_of, place_of_frame
-from backlight.lens.doctor.source import Spot, parsed, span, spot_of
+from backlight.lens.doctor.source import Spot, parsed, span, spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import OUTLIVED, WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -50,6 +51,7 @@ class Rates:
     small: int = 0
     place: Place | None = None
     reported: bool = False
+    fell_at: Place | None = None  # where a fall to 0 was reported
 
 
 @dataclass(slots=True)
@@ -114,22 +116,26 @@ class Schedules(Detector):
         rates.steps += 1
         rates.most, rates.last, rates.place = max(rates.most, lr), lr, place
         rates.small += lr < SMALL * rates.most
+        if lr > 0 and rates.fell_at is not None:
+            self.session.drop("BL739", rates.fell_at)
+            rates.fell_at = None
         rates.zeros = rates.zeros + 1 if lr == 0 and any(grad is not None for grad in grads) else 0
         if rates.zeros >= ZEROS and not rates.reported:
             rates.reported = True
-            self._report_zero(optimizer, rates, place)
+            reported = self._report_zero(optimizer, rates, place)
+            rates.fell_at = reported if rates.most > 0 else None
 
     def _schedule_of(self, optimizer: Optimizer) -> Schedule | None:
         known = [one for _, one in self.schedules.items() if one.optimizer == id(optimizer)]
         return known[-1] if known else None
 
-    def _report_zero(self, optimizer: Optimizer, rates: Rates, place: Place | None) -> None:
+    def _report_zero(self, optimizer: Optimizer, rates: Rates, place: Place | None) -> Place | None:
         schedule = self._schedule_of(optimizer)
         seen = f"{rates.name}.step() at {brief(place)} ran {rates.zeros} times in a row with a learning rate of 0."
         if schedule is None:
             made = None if rates.made is None else place_of(rates.made)
             self.report("learning-rate-zero", made or place, seen, cure="give the optimizer a learning rate above 0")
-            return
+            return made or place
         made = None if schedule.made is None else place_of(schedule.made)
         divided = next((spot for code in schedule.codes if (spot := _floor_division(code)) is not None), None)
         evidence = [seen, f"{schedule.kind}, made at {brief(made)}, sets it."]
@@ -145,6 +151,7 @@ class Schedules(Detector):
             cure = "divide by /, and count from one: (step + 1) / warmup"
             corrected = _true_division(divided)
         self.report("learning-rate-zero", where or place, *evidence, cause=cause, cure=cure, corrected=corrected)
+        return where or place
 
     def end(self, problem: BaseException | None) -> None:
         """Judge what schedules did over the whole run."""
@@ -152,7 +159,10 @@ class Schedules(Detector):
             return
         for _, one in self.schedules.histories():
             rates = self.of.get(one.optimizer)
-            if rates is None or rates.reported or one.steps == 0 or rates.steps < LEAST:
+            if rates is None or rates.reported or rates.steps < LEAST:
+                continue
+            if one.steps == 0:
+                self._look_at_unused(one, rates)
                 continue
             steps = rates.steps - one.before
             if rates.last <= TINY * rates.most and 2 * rates.small >= steps and one.kind in COUNTING:
@@ -164,6 +174,22 @@ class Schedules(Detector):
                     f"the scheduler made {one.steps} steps, so that the learning rate falls and rises again and again"
                 )
                 self._report_length(one, rates, seen, True)
+
+    def _look_at_unused(self, one: Schedule, rates: Rates) -> None:
+        """Report a scheduler whose variable the program steps nowhere, also not where this run did not come."""
+        spot = None if one.made is None else spot_of(one.made)
+        statement = None if spot is None else spot.statement
+        if not isinstance(statement, ast.Assign) or statement.value is not spot.expression:
+            return
+        name = spelled(statement.targets[0])
+        reads = [node for node in ast.walk(spot.tree) if spelled(node) == name and isinstance(node.ctx, ast.Load)]
+        if name is not None and not reads:
+            self.report(
+                "scheduler-never-steps",
+                spot.place,
+                f"{rates.name} made {rates.steps - one.before} steps after {name}, a {one.kind}, was made; "
+                f"{name} is used nowhere.",
+            )
 
     def _report_vanished(self, one: Schedule, rates: Rates) -> None:
         each = one.steps >= rates.steps - one.before - 1

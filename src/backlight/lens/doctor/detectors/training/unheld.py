@@ -149,6 +149,8 @@ class Unheld(Detector):
         """Return the module that has a leaf as a plain attribute or in a plain list: module, name, whether listed."""
         for model in self._models():
             for module in model.modules():
+                if any(one is tensor for one in module.parameters(recurse=False)):
+                    return None  # a recurrent layer's own list has them, too
                 for name, value in list(vars(module).items()):
                     if value is tensor:
                         return module, name, False

@@ -1,0 +1,21 @@
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(5)
+x = torch.rand(512, 6) * 2 - 1
+y = torch.sin(3 * x[:, :1]) + x[:, 1:2] * x[:, 2:3]
+loader = DataLoader(TensorDataset(x, y), batch_size=16)
+model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+opt = torch.optim.Adam(model.parameters(), lr=2e-3)
+
+for step in range(48):
+    xb, yb = next(iter(loader))  # here
+    opt.zero_grad()
+    loss = nn.functional.mse_loss(model(xb), yb)
+    loss.backward()
+    opt.step()
+    if step % 80 == 0:
+        print("step", step, "loss", loss.item())
+with torch.no_grad():
+    print("whole data", nn.functional.mse_loss(model(x), y).item())
