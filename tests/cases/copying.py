@@ -40,6 +40,18 @@ CASES = [
         second=False,
         differentiable=False,
     ),
+    Case(
+        "to_format",
+        lambda t, x: x.t().to(t.float64, memory_format=t.contiguous_format, copy=True) * 2,
+        [MATRIX],
+        dtypes=("float64", "float32"),
+    ),
+    Case(
+        "to_format/channels last",
+        lambda t, x: (y := x.to(memory_format=t.channels_last)) * y,
+        [normal(2, 3, 4, 5)],
+        dtypes=("float64", "float32"),
+    ),
     Case("to_copy/gradient", lambda t, x: x.to(t.float64) * 2, [MATRIX], dtypes=("float64", "float32")),
     Case(
         "to_discrete",

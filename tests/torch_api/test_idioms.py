@@ -49,6 +49,6 @@ def test_a_script_prints_under_backlight_what_it_prints_under_pytorch(path):
 
 
 def test_there_are_scripts_for_each_part():
-    parts = {"api", "dispatch", "hooks", "optim", "save", "silent", "sparse", "tutorial"}
+    parts = {"api", "dispatch", "hooks", "memory", "optim", "save", "silent", "sparse", "tutorial"}
     assert {path.stem.partition("_")[0] for path in SCRIPTS} == parts
     assert len(SCRIPTS) >= 85

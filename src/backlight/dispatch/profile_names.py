@@ -13,6 +13,7 @@ CALLED = {
     "reshape_alias": "reshape",
     "to_copy": "to",
     "to_discrete": "to",
+    "to_format": "to",
     "unsafe_view": "view",
     "view_as_dtype": "view",
 }
@@ -32,6 +33,7 @@ ELSEWHERE = {
     "relu_backward": "threshold_backward",
     "reshape_alias": "_reshape_alias",
     "to_copy": "_to_copy",
+    "to_format": "_to_copy",
     "unique": "_unique2",
     "unsafe_view": "_unsafe_view",
     "view_as_dtype": "view",

@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
-from backlight.ops.elementwise.copying import cast
+from backlight.ops.elementwise.copying import cast, to_copy
 from backlight.ops.type_promotion import common_dtype
 from backlight.transforms.vmap.op_call import BatchedCall, names_in, rule_for
 
@@ -43,6 +43,13 @@ def elementwise(call: BatchedCall):
     kwargs = {name: aligned(value, dims) for name, value in kwargs.items()}
     result = call.function(*args, **kwargs)
     return result if result is NotImplemented else call.wrapped(result)
+
+
+@rule_for("to_format")
+def to_format(call: BatchedCall):
+    """Copy in the order of the physical tensor: a memory format counts the dims without the batch."""
+    with call.inside():
+        return to_copy(call["input"], call["kind"])
 
 
 def _with_small_cast(call: BatchedCall) -> tuple:
