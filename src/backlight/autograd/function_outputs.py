@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from numpy import ndarray
+
 from backlight.dispatch.observation import count_write
 from backlight.engine.grad_mode import enable_grad, no_grad
 from backlight.engine.node import Edge, Node, Output, node_and_number
@@ -9,6 +11,7 @@ from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.engine.views import CUSTOM, MULTI, check_view, made_view, remember_view
 from backlight.errors import GraphError
+from backlight.kernels.memory_order import viewed
 from backlight.ops.type_promotion import has_gradient
 from backlight.ops.view_history import edge_of_values, rewrite_history
 
@@ -72,7 +75,8 @@ def _recorded(out: TensorState, edge: Edge | None, is_input: bool, is_dirty: boo
         return out
     if is_input:
         with no_grad():
-            out = made_view(out, writable(out)[...], CUSTOM)
+            data = writable(out)
+            out = made_view(out, viewed(data, data.shape) if data.__class__ is ndarray else data[...], CUSTOM)
     out._edge = edge
     if out._view is not None and edge is not None:
         base = out._view[0]

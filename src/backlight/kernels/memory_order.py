@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from backlight.errors import GraphError
 from backlight.kernels.native import compiled
@@ -187,6 +188,30 @@ def copied_in(array: ndarray, wanted: memory_format | None, kind: np.dtype | Non
     copy = empty_like_in(array, wanted, kind)
     copy[...] = array
     return copy
+
+
+def viewed(array: ndarray, shape: Sequence[int]) -> ndarray:
+    """Return the same memory in another shape, with PyTorch's strides in dims of size 1 too (`computeStride`).
+
+    Raises:
+        ValueError: the memory does not allow it.
+    """
+    out = array.reshape(shape, copy=False)
+    if not array.ndim or not array.size or 1 not in out.shape or row_major(array, out):
+        return out
+    strides, dim, step = [*out.strides], out.ndim - 1, array.strides[-1]
+    count = 1  # elements of what is one piece of memory
+    for place in range(array.ndim - 1, -1, -1):
+        count *= array.shape[place]
+        if place and (array.shape[place - 1] == 1 or array.strides[place - 1] == count * step):
+            continue
+        seen = 1
+        while dim >= 0 and (seen < count or out.shape[dim] == 1):
+            strides[dim] = seen * step
+            seen *= out.shape[dim]
+            dim -= 1
+        count, step = 1, array.strides[place - 1]
+    return as_strided(out, out.shape, strides)
 
 
 def placed(data: ndarray, target: ndarray) -> ndarray:
