@@ -95,9 +95,8 @@ class Rule:
 class Op:
     """One row of the table of ops."""
 
-    generate: (
-        Callable  # (variant, namespace, laid_out) -> the function of a public one, put here by codegen/generate.py
-    )
+    # (variant, namespace, laid_out) -> the function of a public one: codegen/generate.py puts it here
+    generate: Callable
 
     def __init__(
         self,

@@ -32,7 +32,6 @@ from backlight.codegen import runtime_support
 from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, OWN, SYMMETRIC, Op, Param
 from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.op_table import TENSOR_OPS
-from backlight.dispatch.interpreters import local
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine import run_backward
 from backlight.engine.grad_mode import enable_grad, modes
@@ -230,12 +229,8 @@ def _by_decomposition(call: PushforwardCall, tangents: dict) -> tuple:
     """Run the decomposition inside the level, so that its ops get tangents."""
     kept = [name for name in call.op.residuals if name in parameter_names(call.op.decomposed)]
     kept = _kept_values(call, kept) if kept else {}
-    before = local.interpreters[:]
-    try:
-        local.interpreters.append(call.level)
+    with call.level.reenter():
         found = call.op.decomposed(**call.values, **kept)
-    finally:
-        local.interpreters[:] = before
     found = (found,) if isinstance(found, TensorState) else tuple(found)
     return tuple(call.level.tangent_of(one) if isinstance(one, TensorState) else None for one in found)
 

@@ -293,12 +293,12 @@ def check_saved(node, slot: str):
         return NOT_SAVED
     storage = node.out_storage if slot == "out" else value._storage
     version = getattr(node, slot + "_version")
-    if storage is not None and storage.version != version:
-        if not storage.writes_since(version):
-            return value if slot == "out" else _kept_its_history(value)
+    if storage is None or storage.version == version:
+        return value
+    if storage.written_since(version):
         data, name = (value, output_name(node)) if slot == "out" else (value._data, name_of_tensor(value))
         raise modified(node, data, storage, version, name)
-    return value
+    return value if slot == "out" else _kept_its_history(value)
 
 
 def _kept_its_history(tensor):
@@ -358,10 +358,11 @@ def check_saved_list(node, slot: str):
     if tensors is None:
         raise freed(node)
     for tensor, version in zip(tensors, getattr(node, slot + "_version")):
-        if version_of(tensor) != version and not tensor._storage.writes_since(version):
-            _kept_its_history(tensor)
-        elif version_of(tensor) != version:
+        if version_of(tensor) == version:
+            continue
+        if tensor._storage.written_since(version):
             raise modified(node, tensor._data, tensor._storage, version, name_of_tensor(tensor))
+        _kept_its_history(tensor)
     return tensors
 
 
@@ -370,7 +371,7 @@ def check_saved_outputs(node, graph: bool):
     if node.out is None:
         raise freed(node)
     for number, (data, storage, version) in enumerate(zip(node.out, node.out_storage, node.out_version)):
-        if storage.version != version and storage.writes_since(version):
+        if storage.written_since(version):
             raise modified(node, data, storage, version, output_name(node, number))
     if not graph:
         return node.out

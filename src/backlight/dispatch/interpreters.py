@@ -48,6 +48,16 @@ class Interpreter:
         """Return the result of a call of a function that is no op, or UNHANDLED."""
         return UNHANDLED
 
+    @block
+    def reenter(self) -> Iterator[None]:
+        """Put this interpreter on the stack again within a block that runs below it."""
+        before = local.interpreters[:]
+        try:
+            local.interpreters.append(self)
+            yield
+        finally:
+            local.interpreters[:] = before
+
 
 class _Stack(ThreadState):
     """This thread's interpreters, the outermost first."""

@@ -69,6 +69,12 @@ def shares(count: int, parts: int) -> list[int]:
     return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 
 
+def share_of(rank: int, sizes: Sequence[int]) -> slice:
+    """Return where a rank's part lies."""
+    begin = sum(sizes[:rank])
+    return slice(begin, begin + sizes[rank])
+
+
 def reduced(parts: Sequence[np.ndarray], op: ReduceOp, out: np.ndarray) -> None:
     """Put the ranks' parts together, in the order of ranks."""
     combine = COMBINE[op]
@@ -86,10 +92,10 @@ def reduce_array(transport: Transport, flat: np.ndarray, op: ReduceOp) -> None:
     if transport.size == 1:
         return
     sizes = shares(flat.size, transport.size)
-    begin, mine = sum(sizes[: transport.rank]), sizes[transport.rank]
+    mine = sizes[transport.rank]
     parts = np.empty((transport.size, mine), flat.dtype)
     transport.exchange(flat, sizes, parts, [mine] * transport.size)
-    reduced(parts, op, flat[begin : begin + mine])
+    reduced(parts, op, flat[share_of(transport.rank, sizes)])
     transport.gather(flat, sizes)
 
 
@@ -108,9 +114,7 @@ def all_reduce_shared(
         flats: one-dimensional, each rank's.
         out: the result.
     """
-    sizes = shares(out.size, group.size())
-    begin = sum(sizes[: group.rank])
-    mine = slice(begin, begin + sizes[group.rank])
+    mine = share_of(group.rank, shares(out.size, group.size()))
     what = f"{name} {op.name} of {out.size:,} {out.dtype}"
     return group.collective(what, lambda: reduced([flat[mine] for flat in flats], op, out[mine]), ends_together=True)
 

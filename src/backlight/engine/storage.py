@@ -18,7 +18,8 @@ class Storage:
     writer = None  # (op name, code, lasti) of the last in-place write
     memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
-    detached = ()  # the versions that are no writes, but `detach_()` of a tensor that nodes may have saved
+    detaches = 0  # how many versions are no writes, but `detach_()` of a tensor that nodes may have saved
+    detached_from = detached_to = 0  # the versions before and after the last of these that followed each other
 
     def wrote(self, op_name: str, place: tuple) -> None:
         """Count one in-place write by `op_name`, made at `place`."""
@@ -27,12 +28,14 @@ class Storage:
 
     def note_detached(self) -> None:
         """Count `detach_()` as a version, so that a node that saved the tensor looks at it again."""
-        self.version = self.version + 1
-        self.detached = (*self.detached, self.version)
+        if self.detached_to != self.version:
+            self.detached_from = self.version
+        self.version = self.detached_to = self.version + 1
+        self.detaches += 1
 
-    def writes_since(self, version: int) -> int:
-        """Return how many writes came after a version."""
-        return self.version - version - sum(one > version for one in self.detached)
+    def written_since(self, version: int) -> bool:
+        """Tell whether a write came after a version."""
+        return version != self.version and (self.detached_to != self.version or version < self.detached_from)
 
 
 def stored_in(memory: np.ndarray) -> Storage:
@@ -87,7 +90,6 @@ class InferenceStorage:
     writer = None
     memory = None
     born = 0
-    detached = ()
 
     def note_detached(self) -> None:
         """Do nothing: no node saved it."""

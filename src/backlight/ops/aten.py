@@ -183,7 +183,7 @@ def _is_default(param, value: object) -> bool:
 
 
 def _plain(value: object):
-    """Return sizes as lists and dtypes as PyTorch's."""
+    """Return sizes as lists."""
     return list(value) if isinstance(value, tuple) else value
 
 

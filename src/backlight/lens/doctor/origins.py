@@ -16,7 +16,7 @@ from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Module
 from backlight.lens.doctor.places import Instruction, users_frames
-from backlight.lens.doctor.source import Spot, span, spot_of
+from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 MODULES = 100  # outermost modules that are remembered
@@ -113,7 +113,7 @@ def switch_around(frame: FrameType | None) -> Spot | None:
         spot = spot_of(Instruction(user.f_code, user.f_lasti))
         head = switch_around_node(spot.expression)
         if head is not None:
-            return Spot(spot.file, spot.function, span(head))
+            return spot.at(head)
     return None
 
 

@@ -113,6 +113,15 @@ class Spot:
                 yield node
             node = getattr(node, "parent", None)
 
+    @property
+    def scope(self) -> ast.AST | None:
+        """The function around it, or its file."""
+        return next(self.around(ast.FunctionDef), self.tree)
+
+    def at(self, node: ast.AST) -> "Spot":
+        """Return another piece of syntax of its function."""
+        return Spot(self.file, self.function, span(node))
+
     def text(self, node: ast.AST) -> str:
         """Return the text of a piece of syntax."""
         return ast.get_source_segment("".join(self.lines), node) or ""
@@ -169,6 +178,11 @@ def spelled(node: ast.AST) -> str | None:
         owner = spelled(node.value)
         return None if owner is None else f"{owner}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else None
+
+
+def assignments(scope: ast.AST, name: str) -> list[ast.Assign]:
+    """Return the statements of a scope that begin `name = ...`."""
+    return [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and spelled(one.targets[0]) == name]
 
 
 def span(node: ast.AST) -> tuple[int, int, int, int] | None:

@@ -265,7 +265,7 @@ class GraphMethods:
         storage = self._storage
         if storage.__class__ is InferenceStorage:
             raise GraphError("Inference tensors do not track version counter.")
-        return 0 if storage is None else storage.version - len(storage.detached)
+        return 0 if storage is None else storage.version - storage.detaches
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""

@@ -1,12 +1,9 @@
 """How a handler is called: the topmost mode of this thread, or the classes of the arguments."""
 
-from collections.abc import Callable
-
-from backlight.dispatch.interpreters import Interpreter, local
+from backlight.dispatch.interpreters import Interpreter, local, without
 from backlight.dispatch.torch_dispatch import has_handler
 from backlight.dispatch.torch_function import flat
 from backlight.errors import ArgumentError
-from backlight.kernels.state_blocks import block
 from backlight.ops.aten import OpOverload
 
 
@@ -23,16 +20,6 @@ class HandlerOfMode(Interpreter):
     def handle(self, func: OpOverload, args: tuple, kwargs: dict):
         """Call the mode's handler."""
         return self.mode.__torch_dispatch__(func, types_of(args, kwargs), args, kwargs)
-
-    @block
-    def again(self):
-        """Put this mode on the stack again within a block that runs below it."""
-        before = local.interpreters[:]
-        try:
-            local.interpreters.append(self)
-            yield
-        finally:
-            local.interpreters[:] = before
 
 
 def handlers_of_modes() -> list[HandlerOfMode]:
@@ -70,17 +57,8 @@ def handle_by_class(func: OpOverload, args: tuple, kwargs: dict):
 
 def call(func: OpOverload, *args: object):
     """Have an op handled that the engine calls itself, by the topmost mode or the classes of the arguments."""
-    handlers, stack = handlers_of_modes(), local.interpreters
+    handlers = handlers_of_modes()
     if not handlers:
         return handle_by_class(func, args, {}) if any(map(has_handler, args)) else func(*args)
-    return below(handlers[-1], lambda: handlers[-1].handle(func, args, {}), stack)
-
-
-def below(handler: HandlerOfMode, act: Callable, stack: list):
-    """Call something with a mode, and what is above it, off the stack."""
-    before = stack[:]
-    try:
-        del stack[before.index(handler) :]
-        return act()
-    finally:
-        stack[:] = before
+    with without(handlers[-1]):
+        return handlers[-1].handle(func, args, {})

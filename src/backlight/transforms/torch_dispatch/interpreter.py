@@ -63,11 +63,11 @@ class DispatchMode(HandlerOfMode):
 
     def op(self, op: Op, function: Callable, args: tuple, kwargs: dict):
         """Have the mode handle an op."""
-        return handled(op, args, kwargs, self.handle, self.again)
+        return handled(op, args, kwargs, self.handle, self.reenter)
 
     def composite(self, function: Callable, args: tuple, kwargs: dict):
         """Have the mode handle a write in place, or a function that makes tensors."""
-        return handled_function(function, args, kwargs, self.handle, self.again)
+        return handled_function(function, args, kwargs, self.handle, self.reenter)
 
 
 class ModeBlock(Block):
@@ -171,7 +171,7 @@ def recorded(op: Op, args: tuple, kwargs: dict, out: object, handle: Callable):
     made = UNHANDLED if packing is None else packing.op(op, noting(op), args, kwargs)
     made = noting(op)(*args, **kwargs) if made is UNHANDLED else made
     results = [_with_edge(op, one, mine, args) for one, mine in zip(outs, made if several else [made])]
-    if OpSchema(op).out and packing is None:
+    if packing is None and _saves_output(op):
         _save_outputs(op, results, handle)
     if not several:
         return results[0]
@@ -230,6 +230,11 @@ def _alias(tensor: TensorState):
     made.__dict__.update(tensor.__dict__)
     made._data, made._edge, made._storage, made._view = tensor._data, None, tensor._storage, tensor._view
     return made
+
+
+@cache
+def _saves_output(op: Op) -> bool:
+    return bool(OpSchema(op).out)
 
 
 def _save_outputs(op: Op, outs: Sequence, handle: Callable) -> None:
@@ -303,7 +308,7 @@ def _written(function: Callable, func: OpOverload, args: tuple, kwargs: dict, ha
     _unrecorded(handle, func, args, kwargs)
     found.data, found.indices = target._data, None
     target._edge = noting(op)(before, *args[1:], **kwargs)._edge
-    if OpSchema(op).out:
+    if _saves_output(op):
         _save_outputs(op, [target], handle)
     return target
 

@@ -9,7 +9,6 @@ from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import parameter_names
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, local
 from backlight.errors import GraphError
-from backlight.kernels.state_blocks import block
 from backlight.system.fork_safety import import_unforked
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
@@ -49,16 +48,6 @@ class VmapLevel(Interpreter):
         if rule is None or not (always or self.any_batched(args, kwargs)):
             return UNHANDLED
         return rule(self, function, args, kwargs)
-
-    @block
-    def reenter(self):
-        """Put this vmap on the stack again within a block that runs below it."""
-        before = local.interpreters[:]
-        try:
-            local.interpreters.append(self)
-            yield
-        finally:
-            local.interpreters[:] = before
 
     def any_batched(self, args: tuple, kwargs: dict) -> bool:
         """Tell whether one of the arguments, or of lists among them, is a batched tensor of this vmap."""

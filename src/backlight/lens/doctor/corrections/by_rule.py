@@ -96,7 +96,7 @@ def called_mode(spot: Spot) -> str | None:
     modes = [item.context_expr for item in items if spot.text(item.context_expr).endswith(MODES)]
     if len(modes) != 1:
         return None
-    return spot.edited(corrections.insert(modes[0].end_lineno, modes[0].end_col_offset, "()"))
+    return spot.edited(corrections.after(modes[0], "()"))
 
 
 def integer_targets(spot: Spot) -> str | None:

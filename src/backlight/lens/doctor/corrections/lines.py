@@ -2,7 +2,7 @@
 
 import ast
 
-from backlight.lens.doctor.source import Edit, Spot, span, spelled
+from backlight.lens.doctor.source import Edit, Spot, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
@@ -18,6 +18,11 @@ OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "
 def insert(line: int, column: int, text: str) -> Edit:
     """Return the edit that puts a text in."""
     return line, column, column, text
+
+
+def after(node: ast.AST, text: str) -> Edit:
+    """Return the edit that puts a text behind a piece of syntax."""
+    return insert(node.end_lineno, node.end_col_offset, text)
 
 
 def replace(node: ast.AST, text: str) -> Edit | None:
@@ -49,10 +54,12 @@ def after_argument(spot: Spot, number: int, added: str) -> str | None:
     call = spot.call
     if call is None or len(call.args) <= number or isinstance(call.args[number], ast.Starred):
         return None
-    argument = call.args[number]
-    if isinstance(argument, ATOMS):
-        return spot.edited(insert(argument.end_lineno, argument.end_col_offset, added))
-    return spot.edited(replace(argument, f"({spot.text(argument)}){added}"))
+    return spot.edited(on(spot, call.args[number], added))
+
+
+def on(spot: Spot, value: ast.AST, added: str) -> Edit | None:
+    """`x` → `x.detach()`, `a + b` → `(a + b).detach()`."""
+    return after(value, added) if isinstance(value, ATOMS) else replace(value, f"({spot.text(value)}){added}")
 
 
 def with_keyword(spot: Spot, name: str, value: str) -> str | None:
@@ -161,7 +168,7 @@ def requires_grad_last(spot: Spot) -> str | None:
     value = statement.value
     if removal is None or parenthesised(spot, value):
         return None
-    end = insert(value.end_lineno, value.end_col_offset, ").requires_grad_()")
+    end = after(value, ").requires_grad_()")
     return spot.edited(removal, insert(value.lineno, value.col_offset, "("), end)
 
 
@@ -222,7 +229,7 @@ def leaf_again(spot: Spot, name: str) -> tuple[Spot, str] | None:
     if not inside or not reads:
         return None
     last = max(inside, key=lambda node: node.lineno)
-    made = Spot(spot.file, spot.function, span(last))
+    made = spot.at(last)
     value = last.value
     text = spot.text(value) if isinstance(value, ATOMS) else f"({spot.text(value)})"
     if value.lineno != value.end_lineno or parenthesised(spot, value):

@@ -15,7 +15,7 @@ from backlight.lens.doctor.graph import nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.places import brief, place_of_node, shown
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.source import Spot, assignment_to, span, spelled, spot_of
+from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
@@ -127,7 +127,7 @@ def _carrying(file: str, line: int) -> tuple[Spot, str] | None:
     used = [one for one in ast.walk(call) if spelled(one) == name]
     if not isinstance(call, ast.Call) or len(used) != 1 or used[0] not in call.args or _may_be_none(spot.tree, name):
         return None
-    text = spot.edited(corrections.insert(used[0].end_lineno, used[0].end_col_offset, ".detach()"))
+    text = spot.edited(corrections.after(used[0], ".detach()"))
     return None if text is None else (spot, text)
 
 
@@ -143,7 +143,7 @@ def _carried_in(context: ErrorContext) -> tuple[str, Place] | None:
                 given = [*node.value.args, *(word.value for word in node.value.keywords)]
                 if isinstance(one, ast.Name) and name in {spelled(argument) for argument in given}:
                     state = spot.frame.f_locals.get(name)
-                    made = Spot(spot.file, spot.function, span(node))
+                    made = spot.at(node)
                     line = _detached_state(name, state, _may_be_none(spot.tree, name))
                     return None if line is None else (f"{line}\n{spot.text(node)}", made.place)
     return None

@@ -14,7 +14,7 @@ from backlight.lens.doctor.graph import Node, is_computed, nodes_behind, root_no
 from backlight.lens.doctor.history import Failure, PastRun
 from backlight.lens.doctor.origins import switch_around_node
 from backlight.lens.doctor.places import brief
-from backlight.lens.doctor.source import Spot, parsed, span, spelled
+from backlight.lens.doctor.source import Spot, assignments, parsed, span, spelled
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
@@ -90,21 +90,20 @@ def made_before_loop(context: ErrorContext, earlier: PastRun, evidence: list[str
     behind = {engine.key_of(node) for node in nodes_behind(root_nodes(failure.run))}
     for spot in context.spots():
         loop = next((one for kind in (ast.For, ast.While) for one in spot.around(kind)), None)
-        scope = next(spot.around(ast.FunctionDef), spot.tree)
+        scope = spot.scope
         for name, value in list(spot.frame.f_locals.items()) if loop is not None else ():
             if not engine.is_tensor(value) or not is_computed(value) or engine.key_of(value.grad_fn) not in behind:
                 continue
-            made = [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and spelled(one.targets[0]) == name]
+            made = assignments(scope, name)
             if sequence_of(value.grad_fn) >= earlier.after or len(made) != 1 or made[0].lineno >= loop.lineno:
                 continue
-            where = Spot(spot.file, spot.function, span(made[0]))
+            where = spot.at(made[0])
             seen = f"{name} was computed at {brief(where.place)}, before the loop: {where.place.text}"
             if not runs_again(engine, failure, value.grad_fn, earlier):
                 cure = f"Compute {name} inside the loop, in each iteration anew."
                 return context.found("BL218", *evidence, seen, cure=cure)
-            end = made[0].value.end_lineno, made[0].value.end_col_offset
             atom = isinstance(made[0].value, corrections.ATOMS)
-            text = where.edited(corrections.insert(*end, ".detach()")) if atom else None
+            text = where.edited(corrections.after(made[0].value, ".detach()")) if atom else None
             cause, cure = CONSTANT[0].format(name), CONSTANT[1].format(name)
             at = where.place
             return context.found("BL218", *evidence, seen, cause=cause, cure=cure, corrected=text, corrected_at=at)
@@ -191,10 +190,8 @@ def _storing(context: ErrorContext, owner: str, several: bool = False) -> tuple[
     ((where, value),) = found
     if several:
         edit = corrections.replace(value, f"tuple(one.detach() for one in {where.text(value)})")
-    elif isinstance(value, corrections.ATOMS):
-        edit = corrections.insert(value.end_lineno, value.end_col_offset, ".detach()")
     else:
-        edit = corrections.replace(value, f"({where.text(value)}).detach()")
+        edit = corrections.on(where, value, ".detach()")
     return where, None if isinstance(value, (ast.List, ast.Tuple, ast.Dict)) else where.edited(edit)
 
 

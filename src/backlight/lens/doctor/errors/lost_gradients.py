@@ -63,7 +63,7 @@ def _made_number(spot: Spot, name: str) -> Spot | None:
     if len(spots) != 1:
         return None
     (call,) = spots.values()
-    return Spot(spot.file, spot.function, span(call))
+    return spot.at(call)
 
 
 def _summed(made: Spot) -> str | None:

@@ -1,7 +1,6 @@
 """Errors of optimizers and schedulers: parameters used up, a closure that is missing, a schedule that is too short."""
 
 import ast
-import dataclasses
 from collections.abc import Iterator
 
 from backlight.lens.doctor.corrections import lines as corrections
@@ -9,9 +8,8 @@ from backlight.lens.doctor.detectors.training.schedules import Schedules
 from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.places import brief, brief_at
-from backlight.lens.doctor.source import Spot, assignment_to, span, spelled, spot_of
+from backlight.lens.doctor.source import Spot, assignment_to, assignments, spelled, spot_of
 from backlight.lens.finding import Finding
-from backlight.lens.records.record import Place
 
 LENGTHS = ("total_steps", "epochs", "steps_per_epoch")
 USED_UP = (
@@ -34,9 +32,9 @@ def no_parameters(context: ErrorContext) -> Finding:
     name = None if given is None else spelled(given)
     if name is None or not isinstance(spot.value(given), Iterator):
         return context.found("BL702")
-    scope = spot.tree if "." in name else next(spot.around(ast.FunctionDef), spot.tree)
+    scope = spot.tree if "." in name else spot.scope
     before = [one for one in ast.walk(scope) if spelled(one) == name and _reads(one) and one.lineno < spot.line]
-    made = [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and spelled(one.targets[0]) == name]
+    made = assignments(scope, name)
     if not before or len(made) != 1:
         return context.found("BL702")
     where = assignment_to(name, spot.file, made[0].lineno, spot.function)
@@ -61,7 +59,7 @@ def overrun(context: ErrorContext) -> Finding:
         return context.found("BL765")
     spot = spot_of(made)
     stated = [word for word in spot.call.keywords if word.arg in LENGTHS] if spot.call is not None else []
-    length = "".join(f", by {spot.text(word)} at {brief(_line(spot, word))}" for word in stated[-1:])
+    length = "".join(f", by {spot.text(word)} at {brief(spot.at(word).place)}" for word in stated[-1:])
     seen = f"the {type(scheduler).__name__} made at {brief_at(made)} is for {scheduler.total_steps} steps{length}"
     cure = "Give it the number of all steps: epochs * len(loader), where a last batch that is not full counts, too."
     return context.found("BL765", seen, cure=cure)
@@ -83,13 +81,8 @@ def given_twice(context: ErrorContext) -> Finding:
     held = {id(param) for group in known for param in group["params"]}
     twice = [param for param in added["params"] if id(param) in held]
     node = groups.elts[len(known)]
-    seen = f"of the group at {brief(_line(spot, node))}, {spot.text(node)}, {counted(len(twice), 'parameter')} of "
+    seen = f"of the group at {brief(spot.at(node).place)}, {spot.text(node)}, {counted(len(twice), 'parameter')} of "
     return context.found("BL766", f"{seen}{len(added['params'])} are in a group before it")
-
-
-def _line(spot: Spot, node: ast.AST) -> Place:
-    """Return the line of a piece of a statement of several lines."""
-    return dataclasses.replace(spot, position=span(node)).place
 
 
 def closure(context: ErrorContext) -> Finding | None:

@@ -15,7 +15,7 @@ from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import is_computed, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot, span, spelled, spot_of
+from backlight.lens.doctor.source import Spot, spelled, spot_of
 from backlight.lens.finding import Finding
 
 NOT_MODELS = ("torch.", "F.", "nn.", "print", "len", "float")
@@ -51,7 +51,7 @@ def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | Non
     where = None
     if len(calls) == 1:
         call, number = calls[0]
-        where = Spot(shared.spot.file, shared.spot.function, span(call))
+        where = shared.spot.at(call)
         text = corrections.after_argument(where, number, ".detach()")
     title = f"the other optimizer's loss runs through {shared.name} into the model that made it"
     seen = f"{shared.name} and both losses: two optimizers, of which one holds all parameters behind {shared.name}"
@@ -100,7 +100,7 @@ def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared
 def _stands_in(shared: Shared, history: History, frame: FrameType) -> bool:
     """Return whether the earlier backward stands in the function whose variable this is."""
     earlier = spot_of(history.freed_by[history.engine.key_of(frame.f_locals[shared.name].grad_fn)])
-    function = next(shared.spot.around(ast.FunctionDef), shared.spot.tree)
+    function = shared.spot.scope
     return earlier.file == shared.spot.file and _holds(function, earlier.line)
 
 
@@ -147,7 +147,7 @@ def _value(frame: FrameType, node: ast.AST) -> Any:
 
 def _uses(shared: Shared, earlier: Spot, first_is_owners: bool) -> list[tuple[ast.Call, int]]:
     """Return the calls that are to take a detached result: before the earlier backward, or after it."""
-    function = next(shared.spot.around(ast.FunctionDef), shared.spot.tree)
+    function = shared.spot.scope
     calls = sorted(_calls_with(function, shared), key=lambda pair: pair[0].lineno)
     same = earlier.file == shared.spot.file and _holds(function, earlier.line)
     if same:
@@ -190,8 +190,8 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
     if named is None:
         return None
     spot, node = named
-    made = Spot(spot.file, spot.function, span(node))
-    text = made.edited(corrections.insert(node.end_lineno, node.end_col_offset, ".detach()"))
+    made = spot.at(node)
+    text = made.edited(corrections.after(node, ".detach()"))
     name = spelled(node)
     return context.found(
         "BL305",
@@ -209,7 +209,7 @@ def _named_in_loss(context: ErrorContext, history: History, behind: set[int]) ->
     for spot in context.spots():
         method = corrections.method_of(spot, "backward")
         loss = None if method is None else spelled(method.value)
-        function = next(spot.around(ast.FunctionDef), spot.tree)
+        function = spot.scope
         made = [
             node for node in ast.walk(function) if isinstance(node, ast.Assign) and spelled(node.targets[0]) == loss
         ]

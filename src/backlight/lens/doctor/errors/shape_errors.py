@@ -11,7 +11,7 @@ from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.errors.layers import Layer, layer_of
 from backlight.lens.doctor.places import brief, place_at, shown
 from backlight.lens.doctor.rule_index import rule
-from backlight.lens.doctor.source import Spot, parses, span, spelled, spot_of
+from backlight.lens.doctor.source import Spot, parses, spelled, spot_of
 from backlight.lens.finding import Finding
 
 BY_CHANNEL = ("Conv", "BatchNorm", "InstanceNorm")
@@ -78,7 +78,7 @@ def _of_product(context: ErrorContext) -> Finding:
     seen = f"{spot.text(node.left)} has shape {list(left.shape)}, {spot.text(node.right)} {list(right.shape)}"
     corrected = None
     if len(right.shape) == 2 and right.shape[-1] == left.shape[-1]:
-        end = corrections.insert(node.right.end_lineno, node.right.end_col_offset, ".T")
+        end = corrections.after(node.right, ".T")
         corrected = spot.edited(end) if isinstance(node.right, corrections.ATOMS) else None
     cure = "The last size of the left one must be the first of the right one: transpose one of them, x @ w.T."
     return context.found("BL001", seen, title=title, cure=cure, corrected=corrected)
@@ -119,7 +119,7 @@ def _of_operands(context: ErrorContext) -> Finding:
     if len(plain) != 1 or not isinstance(plain[0][0], corrections.ATOMS):
         return context.found("BL002", seen)
     one, other = plain[0]
-    added = corrections.insert(one.end_lineno, one.end_col_offset, f".{_conversion(other.dtype)}")
+    added = corrections.after(one, f".{_conversion(other.dtype)}")
     return context.found("BL002", seen, corrected=spot.edited(added))
 
 
@@ -210,7 +210,7 @@ def _came_from(spot: Spot | None, number: int) -> list[str]:
     for scope in (*spot.around(ast.FunctionDef), spot.tree):
         made = [one for one in ast.walk(scope) if isinstance(one, ast.Assign) and node.id in map(spelled, one.targets)]
         if made:
-            where = Spot(spot.file, spot.function, span(made[0])).place
+            where = spot.at(made[0]).place
             return [f"{node.id} was made at {brief(where)}: {where.text}"] if len(made) == 1 else []
     return []
 
@@ -267,7 +267,7 @@ def _loader_of(context: ErrorContext) -> Spot | None:
                     calls += [one for one in ast.walk(node.value) if isinstance(one, ast.Call)]
             makers = [one for one in calls if spot.text(one.func).endswith("DataLoader")]
             if len(makers) == 1:
-                return Spot(spot.file, spot.function, span(makers[0]))
+                return spot.at(makers[0])
     return None
 
 
