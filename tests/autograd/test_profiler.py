@@ -57,7 +57,7 @@ def test_ops_and_nodes_have_pytorchs_names_and_counts():
 
 
 def test_every_op_is_shown_under_a_name_that_pytorch_has_or_as_ours():
-    for name in ("backlight.nn.functional", "backlight.models.encoders.modernbert"):
+    for name in ("backlight.nn.functional", "backlight.models.encoders.modernbert", "backlight.ops.sparse.arithmetic"):
         importlib.import_module(name)  # where ops are declared, too
     for op in TABLE.values():
         room, _, name = event_name(op.name).partition("::")

@@ -15,6 +15,7 @@ from backlight.dispatch import dispatcher, observation
 from backlight.dispatch.observers import Watcher
 from backlight.errors import InputError
 from backlight.kernels.native import core
+from backlight.kernels.sparse_array import sparse_use
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.native import NATIVE
 from backlight.tensor.methods.autograd import GraphMethods
@@ -470,7 +471,8 @@ def test_nothing_is_left_behind():
     with NATIVE.observe(log):
         x.detach()
         assert GraphMethods.detach is detach and dispatcher.dispatching.active
-    assert log.events and not dispatcher.dispatching.active and (core is None or not core.core_intercepts())
+    assert log.events and dispatcher.dispatching.active == sparse_use.begun
+    assert core is None or bool(core.core_intercepts()) == sparse_use.begun
     assert not observation.observers.active and observation.local.observation is None
     assert x.sum().backward() is None
 
