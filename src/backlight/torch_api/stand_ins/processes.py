@@ -137,11 +137,12 @@ class ProcessContext:
             ProcessExitedException: a process ended otherwise.
         """
         running = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
-        if running:
-            wait(list(running), timeout)
-        failed = [number for number, process in enumerate(self.processes) if process.exitcode not in (None, 0)]
+        for ended in wait(list(running), timeout) if running else ():
+            self.processes[running[ended]].join()  # its pipe closes shortly before its exit code can be read
+        exit_codes = [process.exitcode for process in self.processes]  # read once: a process may end in between
+        failed = [number for number, code in enumerate(exit_codes) if code not in (None, 0)]
         if not failed:
-            return not any(process.is_alive() for process in self.processes)
+            return None not in exit_codes
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
