@@ -172,6 +172,9 @@ SNIPPETS = {
         then="v = h[:2]; y = F.apply(v); print(y is v, v.grad_fn, h.grad_fn); h.sum().backward(); print(w.grad)",
     ),
     "a dirty view of a leaf": template("x.mul_(2); ctx.mark_dirty(x); return x", then="F.apply(w[:2])"),
+    "a dirty view that is a leaf": template(
+        "x.mul_(2); ctx.mark_dirty(x); return x", then="with torch.no_grad(): v = h[:2]\nF.apply(v.requires_grad_())"
+    ),
     "a dirty tensor that is not returned": template("x.mul_(2); ctx.mark_dirty(x); return x * 2", then="F.apply(h)"),
     "dirty marks must be tensors": template("ctx.mark_dirty(3); return x * 2", then="F.apply(w)"),
     "a dirty saved tensor": template(

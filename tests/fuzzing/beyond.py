@@ -41,6 +41,8 @@ def func(m, a, b, k):
     if m.open_modes:  # PyTorch refuses hooks of saved tensors
         raise Impossible
     x, t = smooth(m, a), m.t
+    if 0 in x.stride():  # PyTorch's jvp writes to some of these
+        raise Impossible
     factor = m.numbers(x.shape, x.dtype)
 
     def score(value):
@@ -96,7 +98,9 @@ def saved(m, a, b, k):
     graph = m.t.autograd.graph
     context = [
         lambda: graph.saved_tensors_hooks(lambda one: one.detach().clone(), lambda packed: packed),
-        lambda: graph.saved_tensors_hooks(lambda one: one.detach().numpy().copy(), lambda packed: m.t.tensor(packed)),
+        lambda: graph.saved_tensors_hooks(
+            lambda one: one.detach().numpy(force=True).copy(), lambda packed: m.t.tensor(packed)
+        ),
         lambda: graph.save_on_cpu(),
         lambda: graph.disable_saved_tensors_hooks("not here"),
     ][k % 4]()
@@ -160,7 +164,7 @@ def out(m, a, b, k):
     x = smooth(m, a)
     y = m.alike(x, b)
     into = [lambda: m.numbers(x.shape, x.dtype), lambda: m.alike(x, k), lambda: m.numbers((0,), x.dtype)][k % 3]()
-    if into.is_inference():
+    if into.is_inference() or (y.is_inference() and x.requires_grad):  # refused for saving it, or for out=
         raise Impossible
     name = ["add", "mul", "maximum", "sub"][k // 3 % 4]
     return getattr(m.t, name)(x, y, out=into)

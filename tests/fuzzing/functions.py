@@ -196,8 +196,8 @@ def custom(m, a, b, k):
     if name == "Product":
         args = (x, m.broadcasting(x, b) if k // 14 % 5 == 0 else m.alike(x, b))
     if name == "Doubled":
-        if x.is_inference():  # PyTorch writes before it refuses
-            raise Impossible
+        if x.is_inference() or (x.is_leaf and x.requires_grad and not x.is_contiguous()):
+            raise Impossible  # PyTorch writes before it refuses, and may have saved a copy in another order
         args = (x if k // 14 % 3 else x * 1,)
     if name in ("Parts", "Apart"):
         args = (x, 1.5)

@@ -1,6 +1,6 @@
 """Steps that make tensors: leaves, ops of many kinds with broadcasting, promotion, reductions, indexing."""
 
-from fuzzing.machine import SHAPES, step
+from fuzzing.machine import SHAPES, Impossible, step
 
 UNARY = [
     "sin",
@@ -58,6 +58,8 @@ def unary_of_spread(m, a, b, k):
 def binary(m, a, b, k):
     x = m.floating(a)
     y, name = m.broadcasting(x, b), BINARY[k % len(BINARY)]
+    if y.is_complex() and x.is_inference():  # there are two reasons to refuse some of these
+        raise Impossible
     if name in ("maximum", "minimum", "remainder"):
         x = m.apart(x)
     if name in ("div", "remainder", "hypot", "atan2"):
@@ -176,11 +178,12 @@ def index(m, a, b, k):
 def join(m, a, b, k):
     x = m.floating(a)
     y = m.alike(x, b)
-    return [
+    made = [
         lambda: m.t.stack([x, y], k // 4 % (x.dim() + 1)),
         lambda: m.t.cat([x, y]) if x.dim() else m.t.stack([x, y]),
         lambda: m.t.cat([x, y, x], -1) if x.dim() else m.t.hstack([x, y]),
     ][k % 3]()
+    return made * 1 if x.is_inference() and y.is_inference() else made  # PyTorch's is a view of nothing
 
 
 @step("rearranged", 2)

@@ -17,11 +17,12 @@ def table_of(m, number: int):
 def noted(m, grad):
     """Write a gradient into the trace: its layout, its entries, its values.
 
-    Coalesced: PyTorch merges entries of contiguous values only, and which gradient is expanded is the engine's affair.
+    Coalesced: PyTorch merges entries of contiguous values only, and which gradient is expanded is the engine's affair;
+    so are how often a dense one has been written to, and its strides in dims of size 1.
     """
     if grad is None or not grad.is_sparse:
         m.note("sparse", None if grad is None else m.values(grad))
-        return grad
+        return None if grad is None else grad.clone(memory_format=m.t.contiguous_format)
     whole = grad.coalesce()
     m.note("sparse", tuple(grad.shape), whole._nnz(), grad.sparse_dim(), grad.dense_dim(), grad.requires_grad)
     m.note("sparse", m.values(whole.indices()), m.values(whole.values()))
@@ -114,7 +115,7 @@ def coordinates(m, a, b, k):
         lambda: m.t.sparse.mm(s, dense),
         lambda: s.coalesce().to_dense() * 2,
         lambda: (s * 2).to_dense(),
-        lambda: s.t().to_dense(),
+        lambda: s.permute(1, 0).to_dense(),  # the node of s.t() is named so here, too
         lambda: (s + s).to_dense(),
         lambda: m.t.sparse.sum(s, 0).to_dense(),
         lambda: s @ dense,

@@ -87,6 +87,7 @@ def write_expanded(m, a, b, k):
         a,
         lambda one: (
             one.is_floating_point()
+            and one.numel()
             and 0 in one.stride()
             and not one.requires_grad
             and one.is_inference() <= m.t.is_inference_mode_enabled()

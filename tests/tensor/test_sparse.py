@@ -181,6 +181,18 @@ def test_a_large_step_changes_only_the_rows_of_the_gradient():
     assert changed == [3, 999]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_the_gradient_of_a_sum_reaches_entries_that_meet_once():
+    seen = []
+    for t in (backlight, torch):
+        x = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        entries = t.sparse_coo_tensor(t.tensor([[0, 1, 0], [1, 1, 1]]), x, (2, 4))
+        out = t.sparse.sum(entries, 0)
+        (out.to_dense() * t.arange(4.0)).sum().backward()
+        seen.append((x.grad.tolist(), out.grad_fn.next_functions[0][0].name()))
+    assert seen[0] == seen[1]
+
+
 def test_files_are_pytorchs(tmp_path):
     theirs = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2)).coalesce()
     torch.save({"grad": theirs}, tmp_path / "theirs.pt")

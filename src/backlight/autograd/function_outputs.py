@@ -87,7 +87,7 @@ def _recorded(out: TensorState, edge: Edge | None, is_input: bool, is_dirty: boo
 
 def _rewritten(out: TensorState, edge: Edge | None):
     """Give an input that forward changed in place its new history; its gradient was that of the old value."""
-    if out._view is None and out.requires_grad and out.is_leaf:
+    if out.requires_grad and out.is_leaf:
         raise GraphError(
             "a leaf Variable that requires grad has been used in an in-place operation.\n  Change a clone of it, or a "
             "tensor that does not require grad"

@@ -17,6 +17,7 @@ from backlight.engine.views import unrecorded_view
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import is_half, widened
+from backlight.kernels.memory_order import converted
 from backlight.kernels.state_blocks import silent_floats
 from backlight.ops.type_promotion import BOOL, as_float, check_scalar, common_dtype, is_float
 from backlight.sizes import as_storage_error
@@ -180,7 +181,7 @@ def unify(op, arrays):
     if op.promote == "float":
         kind = as_float(kind)
     try:
-        return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
+        return [array if array is None or array.dtype == kind else converted(array, kind) for array in arrays]
     except (MemoryError, ValueError) as problem:
         raise as_storage_error(problem) from None
 

@@ -190,6 +190,11 @@ def copied_in(array: ndarray, wanted: memory_format | None, kind: np.dtype | Non
     return copy
 
 
+def converted(array: ndarray | np.generic, kind: np.dtype) -> ndarray | np.generic:
+    """Return an array in another dtype, in the same order in memory."""
+    return array.astype(kind) if row_major(array) else copied_in(array, None, kind)
+
+
 def viewed(array: ndarray, shape: Sequence[int]) -> ndarray:
     """Return the same memory in another shape, with PyTorch's strides in dims of size 1 too (`computeStride`).
 
@@ -228,8 +233,8 @@ def _as_elementwise(data: ndarray, *arrays: object) -> ndarray:
     shape, kind = data.shape, data.dtype
     if any(one.shape != shape for one in operands):
         return placed(data, in_order(shape, kind, iteration_order(shape, operands)))
-    for wanted in (contiguous_format, FORMAT_OF_DIMS.get(data.ndim)):
-        if wanted is not None and all(is_contiguous_in(one, wanted) for one in operands):
+    for wanted in (contiguous_format, channels_last):  # TensorIterator does not look for channels_last_3d
+        if all(is_contiguous_in(one, wanted) for one in operands):
             return placed(data, empty_in(shape, kind, wanted))
     first = operands[0]
     if is_dense(first) and all(one.strides == first.strides for one in operands):

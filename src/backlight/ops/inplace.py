@@ -271,6 +271,7 @@ def _save_written_output(result: TensorState, target: TensorState, data: Array) 
 
 
 _IN_PLACE = {  # PyTorch's names of the nodes of these ops' in-place forms
+    "AsStridedBackward0": "AsStridedBackward1",
     "SqueezeBackward0": "SqueezeBackward3",
     "SqueezeBackward1": "SqueezeBackward4",
     "SqueezeBackward2": "SqueezeBackward5",

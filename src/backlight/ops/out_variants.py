@@ -19,6 +19,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedError
+from backlight.kernels.memory_order import model_of
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.linalg.matrix_products import small_name
@@ -231,19 +232,20 @@ def _checked(name: str, out: TensorState | Sequence[TensorState]) -> list:
 def _write(target: TensorState, values: Array, name: str) -> None:
     """Copy values into a tensor, resized if it has another shape."""
     if target._data.shape != values.shape:
-        _resize(target, values.shape)
+        _resize(target, values)
     store(target, values, name)
 
 
-def _resize(target: TensorState, shape: tuple) -> None:
+def _resize(target: TensorState, values: Array) -> None:
+    """Give a tensor the shape of values, and their order in memory."""
     refuse_writing(target)
     if target._data.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(target._data.shape)}, which "
-            f"does not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
-            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
-            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            f"does not match the required output shape {list(values.shape)}. This behavior is deprecated, and in a "
+            "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+            "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             UserWarning,
             stacklevel=4,
         )
-    target._data = np.empty(shape, target._data.dtype) if shape else target._data.dtype.type(0)
+    target._data = model_of(values, target._data.dtype) if values.shape else target._data.dtype.type(0)

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 how, folder = sys.argv[1], Path(sys.argv[2])
-dist.init_process_group("gloo", timeout=timedelta(seconds=2 if how in ("late", "never") else 60))
+dist.init_process_group("gloo", timeout=timedelta(seconds={"late": 10, "never": 2}.get(how, 60)))
 rank = dist.get_rank()
 helper = os.fork()  # as workers of a DataLoader: it must not outlive its rank
 if not helper:
@@ -31,7 +31,7 @@ for step in range(1000 if how != "well" else 5):
             os.kill(helper, signal.SIGKILL)
             sys.exit(0)
         if how == "late":
-            time.sleep(30)
+            time.sleep(600)
         if how == "other size":
             dist.all_reduce(torch.ones(7))
     if how == "waits":

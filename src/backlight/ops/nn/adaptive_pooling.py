@@ -8,18 +8,18 @@ in turn, so adaptive means are one small matrix product a dim.
 from collections.abc import Sequence
 from math import prod
 
-from numpy import ndarray
-
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
-from backlight.engine.tensor_state import TensorState, storage_of
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
-from backlight.kernels.memory_order import CHANNELS_LAST, copied_in, suggested_format
+from backlight.kernels.memory_order import CHANNELS_LAST, format_strides, suggested_format
 from backlight.kernels.nn import pooling
+from backlight.ops.inplace import inplace_view
 from backlight.ops.nn.pooling import LARGEST, LAYOUT_OF_DIMS, largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
+from backlight.ops.shape.striding import as_strided
 from backlight.sizes import Shape, check_storage
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
@@ -102,13 +102,13 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
     return _MEAN[dims](input, wanted)
 
 
+as_strided_ = inplace_view(as_strided, "as_strided_")
+
+
 def in_format_of(input: TensorState, made: TensorState) -> TensorState:
     """Return a new tensor of size 1 in space, restrided where the input's strides suggest channels last."""
-    wanted = suggested_format(input._data)
-    if wanted in CHANNELS_LAST and made._data.__class__ is ndarray:
-        made._data = copied_in(made._data, wanted)
-        storage_of(made).wrote("as_strided_", (None, 0))
-    return made
+    wanted, shape = suggested_format(input._data), made._data.shape
+    return as_strided_(made, shape, format_strides(shape, wanted)) if wanted in CHANNELS_LAST else made
 
 
 def adaptive_avg_pool1d(input: TensorState, output_size: int | Sequence[int]):
@@ -245,7 +245,7 @@ def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size
     wanted = plain if output_size is None else _checked_output(output_size, plain, stride, dims)
     if dims > 1:
         return _UNPOOL[dims](input, indices, wanted)
-    return _UNPOOL[2](input.unsqueeze(-2), indices.unsqueeze(-2), (1, *wanted)).squeeze(-2)
+    return _UNPOOL[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*wanted, 1)).squeeze(-1)
 
 
 def _checked_output(

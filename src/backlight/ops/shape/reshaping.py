@@ -11,7 +11,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, ShapeError
-from backlight.kernels.memory_order import viewed
+from backlight.kernels.memory_order import row_major, viewed
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
@@ -244,7 +244,7 @@ def unsqueeze(xp, input: Array, dim: int):
     """Add a dim of size 1 before `dim`; -1 adds it at the end."""
     shape, dim = input.shape, normalise_dim(dim, input.ndim + 1)
     longer = (*shape[:dim], 1, *shape[dim:])
-    if input.flags.c_contiguous:
+    if row_major(input):
         return input.reshape(longer)
     stride = input.strides[dim] * shape[dim] if dim < input.ndim else input.itemsize
     return strided(input, longer, (*input.strides[:dim], stride, *input.strides[dim:]))

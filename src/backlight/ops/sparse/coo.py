@@ -160,7 +160,7 @@ def without_sparse_dims_input(grad: Array, input: Array, dims: Sequence[int], op
 @op(tangent="linear")
 def sparse_along(xp, input: Array, pattern: Array, dims: Sequence[int]):
     """The entries of a pattern, with the elements that a tensor without some of its dims has at their coordinates."""
-    kept = [dim for dim in range(pattern.ndim) if dim not in dims]
+    pattern, kept = pattern.coalesce(), [dim for dim in range(pattern.ndim) if dim not in dims]
     places = pattern.indices[[dim for dim in kept if dim < len(pattern.indices)]]
     projected = SparseArray(places, pattern.values, tuple(pattern.shape[dim] for dim in kept))
     return pattern.with_values(masked(input, projected).values)

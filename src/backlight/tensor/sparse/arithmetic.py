@@ -140,11 +140,13 @@ def sum(
 
 def sum_along(input: TensorState, dim: Sequence[int], keepdim: bool = False) -> TensorState:
     """Return the sums along dims: dense if no sparse dim is left."""
-    input = coo.coalesced_entries(input)
     data = input._data
     dims = reduced = sorted({normalise_dim(one, data.ndim) for one in dim})
     sparse = len(data.indices)
     of_values = [one - sparse + 1 for one in dims if one >= sparse]
+    if of_values or len(dims) in (0, sparse):
+        input = coo.coalesced_entries(input)
+        data = input._data
     if of_values:
         summed = dense_sum(coo.entry_values(input), of_values)
         shape = tuple(size for one, size in enumerate(data.shape) if one not in dims or one < sparse)
