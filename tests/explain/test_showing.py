@@ -154,13 +154,20 @@ def test_places_are_said_with_probabilities_where_there_is_a_sigmoid():
 
 
 def test_words_that_act_together_are_listed():
-    new, york = (Word(text, 0, 1, 0.25, 1, effect=0.25) for text in ("new", "york"))
-    made = SimpleNamespace(together=[Joint((new, york), 2.1, 0.5), Joint((new, york), -2, 1, True)], check=None)
+    words = [Word(text, start, start + 4, 0.25, 1, effect=0.25) for start, text in enumerate(("new", "york", "New"))]
+    new, york, again = words
+    made = SimpleNamespace(
+        together=[Joint((new, york), 2.1, 0.5), Joint((york, again), -2, 1, True)],
+        query=SimpleNamespace(words=words[1:]),
+        document=SimpleNamespace(words=words),
+        check=None,
+    )
     assert joint_lines(made) == [
-        "new + york: +2.1 together, +0.50 one by one",
-        "new + york in the query: \N{MINUS SIGN}2.0 together, +1.0 one by one",
+        "new (1st) + york: +2.1 together, +0.50 one by one",
+        "york + New in the query: \N{MINUS SIGN}2.0 together, +1.0 one by one",
     ]
-    assert joint_lines(SimpleNamespace(together=made.together, check=SimpleNamespace(verdict="no effect"))) == []
+    made.check = SimpleNamespace(verdict="no effect")
+    assert joint_lines(made) == []
 
 
 def test_values_say_whether_they_add_up():
@@ -191,13 +198,13 @@ def test_the_effect_of_a_typo_is_the_mean_change_of_the_score():
 
 def test_documents_closer_than_a_typo_are_said():
     assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), 0.8) == (
-        "the first 3 documents are too close to call: their scores are 0.50 apart, and one typo in the query moves the "
-        "best score by 0.80"
+        "the first 3 documents are close: their scores are 0.50 apart, and one typo in the query moves that of the "
+        "best by 0.80"
     )
     logits = np.array([3.0, 2.9])
     probabilities = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
     assert closeness_line(probabilities, 0.8).endswith(
-        "their logits are 0.10 apart, and one typo in the query moves the best logit by 0.80"
+        "their logits are 0.10 apart, and one typo in the query moves that of the best by 0.80"
     )
     assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the first 2 documents are")
     assert closeness_line(scores_only([3.0, 2.0]), 0.8) is None

@@ -60,6 +60,14 @@ def test_methods_without_signs_and_single_words_have_their_own_forms(made):
     )
 
 
+def test_without_other_words_to_compare_with_the_effects_are_called_measured(made):
+    found = checked(replace(made, document=replace(made.document, words=made.document.words[-3:])), random=0.0)
+    assert verdict_line(found, "probability") == (
+        "Measured: without the 3 words shown to raise it most, the probability falls from 0.93 to 0.41; there are no "
+        "others to compare them with"
+    )
+
+
 def test_words_that_lower_the_score_raise_it_when_they_are_deleted(made):
     words = tuple(replace(word, value=-word.value) for word in made.document.words)
     found = replace(made, score=LOGIT[0.41], document=replace(made.document, words=words))

@@ -7,6 +7,7 @@ import pytest
 from tiny_bert import real_ranker
 
 from backlight.explain.methods.ablation import text_without
+from backlight.explain.presentation.wording import joint_lines
 from backlight.explain.reranker import Reranker
 from backlight.explain.verification import FAILS, HOLDS, NO_EFFECT, ExplainedDocument, check_explanations
 
@@ -56,6 +57,15 @@ def test_an_explanation_turned_upside_down_fails():
     wrong = checked(replace(made, query=turned(made.query), document=turned(made.document)))
     assert wrong.check.verdict == FAILS
     assert wrong.check.signs == 0
+
+
+def test_words_that_together_move_the_score_the_other_way_fail_without_others_to_compare():
+    made = reranker().explain(QUERY, "refund refund refund")  # each alone lowers the score: the others still answer
+    assert [word.effect < 0 for word in made.document.words] == [True] * 3
+    assert (made.check.top, made.check.random, made.check.drop > 0) == (3, 0.0, True)
+    assert made.check.signs == made.check.counted
+    assert made.check.verdict == FAILS
+    assert any(line.startswith("refund (1st) + refund (") for line in joint_lines(made))
 
 
 def test_a_document_of_which_no_word_matters_has_no_effect():

@@ -152,12 +152,12 @@ class _Plan:
             return NO_EFFECT
         if signs is not None and counted and signs < SIGNS * counted:
             return FAILS
-        if not self.random:
+        if not self.top or (signs is None and not self.random):
             return HOLDS
         if signs is None:
             return HOLDS if abs(drop) > TWICE * abs(random) else FAILS
         shown = -1 if self.top[0].value < 0 else 1
-        return HOLDS if shown * drop > abs(random) else FAILS
+        return HOLDS if shown * drop > abs(random) else FAILS  # random is 0 where no others could be drawn
 
 
 def _with_effects(made: Attribution, measured: Mapping[tuple[int, int], float]) -> Attribution:

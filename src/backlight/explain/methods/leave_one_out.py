@@ -2,12 +2,13 @@
 
 NOTE [Measured and estimated]
 A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order
-words are deleted from the text, one at a time, and the pair is scored again: score − score without the word is the
-word's *effect*, and that is the value which is shown. How many words are measured follows from a budget; on a small
-model and a short text it is all of them. Words that were not measured have no `effect` and keep the estimate, scaled to
-the effects and below the strongest of them: their order is worth something, their signs less. A pair without an
-estimate (its gradient is zero, as where document and query are the same, or the model shows no attentions) is measured
-in the order of its words: those in both texts first, then long ones; its other words are 0, and `estimate` is "none".
+words are deleted from the text, one at a time (the query's few before the document's weak ones), and the pair is
+scored again: score − score without the word is the word's *effect*, and that is the value which is shown. How many
+words are measured follows from a budget; on a small model and a short text it is all of them. Words that were not
+measured have no `effect` and keep the estimate, scaled to the effects and below the strongest of them: their order is
+worth something, their signs less. A pair without an estimate (its gradient is zero, as where document and query are
+the same, or the model shows no attentions) is measured in the order of its words: those in both texts first, then
+long ones; its other words are 0, and `estimate` is "none".
 
 Deletion is what a reader can repeat with `predict`, and gives texts like those the model was trained on, which gaps in
 the positions (`mask`) or [MASK] are not: see NOTE [Ways to leave words out] and docs/faithfulness.md for the figures.
@@ -58,6 +59,7 @@ ESTIMATES: dict[str, Callable[..., list[Attribution]]] = {
 }
 ESTIMATE = "deletion-gradient"
 BUDGET = 0.5  # seconds for measuring more than those
+QUERY_WORDS = 12  # of the query's, so many are measured before the document's weaker ones
 A_ROUND = 8  # words of each pair that are measured between two looks at the clock
 STRONG = 6  # neighbours, and strongest words, that are deleted together
 NOT_ADDITIVE = 0.1  # of the largest effect: a joint effect that differs by more is reported
@@ -83,7 +85,8 @@ class _Pair:
         keys = [-abs(value) for value in self.estimates] if self.estimate else _without_estimate(self.pair, self.parts)
         self.order = sorted(range(len(self.parts)), key=lambda place: (marks[place], keys[place]))
         first = [place for side in (DOCUMENT, QUERY) for place in self._of(side)[: STRONGEST[side]]]
-        self.order = list(dict.fromkeys([*first, *self.order]))
+        few = [place for place in self._of(QUERY)[:QUERY_WORDS] if not marks[place]]
+        self.order = list(dict.fromkeys([*first, *few, *self.order]))
         self.first = len(first)
 
     def _of(self, side: int) -> list[int]:

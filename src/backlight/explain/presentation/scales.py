@@ -25,9 +25,10 @@ ROUNDING = 1e-4  # how far a single-precision sigmoid may be from ours
 
 
 class ValuedWord(Protocol):
-    """A `Word`, as far as its shade depends on it."""
+    """A `Word`, as far as its shade and its name depend on it."""
 
     text: str
+    start: int
     value: float
     effect: float | None
     is_mark: bool

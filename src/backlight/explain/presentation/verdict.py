@@ -15,6 +15,7 @@ from backlight.explain.presentation.wording import count_of, figure
 
 UNITS = {"word": "word", "span": "phrase", "sentence": "sentence"}  # of leave-one-out
 FAITHFUL, UNFAITHFUL, WITHOUT_EFFECT, UNKNOWN = "Faithful", "Not faithful", "No word matters", "Not measured"
+MEASURED = "Measured"  # where there are no other words to compare the strongest with
 
 
 class WindowOf(Protocol):
@@ -46,7 +47,7 @@ def verdict_line(
     if check.verdict == FAILS:
         found = f"{_failure(made, activation, window)}; {_instead(made, option)}"
         return f"{UNFAITHFUL}, do not believe these colours: {found}"
-    return f"{FAITHFUL}: {_together(made, activation, window)}"
+    return f"{FAITHFUL if _compared(made) else MEASURED}: {_together(made, activation, window)}"
 
 
 def verdict_logits(made: Explained, activation: str | None) -> str | None:
@@ -156,9 +157,13 @@ def _random(count: int, random: Sequence[str]) -> str:
     return f"; without {count_of(count, 'random word')} it is {random[0]}"
 
 
+def _compared(made: Explained) -> bool:
+    """Tell whether the document has words beside its strongest, of which as many could be drawn at random."""
+    return 0 < made.check.top < _counts(made)[1]
+
+
 def _scores(made: Explained, activation: str | None) -> WrittenScores:
     """Return the score, that without the strongest words, and that without random ones where any were drawn."""
     check = made.check
-    every = _counts(made)[1]
-    random = [made.score - check.random] if check.top < every else []
+    random = [made.score - check.random] if _compared(made) else []
     return write_scores([made.score, made.score - check.drop, *random], activation)

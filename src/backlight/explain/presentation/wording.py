@@ -81,11 +81,20 @@ def joint_lines(made: Explained) -> list[str]:
     """Return a line for each set of words that brings more or less together than alone, if any word matters."""
     if made.check is not None and made.check.verdict == NO_EFFECT:
         return []
-    return [_joint_line(joint) for joint in made.together[:JOINTS]]
+    return [
+        _joint_line(joint, (made.query if joint.of_query else made.document).words) for joint in made.together[:JOINTS]
+    ]
 
 
-def _joint_line(joint: Joint) -> str:
-    words = " + ".join(word.text for word in joint.words)
+def which_of(word: ValuedWord, words: Sequence[ValuedWord]) -> str:
+    """Return which of the same words of a text a word is: `2nd`; empty where it occurs once."""
+    same = [one.start for one in words if one.text.casefold() == word.text.casefold()]
+    return ordinal(same.index(word.start) + 1) if len(same) > 1 else ""
+
+
+def _joint_line(joint: Joint, text: Sequence[ValuedWord]) -> str:
+    numbers = [which_of(word, text) for word in joint.words]
+    words = " + ".join(f"{word.text} ({nth})" if nth else word.text for word, nth in zip(joint.words, numbers))
     place = " in the query" if joint.of_query else ""
     return f"{words}{place}: {figure(joint.effect, '+')} together, {figure(joint.alone, '+')} one by one"
 
@@ -113,13 +122,13 @@ def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
     way = "falls" if word.effect > 0 else "rises"
     written = write_scores([ranked.score, ranked.score - word.effect], activation_of(ranking.documents))
     scores = f"from {written.texts[0]} to {written.texts[1]}"
+    nth = which_of(word, made.document.words)
+    without = f"without the {nth} “{word.text}”" if nth else f"without “{word.text}”"
     if place == ranked.rank:
-        return f"without “{word.text}” its {written.quantity} {way} {scores}"
+        return f"{without} its {written.quantity} {way} {scores}"
     last = place == len(ranking.documents)  # of a ranking that was cut at the best, it may fall further
     to = f"{ordinal(place)}, the last shown" if last else ordinal(place)
-    return (
-        f"without “{word.text}” this document {way} from {ordinal(ranked.rank)} to {to} ({written.quantity} {scores})"
-    )
+    return f"{without} this document {way} from {ordinal(ranked.rank)} to {to} ({written.quantity} {scores})"
 
 
 def _place_without(word: ValuedWord, ranked: Scored, ranking: RankedDocuments) -> int:
@@ -143,8 +152,8 @@ def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
     apart = best - ranking.documents[close - 1].score
     unit = unit_of(activation_of(ranking.documents))
     return (
-        f"the first {close} documents are too close to call: their {unit}s are {figure(apart)} apart, and one typo in "
-        f"the query moves the best {unit} by {figure(typo)}"
+        f"the first {close} documents are close: their {unit}s are {figure(apart)} apart, and one typo in the query "
+        f"moves that of the best by {figure(typo)}"
     )
 
 
@@ -176,8 +185,8 @@ def unanswered_line(ranking: Answering) -> str | None:
         return None
     best = max(one.activated for one in ranking.documents)
     return (
-        f"nothing here seems to answer the query: the best document has {best:.2f}, and what answers has "
-        f"{ranking.threshold:.2f} or more by the card of {ranking.model}"
+        f"nothing here seems to answer the query: the best document scores {best:.3g}, and documents that answer "
+        f"usually score {ranking.threshold:.3g} or more with {ranking.model}"
     )
 
 

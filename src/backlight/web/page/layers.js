@@ -34,5 +34,5 @@ const layersView = (ranked) => {
   walk(picture, { ArrowRight: [dots, 1], ArrowLeft: [dots, -1] });
   return make("div", { class: "layers" },
     make("h3", {}, `The ${data.unit}, were each layer the last`), make("div", { class: "scroll" }, picture),
-    make("p", { class: "apart" }, "Bars: what each layer adds (orange) or takes (blue, dashed). The head was trained on the last layer only: an early score says what it makes of those states, not what the model had understood by then."));
+    make("p", { class: "apart" }, "Bars: what each layer adds (orange) or takes (blue, dashed). The model was trained to score by its last layer only: an early score says what it makes of those states, not what the model had understood by then."));
 };
