@@ -1,4 +1,4 @@
-"""Softmaxes over the wrong dim: what is found, with its correction, and near misses that are right."""
+"""Softmaxes over the wrong dim, and masks after them: what is found, its correction, and near misses that are right."""
 
 import pytest
 from under_the_doctor import ENGINES, findings_of
@@ -58,3 +58,61 @@ def test_a_softmax_over_the_batch_gets_the_dim_that_its_reader_takes(loss, engin
 )
 def test_a_softmax_over_a_first_dim_that_is_no_batch_of_classes_is_silent(loss, engine):
     assert found_in(loss, engine) == []
+
+
+ATTENTION = """
+look, score = nn.Linear(4, 4), nn.Linear(4, 1)
+x = torch.randn(3, 5, 4)
+scores, heads = look(x) @ x.transpose(1, 2), score(x).squeeze(-1)
+past, shown = torch.tril(torch.ones(5, 5)), torch.arange(5) < torch.tensor([5, 3, 2])[:, None]
+"""
+
+
+def found_in_attention(lines: str, engine: str) -> list:
+    return findings_of(f"{ATTENTION}{lines}\nout.square().mean().backward()\n", engine)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("masking", "use"),
+    [
+        ("w = torch.softmax(scores, -1) * past", "w @ x"),
+        ("w = scores.softmax(dim=-1).masked_fill(past == 0, 0.0)", "torch.bmm(F.dropout(w, 0.1), x)"),
+        ("w = torch.softmax(scores, -1) * shown[:, None, :].float()", "torch.matmul(w, x)"),
+        ("w = torch.softmax(scores, -1); w = torch.where(shown[:, None], w, torch.zeros_like(w))",
+         "torch.einsum('bqk,bkd->bqd', w, x)"),
+        ("w = torch.softmax(heads, dim=1) * shown", "(w.unsqueeze(-1) * x).sum(1)"),
+        ("w = torch.softmax(heads[..., None], dim=1) * shown[..., None]", "(w * x).sum(dim=1)"),
+        ("w = torch.softmax(scores.view(3, 1, 5, 5), dim=-1) * past.bool()", "w @ x[:, None]"),
+    ],
+)  # fmt: skip
+def test_a_mask_after_the_softmax_is_found_at_its_line(masking, use, engine):
+    dim = 1 if "heads" in masking else -1
+    (found,) = found_in_attention(f"{masking}\nout = {use}", engine)
+    assert found.rule == "BL787" and found.place.line == 6
+    assert found_in_attention(f"{masking}\nw = w / w.sum({dim}, keepdim=True)\nout = {use}", engine) == []
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "w = torch.softmax(scores, -1) * past\nout = (w @ x) / w.sum(-1, keepdim=True)",
+        "w = torch.softmax(scores, -1) * past\nout = F.normalize(w, p=1, dim=-1) @ x",
+        "w = torch.softmax(scores.masked_fill(past == 0, float('-inf')), -1) * past\nout = w @ x",
+        "none = past.clone()\nnone[0] = 0\n"  # a query without a key
+        "out = torch.softmax(scores.masked_fill(none == 0, -1e9), -1).masked_fill(none == 0, 0) @ x",
+        "drop = torch.rand(3, 1, 2) > 0.5\nout = (torch.softmax(scores[..., :2], -1) * drop.float()) @ x[:, :2]",
+        "out = (torch.softmax(scores, -1) * torch.bernoulli(torch.full((5, 5), 0.9))) @ x",
+        "out = F.dropout(torch.softmax(scores, -1), 0.3) @ x",
+        "out = (torch.softmax(scores, -1) * shown[:, :, None]) @ x",  # queries
+        "out = (torch.softmax(scores, -1) * torch.tensor([1.0, 0.0, 1.0])[:, None, None]) @ x",  # heads
+        "out = (torch.softmax(scores, -1) * torch.sigmoid(score(x))) @ x",  # a gate
+        "p = torch.softmax(look(x[:, 0])[:, :2], -1)\n"  # an expert
+        "best = torch.zeros(3, 2).scatter(1, p.argmax(1, keepdim=True), 1.0)\n"
+        "out = ((p * best).unsqueeze(-1) * x[:, :2]).sum(1)",
+        "p = torch.softmax(scores, -1) * past\nout = (p * torch.log(p + 1e-6)).sum(-1)",
+    ],
+)
+def test_other_factors_of_attention_weights_are_silent(lines, engine):
+    assert found_in_attention(lines, engine) == []

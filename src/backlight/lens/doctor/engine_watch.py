@@ -34,6 +34,7 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
 from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
@@ -75,7 +76,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimizers, Rebinding, Rebuilt),
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimizers),
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
-    *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights, SoftmaxDims),
+    *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights, SoftmaxDims, LateMasks),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )
