@@ -51,6 +51,7 @@ class LossArguments(Detector):
             self._look_at_divergence(call, args[0], target)
         elif name in SQUARES:
             self._look_at_bootstrap(call, name, args[0], target)
+            self._look_at_bootstrap(call, name, target, args[0])
 
     def _report_once(self, slug: str, line: Instruction, *evidence: str, **words) -> None:
         if (slug, line) not in self.done:
@@ -164,14 +165,10 @@ class LossArguments(Detector):
         known, other = flow.known(target), flow.known(output)
         if known is None or other is None or known.leaves != other.leaves or not known.leaves:
             return
-        node = target.grad_fn
-        while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
-            node = node.next_functions[0][0]
-        if node is None or not node.name().startswith("Add") or not _has_constant(node):
+        node = _sum_of_constant(target.grad_fn)
+        if node is None or _sum_of_constant(output.grad_fn) is not None:  # both: two views of a residual model
             return
         scaled = next(inner for inner, _ in node.next_functions if inner is not None)
-        if not scaled.name().startswith("Mul") or not _has_constant(scaled):
-            return
         made = place_of_node(self.engine, node)
         if made is None:
             return
@@ -189,6 +186,16 @@ class LossArguments(Detector):
             f"{brief(made)}{came}; it requires grad.",
             "The same parameters are behind the output and behind the target: the gradient also moves the target.",
         )
+
+
+def _sum_of_constant(node):
+    """Return the node of constant + number · something that a graph ends in, views apart."""
+    while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith("Add") or not _has_constant(node):
+        return None
+    scaled = next(inner for inner, _ in node.next_functions if inner is not None)
+    return node if scaled.name().startswith("Mul") and _has_constant(scaled) else None
 
 
 def _has_constant(node) -> bool:
