@@ -301,3 +301,54 @@ def test_the_divergence_is_mended_where_it_is_made(engine):
     """
     found = the_finding("BL775", source, engine)
     assert (found.corrected, found.corrected_at.line) == ('divergence = nn.KLDivLoss(reduction="batchmean")', 1)
+
+
+VALUES = """
+net, value = nn.Linear(4, 3), nn.Linear(4, 1)
+s, s2, r, a, gamma = torch.randn(8, 4), torch.randn(8, 4), torch.randn(8), torch.randint(0, 3, (8, 1)), 0.95
+done, old = torch.tensor([0.0, 1.0] * 4), copy.deepcopy(net).requires_grad_(False)
+q, v, v2 = net(s).gather(1, a).squeeze(1), value(s).squeeze(1), value(s2).squeeze(1)
+"""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("target", "loss"),
+    [
+        ("r + gamma * net(s2).max(1).values * (1 - done)", "(q - y).pow(2).mean()"),
+        ("r + gamma * (1 - done) * net(s2).max(1)[0]", "((y - q) ** 2).mean()"),
+        ("r + 0.9 * v2", "0.5 * (y - v).square().mean()"),
+        ("r + gamma * v2 * (1 - done) - v", "(y * y).mean()"),
+        ("r[:, None] + gamma * value(s2)", "(y - value(s)).pow(2).sum()"),
+        ("r + 0.9 * v2", "F.mse_loss(y, v)"),
+        ("r + gamma * net(s2).max(1).values", "F.smooth_l1_loss(q, y)"),
+    ],
+)
+def test_a_bootstrapped_target_with_a_graph_is_found_where_it_is_made(target, loss, engine):
+    (found,) = found_in(f"{VALUES}y = {target}\nloss = {loss}\nloss.backward()\n", engine)
+    assert found.rule == "BL749" and found.place.line == 5
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(q - (r + gamma * net(s2).max(1).values).detach()).pow(2).mean()",
+        "F.mse_loss(r + 0.9 * v2.detach(), v)",
+        "(q - (r + gamma * old(s2).max(1).values)).pow(2).mean()",
+        "(net(s) - 0.9 * net(s2)).pow(2).mean()",  # two views
+        "F.mse_loss(r + 0.9 * v, r + 0.9 * v2) + (r + 0.9 * v - (r + 0.9 * v2)).pow(2).mean()",  # of a residual model
+        "(v - (0.1 * r + 0.9 * v)).pow(2).mean()",  # labels mixed with the same output
+        "(r + 0.1 * v2 - v).pow(2).mean() + (v2 - (v + 0.9 * s.mean(1))).pow(2).mean()",  # steps of an equation
+    ],
+)
+def test_other_differences_of_two_outputs_are_silent(loss, engine):
+    assert found_in(f"{VALUES}loss = {loss}\nloss.backward()\n", engine) == []
+
+
+@BOTH
+def test_an_error_of_temporal_differences_that_is_only_shown_is_silent(engine):
+    source = (
+        "print((r + 0.9 * v2 - v).pow(2).mean().item())\n(v - (r + 0.9 * v2).detach()).square().mean().backward()\n"
+    )
+    assert found_in(VALUES + source, engine) == []

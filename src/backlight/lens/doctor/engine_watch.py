@@ -34,11 +34,14 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
 from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
+from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
+from backlight.lens.doctor.detectors.slips.td_errors import TdErrors
 from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.detectors.totals import Totals
 from backlight.lens.doctor.detectors.training.clipping import Clipping
@@ -74,7 +77,18 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Accumulation, CutOff, GradModes, Losses, MemoryWrites, ModuleSlips, NonFinite, Optimizers, Rebinding, Rebuilt),
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimizers),
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
-    *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
+    *(
+        UnreadAttributes,
+        Ratios,
+        SharedCopies,
+        Written,
+        Loaders,
+        MixedRows,
+        PolicyWeights,
+        SoftmaxDims,
+        LateMasks,
+        TdErrors,
+    ),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

@@ -1,66 +1,39 @@
 """What losses are given: targets that are no probabilities or signs, inputs that are no log-probabilities, a swap."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_node
 from backlight.lens.doctor.source import spot_of
-from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 BINARY = {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
 SIGNED = {"soft_margin_loss": 1, "hinge_embedding_loss": 1, "margin_ranking_loss": 2, "cosine_embedding_loss": 2}
 LABELLED = {*BINARY, "cross_entropy", "nll_loss"}
 SQUARES = {"mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"}
-SOFT = {"softmax", "log_softmax"}
-SAME_SHAPE = {"dropout", "float", "to", "contiguous", "log", "clone"}
-PRODUCTS = {"matmul", "bmm", "mm", "baddbmm"}
 CALLS, OFF = 3, 0.1
 VIEWS = ("Squeeze", "Unsqueeze", "View", "Reshape", "Expand", "Clone")
 
 
-@dataclass(slots=True)
-class Normalised:
-    """A softmax: its name, its dim, how many dims there are, its line, whether its input was a product."""
-
-    name: str
-    dim: int
-    dims: int
-    line: Instruction
-
-
 class LossArguments(Detector):
-    """Looks at what losses are given, and over which dim a softmax goes."""
+    """Looks at what losses are given."""
 
-    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, *SOFT, *SAME_SHAPE, *PRODUCTS, "kl_div"})
+    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, "kl_div"})
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.normalised: WeakIdDict[Normalised] = WeakIdDict()
         self.no_logs: dict[Instruction, int] = {}  # lines of nll_loss -> calls with what is no log-probability
         self.done: set[tuple] = set()
 
     def called(self, call: Call) -> None:
-        """Look at a loss, or follow a softmax."""
+        """Look at a loss."""
         name, args = self.watch.name, call.args
         if not args or not self.engine.is_tensor(args[0]):
-            return
-        if name in SOFT:
-            self._note_softmax(call, name)
-            return
-        if name in SAME_SHAPE:
-            known = self.normalised.get(args[0])
-            if known is not None and self.engine.is_tensor(call.out) and call.out is not args[0]:
-                self.normalised[call.out] = known
-            return
-        if name in PRODUCTS:
-            self._look_at_product(args[0])
             return
         place = SIGNED.get(name, 1)
         target = args[place] if len(args) > place else call.kwargs.get("target")
@@ -78,6 +51,7 @@ class LossArguments(Detector):
             self._look_at_divergence(call, args[0], target)
         elif name in SQUARES:
             self._look_at_bootstrap(call, name, args[0], target)
+            self._look_at_bootstrap(call, name, target, args[0])
 
     def _report_once(self, slug: str, line: Instruction, *evidence: str, **words) -> None:
         if (slug, line) not in self.done:
@@ -135,12 +109,9 @@ class LossArguments(Detector):
         )
 
     def _look_at_logs(self, call: Call, scores: Tensor) -> None:
-        known = self.normalised.get(scores)
-        wanted = 1 if scores.dim() > 1 else 0
-        if known is not None and known.dims == scores.dim():
-            if known.dim != wanted and scores.dim() > 1 and scores.shape[known.dim] > 1:
-                self._report_dim(known, "the classes of nll_loss", wanted)
+        if scores in self.watch.detectors[SoftmaxDims].normalised:
             return
+        wanted = 1 if scores.dim() > 1 else 0
         values = self.values(scores)
         if values is None or not scores.requires_grad or not values.size or call.kwargs.get("reduction") == "none":
             return
@@ -186,39 +157,6 @@ class LossArguments(Detector):
                 cure="pass log_target=True, or give it probabilities: softmax in place of log_softmax",
             )
 
-    def _note_softmax(self, call: Call, name: str) -> None:
-        out = call.out
-        dim = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
-        if self.engine.is_tensor(out) and isinstance(dim, int) and out.dim():
-            self.normalised[out] = Normalised(name, dim % out.dim(), out.dim(), Instruction(call.code, call.lasti))
-
-    def _look_at_product(self, weights: Tensor) -> None:
-        """Report attention whose weights are normalised over another dim than the one that is summed over."""
-        known = self.normalised.get(weights)
-        if known is None or known.name != "softmax" or known.dims != weights.dim() or known.dim == known.dims - 1:
-            return
-        if not weights.requires_grad or weights.dim() < 2 or weights.shape[known.dim] < 2:
-            return
-        over_batch = known.dims > 2 and known.dim < known.dims - 2
-        if over_batch or weights.shape[-1] == weights.shape[-2]:
-            self._report_dim(known, "the dim that the product sums over", known.dims - 1)
-
-    def _report_dim(self, known: Normalised, what: str, wanted: int) -> None:
-        spot = spot_of(known.line)
-        corrected = None
-        for word in spot.call.keywords if spot.call is not None else ():
-            if word.arg == "dim":
-                corrected = spot.edited(replace(word.value, str(wanted)))
-        self._report_once(
-            "softmax-over-wrong-dim",
-            known.line,
-            f"{known.name} at {brief_at(known.line)} goes over dim {known.dim} of {known.dims}; {what} is "
-            f"dim {wanted}.",
-            title=f"{known.name} over dim {known.dim}, where dim {wanted} is meant",
-            cure=f"give {known.name} dim={wanted}" if wanted < known.dims - 1 else f"give {known.name} dim=-1",
-            corrected=corrected,
-        )
-
     def _look_at_bootstrap(self, call: Call, name: str, output: Tensor, target: Tensor) -> None:
         """Report a target of constant + number · the model's own output, with a graph."""
         if not (is_computed(output) and is_computed(target)):
@@ -227,14 +165,10 @@ class LossArguments(Detector):
         known, other = flow.known(target), flow.known(output)
         if known is None or other is None or known.leaves != other.leaves or not known.leaves:
             return
-        node = target.grad_fn
-        while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
-            node = node.next_functions[0][0]
-        if node is None or not node.name().startswith("Add") or not _has_constant(node):
+        node = _sum_of_constant(target.grad_fn)
+        if node is None or _sum_of_constant(output.grad_fn) is not None:  # both: two views of a residual model
             return
         scaled = next(inner for inner, _ in node.next_functions if inner is not None)
-        if not scaled.name().startswith("Mul") or not _has_constant(scaled):
-            return
         made = place_of_node(self.engine, node)
         if made is None:
             return
@@ -252,6 +186,16 @@ class LossArguments(Detector):
             f"{brief(made)}{came}; it requires grad.",
             "The same parameters are behind the output and behind the target: the gradient also moves the target.",
         )
+
+
+def _sum_of_constant(node):
+    """Return the node of constant + number · something that a graph ends in, views apart."""
+    while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith("Add") or not _has_constant(node):
+        return None
+    scaled = next(inner for inner, _ in node.next_functions if inner is not None)
+    return node if scaled.name().startswith("Mul") and _has_constant(scaled) else None
 
 
 def _has_constant(node) -> bool:
