@@ -21,7 +21,7 @@ def of_reals(m, a, b, k):
     x = m.floating(a).double()
     return [
         lambda: m.t.complex(x * 1, x * 0.5),  # PyTorch's node keeps both, though only their dtypes are needed
-        lambda: m.t.polar(x * x + 0.5, x * 1),  # PyTorch's node keeps the result, and is wrong where abs is negative
+        lambda: m.t.polar(x * x + 0.5, x * 1) * 1,  # PyTorch's derivative is one of the result, and wrong for abs < 0
         lambda: x * 1j,
         lambda: x.to(m.t.complex128),
     ][k % 4]()
