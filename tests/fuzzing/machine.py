@@ -170,7 +170,7 @@ class Machine:
             finally:
                 while self.open_modes:
                     self.open_modes.pop()[1].close()
-                self.count_modes_down()
+                self.forget_inference_leaves()
                 self.t.set_grad_enabled(True)
             self.attempt("the end", self.backward_from_everything)
             self.settle()
@@ -267,7 +267,11 @@ class Machine:
             one[0] -= 1
         while self.open_modes and self.open_modes[-1][0] <= 0:
             self.open_modes.pop()[1].close()
-        if not self.t.is_inference_mode_enabled():  # outside, PyTorch records only some ops of these
+        self.forget_inference_leaves()
+
+    def forget_inference_leaves(self) -> None:
+        """Outside of inference mode take out its tensors that require grad: PyTorch records only some ops of these."""
+        if not self.t.is_inference_mode_enabled():
             self.pool = [one for one in self.pool if not (one.requires_grad and one.is_inference())]
 
     def backward_from_everything(self) -> None:

@@ -59,7 +59,7 @@ def play_many(number: int, seed: int = 0) -> Counter:
         played = play(program)
         counts.update(played.counts)
         if played.difference is not None:
-            (least, difference) = shrunk(program, played.difference)
+            least, difference = shrunk(program, played.difference)
             raise AssertionError(f"{difference}\n{least}")
     return counts
 

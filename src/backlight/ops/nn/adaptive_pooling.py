@@ -15,11 +15,9 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.memory_order import CHANNELS_LAST, format_strides, suggested_format
 from backlight.kernels.nn import pooling
-from backlight.ops.inplace import inplace_view
 from backlight.ops.nn.pooling import LARGEST, LAYOUT_OF_DIMS, largest_as, stacked
 from backlight.ops.nn.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.ops.number_operands import no_kernel, require_floats
-from backlight.ops.shape.striding import as_strided
 from backlight.sizes import Shape, check_storage
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
@@ -102,13 +100,10 @@ def _mean(dims: int, input: TensorState, output_size: int | Sequence[int | None]
     return _MEAN[dims](input, wanted)
 
 
-as_strided_ = inplace_view(as_strided, "as_strided_")
-
-
 def in_format_of(input: TensorState, made: TensorState) -> TensorState:
     """Return a new tensor of size 1 in space, restrided where the input's strides suggest channels last."""
     wanted, shape = suggested_format(input._data), made._data.shape
-    return as_strided_(made, shape, format_strides(shape, wanted)) if wanted in CHANNELS_LAST else made
+    return made.as_strided_(shape, format_strides(shape, wanted)) if wanted in CHANNELS_LAST else made
 
 
 def adaptive_avg_pool1d(input: TensorState, output_size: int | Sequence[int]):

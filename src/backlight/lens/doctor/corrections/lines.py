@@ -2,7 +2,7 @@
 
 import ast
 
-from backlight.lens.doctor.source import Edit, Spot, spelled
+from backlight.lens.doctor.source import Edit, Spot, assignments, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
@@ -221,9 +221,10 @@ def leaf_again(spot: Spot, name: str) -> tuple[Spot, str] | None:
     loop = next((node for kind in (ast.For, ast.While) for node in spot.around(kind)), None)
     if loop is None or not name.isidentifier():
         return None
-    inside = [node for node in ast.walk(loop) if isinstance(node, ast.Assign) and spelled(node.targets[0]) == name]
     inside = [
-        node for node in inside if len(node.targets) == 1 and any(spelled(one) == name for one in ast.walk(node.value))
+        node
+        for node in assignments(loop, name)
+        if len(node.targets) == 1 and any(spelled(one) == name for one in ast.walk(node.value))
     ]
     reads = [one for one in ast.walk(loop) if spelled(one) == f"{name}.grad"]
     if not inside or not reads:

@@ -15,7 +15,7 @@ from backlight.lens.doctor.errors.error_context import ErrorContext
 from backlight.lens.doctor.graph import is_computed, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.history import Failure, History
 from backlight.lens.doctor.places import shown
-from backlight.lens.doctor.source import Spot, spelled, spot_of
+from backlight.lens.doctor.source import Spot, assignments, spelled, spot_of
 from backlight.lens.finding import Finding
 
 NOT_MODELS = ("torch.", "F.", "nn.", "print", "len", "float")
@@ -209,12 +209,8 @@ def _named_in_loss(context: ErrorContext, history: History, behind: set[int]) ->
     for spot in context.spots():
         method = corrections.method_of(spot, "backward")
         loss = None if method is None else spelled(method.value)
-        function = spot.scope
-        made = [
-            node for node in ast.walk(function) if isinstance(node, ast.Assign) and spelled(node.targets[0]) == loss
-        ]
-        made = [node for node in made if node.lineno <= spot.line]
-        if loss is None or not made:
+        made = [] if loss is None else [one for one in assignments(spot.scope, loss) if one.lineno <= spot.line]
+        if not made:
             continue
         last = max(made, key=lambda node: node.lineno)
         names = [node for node in ast.walk(last.value) if isinstance(node, ast.Name)]

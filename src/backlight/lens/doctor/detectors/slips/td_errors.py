@@ -80,8 +80,10 @@ class TdErrors(Detector):
         if isinstance(factor, float):
             return LEAST_DISCOUNT <= factor < 1
         values = None if not self.engine.is_tensor(factor) or factor.requires_grad else self.values(factor)
-        left = np.zeros(0) if values is None or values.dtype.kind != "f" else values[values != 0]
-        return bool(left.size) and LEAST_DISCOUNT <= left.flat[0] < 1 and bool(np.all(left == left.flat[0]))
+        if values is None or values.dtype.kind != "f" or not values.size:
+            return False
+        gamma = values.max()
+        return bool(LEAST_DISCOUNT <= gamma < 1 and np.all((values == gamma) | (values == 0)))
 
     def _subtracted(self, left: Tensor, right: Tensor, out: Tensor) -> None:
         for target, output in ((left, right), (right, left)):

@@ -8,7 +8,7 @@ from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.evidence import short
-from backlight.lens.doctor.graph import Tensor, is_computed, nodes_behind
+from backlight.lens.doctor.graph import Node, Tensor, is_computed, nodes_behind
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_node
 from backlight.lens.doctor.source import spot_of
 
@@ -165,10 +165,10 @@ class LossArguments(Detector):
         known, other = flow.known(target), flow.known(output)
         if known is None or other is None or known.leaves != other.leaves or not known.leaves:
             return
-        node = _sum_of_constant(target.grad_fn)
-        if node is None or _sum_of_constant(output.grad_fn) is not None:  # both: two views of a residual model
+        found = _sum_of_constant(target.grad_fn)
+        if found is None or _sum_of_constant(output.grad_fn) is not None:  # both: two views of a residual model
             return
-        scaled = next(inner for inner, _ in node.next_functions if inner is not None)
+        node, scaled = found
         made = place_of_node(self.engine, node)
         if made is None:
             return
@@ -188,19 +188,20 @@ class LossArguments(Detector):
         )
 
 
-def _sum_of_constant(node):
-    """Return the node of constant + number · something that a graph ends in, views apart."""
+def _sum_of_constant(node: Node | None) -> tuple[Node, Node] | None:
+    """Return the sum in constant + number · something that a graph ends in, views apart, and the product."""
     while node is not None and node.name().startswith(VIEWS) and len(node.next_functions) == 1:
         node = node.next_functions[0][0]
-    if node is None or not node.name().startswith("Add") or not _has_constant(node):
+    scaled = _beside_constant(node, "Add")
+    return None if _beside_constant(scaled, "Mul") is None else (node, scaled)
+
+
+def _beside_constant(node: Node | None, name: str) -> Node | None:
+    """Return what a node of that name combines with a constant; None if that is not what it does."""
+    if node is None or not node.name().startswith(name):
         return None
-    scaled = next(inner for inner, _ in node.next_functions if inner is not None)
-    return node if scaled.name().startswith("Mul") and _has_constant(scaled) else None
-
-
-def _has_constant(node) -> bool:
-    edges = [inner for inner, _ in node.next_functions]
-    return len([one for one in edges if one is not None]) == 1
+    inner = [one for one, _ in node.next_functions if one is not None]
+    return inner[0] if len(inner) == 1 else None
 
 
 def _forward_line(engine, node, made):
