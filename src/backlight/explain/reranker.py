@@ -130,13 +130,13 @@ class Reranker:
 
         Args:
             model: a `CrossEncoder`, `SentenceTransformer`, `SparseEncoder` or `MultiVectorEncoder` of
-                sentence-transformers; a sequence classifier or causal language model of transformers, with its
+                sentence-transformers; a sequence classifier or language model of transformers, with its
                 tokenizer; a function from (inputs_embeds, attention_mask) to scores, with tokenizer and embeddings; or
                 a function from a list of pairs to scores, whose explanations are measured.
             tokenizer: a fast one of transformers, or one of the tokenizers library.
             embeddings: the layer that gives a function its word embeddings.
             label: which of several labels is the score, by number or name.
-            prompt: what a causal language model reads, a text with {query} and {document} in it.
+            prompt: what a language model reads, a text with {query} and {document} in it.
             answers: the token whose logit is its score, or two, the first less the second; by default yes and no.
             instruction: what makes a document relevant, in the prompt.
             max_length: how many tokens are read at most.

@@ -54,8 +54,7 @@ class TwoTowers(ModuleModel):
     sides = 2
 
     def __init__(self, module: Any, readings: Sequence[Reading], similarity: str):
-        core = module.transformers_model
-        super().__init__(module, core.get_input_embeddings(), core)
+        super().__init__(module, module.transformers_model)
         self._readings, self.similarity = readings, similarity
         self._truncate = getattr(module, "truncate_dim", None)
 

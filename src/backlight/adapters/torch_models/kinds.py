@@ -32,30 +32,52 @@ class Inputs:
     places: tuple[Any, Any]  # rows and columns of the tokens that are read
 
 
+def reads_and_answers(core: Any) -> bool:
+    """Return whether a transformers model is one of encoder and decoder, as T5 and BART."""
+    return bool(getattr(core.config, "is_encoder_decoder", False))
+
+
+def embedding_layers(core: Any) -> tuple[Any, ...]:
+    """Return the layer of a transformers model that gives word embeddings, and after it that of its decoder, if any.
+
+    Raises:
+        InputError: it has none, as CANINE, which hashes characters.
+    """
+    parts = (core.get_encoder(), core.get_decoder()) if reads_and_answers(core) else (core,)
+    try:
+        layers = [part.get_input_embeddings() for part in parts]
+    except NotImplementedError as error:
+        raise InputError(
+            f"{type(core).__name__} has no layer of word embeddings: give a function of pairs, which is explained by "
+            "measuring"
+        ) from error
+    return tuple(dict.fromkeys(layers))
+
+
 class ModuleModel:
     """Base class of models that are modules with an embedding layer; a kind has `read` (see NOTE [A model on PyTorch]).
 
     Args:
         module: the model.
-        layer: its embedding layer.
         core: the transformers model in it.
     """
 
     sides = 1
 
-    def __init__(self, module: Any, layer: Any, core: Any = None):
-        self.module, self.layer, self.core = module, layer, core
-        self.name = type(core if core is not None else module).__name__
+    def __init__(self, module: Any, core: Any):
+        self.module, self.core, self.name = module, core, type(core).__name__
+        self.layer, *_ = self._layers = embedding_layers(core)
 
     def embed(self, ids: Any) -> Any:
         """Return the word embeddings of ids; (…) -> (…, hidden)."""
-        return self.layer(ids)
+        found = self.layer(ids)
+        return found[0] if isinstance(found, tuple) else found  # of I-BERT with a scale
 
     def encode(self, side: int, inputs: Inputs, leaf: Any = None) -> Any:
         """Return what the model makes of sequences (see NOTE [A model on PyTorch])."""
         if leaf is None:
             return self.read(side, inputs)
-        with embeddings_replaced(self.layer, inputs.ids, inputs.places, leaf, self.name):
+        with embeddings_replaced(self._layers, inputs, leaf, self.name):
             return self.read(side, inputs)
 
     def read(self, side: int, inputs: Inputs) -> Any:
@@ -76,7 +98,7 @@ class Classifier(ModuleModel):
     """
 
     def __init__(self, module: Any, *, label: int = 0, segments: bool = False):
-        super().__init__(module, module.get_input_embeddings(), module)
+        super().__init__(module, module)
         self._label, self._segments = label, segments
 
     def read(self, side: int, inputs: Inputs) -> Any:
@@ -87,23 +109,30 @@ class Classifier(ModuleModel):
 
 
 class AnswerLogit(ModuleModel):
-    """A causal language model that answers with a token: the score is that token's logit, or a difference of two.
+    """A language model that answers with a token: the score is that token's logit, or a difference of two.
+
+    A causal model answers after its last token, one of encoder and decoder, as monoT5, with the decoder's first.
 
     Args:
         answers: the ids of yes and no, or of one token.
     """
 
     def __init__(self, module: Any, answers: Sequence[int]):
-        super().__init__(module, module.get_input_embeddings(), module)
+        super().__init__(module, module)
         self._answers = tuple(answers)
         self._takes = set(inspect.signature(module.forward).parameters)
 
     def read(self, side: int, inputs: Inputs) -> Any:
-        """Return the score of each row, from the logits after its last token."""
-        options = {"use_cache": False} if "use_cache" in self._takes else {}
-        logits = logits_in(self.module(input_ids=inputs.ids, attention_mask=inputs.mask, **options), self.name)
-        columns = inputs.mask.shape[1] - 1 - inputs.mask.flip(1).argmax(1)
-        last = logits[range(len(columns)), columns]  # (rows, vocabulary)
+        """Return the score of each row, from the logits of its answer."""
+        rows, options = len(inputs.ids), {"use_cache": False} if "use_cache" in self._takes else {}
+        if reads_and_answers(self.module):
+            start = self.module.config.decoder_start_token_id
+            options["decoder_input_ids"] = inputs.ids.new_full((rows, 1), start)
+            columns = 0
+        else:
+            columns = inputs.mask.shape[1] - 1 - inputs.mask.flip(1).argmax(1)
+        output = self.module(input_ids=inputs.ids, attention_mask=inputs.mask, **options)
+        last = logits_in(output, self.name)[range(rows), columns]  # (rows, vocabulary)
         yes, *no = self._answers
         return last[:, yes] - last[:, no[0]] if no else last[:, yes]
 
@@ -117,8 +146,7 @@ class SentencePairs(ModuleModel):
     """
 
     def __init__(self, module: Any, *, label: int = 0, constants: Mapping[str, Any], segments: bool):
-        core = module.transformers_model
-        super().__init__(module, core.get_input_embeddings(), core)
+        super().__init__(module, module.transformers_model)
         self._label, self._constants, self._segments = label, dict(constants), segments
 
     def read(self, side: int, inputs: Inputs) -> Any:

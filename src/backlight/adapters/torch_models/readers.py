@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from backlight.errors import InputError
@@ -50,7 +51,7 @@ def apart_reader(tokenizer: Any, prompts: Sequence[str], longest: Sequence[int])
 
 
 def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenizer, name: str) -> Prompt:
-    """Return what stands around a pair for a causal language model.
+    """Return what stands around a pair for a language model.
 
     Args:
         template: a text with {query} and {document} in it; by default Qwen3's, for a tokeniser that has its tokens.
@@ -61,7 +62,7 @@ def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenize
     if template is None:
         if not tokenizer.knows("<|im_start|>"):
             raise InputError(
-                f"{name} is a causal language model and needs prompt=, a text with {{query}} and {{document}} in it, "
+                f"{name} is a language model and needs prompt=, a text with {{query}} and {{document}} in it, "
                 "and answers=, the token whose logit is the score"
             )
         return qwen3_prompt(instruction or INSTRUCTION)
@@ -70,6 +71,15 @@ def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenize
     if not found or not also:
         raise InputError(f"prompt must hold {{query}} and after it {{document}}, got {template[:60]!r}")
     return Prompt(opening="", before_query=before, between=between, closing=after)
+
+
+def ended(prompt: Prompt, tokenizer: Any) -> Prompt:
+    """Return a prompt with the token at its end by which the tokeniser ends texts, if it ends them by one."""
+    if not callable(tokenizer):  # one of the tokenizers library does not say how texts end
+        return prompt
+    ends = {tokenizer.eos_token_id: tokenizer.eos_token, tokenizer.sep_token_id: tokenizer.sep_token}
+    end = ends.get(tokenizer("a")["input_ids"][-1])
+    return prompt if end is None or prompt.closing.endswith(end) else replace(prompt, closing=prompt.closing + end)
 
 
 def prompt_in_chat(preprocess: Callable, tokenizer: Any) -> Prompt | None:

@@ -22,12 +22,19 @@ from backlight.adapters.torch_models.encoders import (
     TwoTowers,
     similarity_of,
 )
-from backlight.adapters.torch_models.kinds import AnswerLogit, Classifier, EmbeddingFunction, SentencePairs
+from backlight.adapters.torch_models.kinds import (
+    AnswerLogit,
+    Classifier,
+    EmbeddingFunction,
+    SentencePairs,
+    reads_and_answers,
+)
 from backlight.adapters.torch_models.readers import (
     FUNCTION_OF_PAIRS,
     PROBE,
     apart_reader,
     check_apart,
+    ended,
     prompt_in_chat,
     prompt_of,
     reads_alike,
@@ -129,8 +136,9 @@ def _classifier(model: Any, options: Options) -> TorchScorer:
     kind = type(model).__name__
     options.check_unused(kind, "embeddings")
     tokenizer = tokenizer_in_memory(_needed_tokenizer(options, kind), _longest(options, longest_of(model)))
-    if kind.endswith(("ForCausalLM", "LMHeadModel")):
-        return _causal(model, options, tokenizer)
+    generates = kind.endswith("ForConditionalGeneration") and reads_and_answers(model)
+    if generates or kind.endswith(("ForCausalLM", "LMHeadModel")):
+        return _language_model(model, options, tokenizer)
     if not kind.endswith("ForSequenceClassification"):
         raise InputError(
             f"{kind} has no head that scores a pair: give a …ForSequenceClassification or …ForCausalLM, wrap it in "
@@ -154,10 +162,13 @@ def _classifier(model: Any, options: Options) -> TorchScorer:
     )
 
 
-def _causal(model: Any, options: Options, tokenizer: Any) -> TorchScorer:
+def _language_model(model: Any, options: Options, tokenizer: Any) -> TorchScorer:
     kind = type(model).__name__
     options.check_unused(kind, "label")
-    reader = PromptReader(tokenizer, prompt_of(options.prompt, options.instruction, tokenizer, kind))
+    prompt = prompt_of(options.prompt, options.instruction, tokenizer, kind)
+    if reads_and_answers(model):
+        prompt = ended(prompt, options.tokenizer)
+    reader = PromptReader(tokenizer, prompt)
     words = (options.answers,) if isinstance(options.answers, str) else tuple(options.answers or ("yes", "no"))
     if not 1 <= len(words) <= 2:
         raise InputError(f"answers must be the token whose logit is the score, or two to compare, got {len(words)}")

@@ -33,32 +33,51 @@ def evaluation_mode(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def embeddings_replaced(layer: Any, ids: Any, places: tuple[Any, Any], leaf: Any, name: str) -> Iterator[None]:
-    """Give a leaf as the layer's output for some of a rectangle's tokens.
+def embeddings_replaced(layers: Sequence[Any], inputs: Any, leaf: Any, name: str) -> Iterator[None]:
+    """Give a leaf as the output of embedding layers for the tokens of a rectangle.
 
     Args:
-        layer: the embedding layer.
-        ids: what the layer is given in the call, (rows, columns); it may be given more columns at the right.
-        places: rows and columns of the tokens.
+        layers: the embedding layer, and after it that of a decoder, if the model has one. The first may be given more
+            columns at the right than the rectangle has, and, as by GPT-2, also the segments, which are no words. A
+            decoder may be given the same tokens moved by one to the right, or only the token that starts it.
+        inputs: the rectangle: its ids and segments, (rows, columns), and the places of its tokens.
         leaf: their embeddings, (tokens, hidden).
         name: of the model, for errors.
 
     Raises:
-        InputError: the layer was not called once with these ids, so that the score is no function of the leaf.
+        InputError: the layers were called otherwise, so that the score is no function of the leaf alone.
     """
-    calls: list[tuple | None] = []
+    calls: list[str] = []
 
-    def put_in(module: Any, inputs: tuple, output: Any) -> Any:
-        calls.append(_places_in(inputs[0], ids, places) if inputs else None)
-        return output if calls[-1] is None else output.detach().index_put(calls[-1], leaf.to(output.dtype))
+    def put_in(module: Any, given: tuple, output: Any) -> Any:
+        ids = given[0] if given else None
+        if hasattr(ids, "data_ptr") and ids.data_ptr() == inputs.types.data_ptr():  # GPT-2 makes a view of the segments
+            return output
+        of_decoder = module is not layers[0]
+        if of_decoder and tuple(ids.shape) == (len(inputs.ids), 1):
+            return output
+        call, places, values = "these", _places_in(ids, inputs.ids, inputs.places), leaf
+        if places is None and of_decoder and ids.shape == inputs.ids.shape:
+            rows, columns = inputs.places
+            kept = columns < ids.shape[1] - 1
+            rows, columns, values = rows[kept], columns[kept], leaf[kept]
+            found = _places_in(ids[:, 1:], inputs.ids[:, :-1], (rows, columns))
+            call, places = "moved", found and (rows, columns + 1)
+        calls.append(call if places is not None else "others")
+        if places is None:
+            return output
+        first, *others = output if isinstance(output, tuple) else (output,)
+        first = first.detach().index_put(places, values.to(first.dtype))
+        return (first, *others) if isinstance(output, tuple) else first
 
-    handle = layer.register_forward_hook(put_in)
+    handles = [layer.register_forward_hook(put_in) for layer in layers]
     try:
         yield
     finally:
-        handle.remove()
-    if len(calls) != 1 or calls[0] is None:
-        how = f"{len(calls)} times" if len(calls) != 1 else "with other tokens"
+        for handle in handles:
+            handle.remove()
+    if calls.count("these") != 1 or "others" in calls:
+        how = "with other tokens" if "others" in calls else f"{len(calls)} times"
         raise InputError(
             f"{name} must take word embeddings for this, and does not: it calls its embedding layer {how}; choose a "
             "method that leaves words out"
