@@ -38,6 +38,11 @@ def squad_test(data: Path) -> Source:
     return _squad(data, kept_out()[0], inside=True)
 
 
+def squad_validation(data: Path) -> Source:
+    """Return the questions on the articles for validation."""
+    return _squad(data, kept_out()[1], inside=True)
+
+
 def _squad(data: Path, titles: frozenset[str], *, inside: bool) -> Source:
     found = Collector()
     for article in _json(data / SQUAD)["data"]:

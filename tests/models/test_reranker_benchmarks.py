@@ -14,7 +14,7 @@ from reranker_sources import shared_data
 from reranker_sources.passages import coverage, words_of
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-domains, traps = map(importlib.import_module, ("reranker_domains", "reranker_traps"))
+domains, fusion, traps = map(importlib.import_module, ("reranker_domains", "reranker_fusion", "reranker_traps"))
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +142,34 @@ def test_the_benchmark_prints_a_table_and_writes_json(data, tmp_path, monkeypatc
     (section,) = written["sections"]
     assert all(line in printed for line in section["lines"][:4]) and section["about"] in printed
     assert written["summary"]["lowest end"] == min(row["model − cosine"][1] for row in written["collections"])
+
+
+def parts_where(better, echo):
+    """Return the parts of 20 queries with 4 candidates and an echo each.
+
+    Args:
+        better: which part knows the right passage, 0 for the logit and 1 for the cosine; the other knows nothing.
+        echo: the logit and the cosine of a trap.
+    """
+    natural = np.zeros((20, 4, 2))
+    natural[..., 0], natural[..., 1] = -4.0, 0.3
+    natural[:, 0, better] += (1.0, 0.4)[better]
+    natural[:, 1, 1 - better] += (1.0, 0.1)[1 - better]
+    return fusion.Parts(natural, np.tile(echo, (20, 1)), np.arange(20))
+
+
+def test_a_fusion_is_chosen_by_the_other_collections():
+    words, claims = parts_where(0, (-9.0, 1.0)), parts_where(1, (-9.0, 1.0))
+    gate_width = 0.35
+    assert fusion.chosen({"words": words}, gate_width)[0] < fusion.chosen({"claims": claims}, gate_width)[0]
+    weight, gate, _ = fusion.chosen({"words": words, "claims": claims}, gate_width)
+    assert 2.5 < weight < 10 and gate > -9  # below it claims are wrong, above it words; an echo gains nothing
+    assert words.gains((weight, gate, gate_width)) == pytest.approx(0.5)  # third of four alike
+    assert claims.gains((weight, gate, gate_width)) == pytest.approx(0)
+    assert claims.fooled((weight, gate, gate_width)) == 0 and claims.fooled((50.0, -20.0, gate_width)) == 1
+    head, _, row, other, _, last = fusion.report({"words": words, "claims": claims}, (0.0, -6.0, gate_width))
+    cells = row.strip("| ").split(" | ")
+    alone = fusion.chosen({"claims": claims}, gate_width)
+    assert cells[:2] == ["words", f"{alone[0]:g}, {alone[1]:g}"] and len(cells) == head.count("|") - 1
+    assert cells[4].startswith("+0.500") and other.startswith("| claims |")
+    assert last == f"all of them choose a weight of {weight:g} and a gate of {gate:g}"
