@@ -17,6 +17,8 @@
 #define BLOCK 512        /* steps of k that are taken at once */
 #define COPY_FROM 3      /* panels that pass a tile's rows of A, for these to be worth a copy, */
 #define COPY_STEPS 128   /* and steps of k, where these lie side by side */
+#define AHEAD 8          /* rows of B that are fetched before they are used, */
+#define FETCHES (VECTOR_BYTES == 64) /* where a vector is a line, and a panel as large as the nearest cache */
 #define UNROLL _Pragma("GCC unroll 32")
 
 /* One tile of C: `columns` of its numbers in each row count. */
@@ -94,9 +96,15 @@ INLINE void N(tile)(const struct N(step) * s, const int rows, const int vectors)
   const long a_row = s->a_row, a_step = s->a_step, b_step = s->b_step;
   UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = all(0);
   UNROLL for (int i = 0; i < (rows + 2) / 3; i++) of_three[i] = s->a + 3 * i * a_row;
+  if (FETCHES && s->c_column == 1) /* its lines arrive while the sums are made */
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)
+        __builtin_prefetch(s->c + i * s->c_row + v * LANES, 1);
   for (long p = s->k; p > 0; p--, b += b_step) {
     vec line[2];
-    UNROLL for (int v = 0; v < vectors; v++) line[v] = load(b + v * LANES);
+    UNROLL for (int v = 0; v < vectors; v++) {
+      line[v] = load(b + v * LANES);
+      if (FETCHES) __builtin_prefetch(b + v * LANES + AHEAD * b_step);
+    }
     UNROLL for (int i = 0; i < rows; i++) {
       vec factor = all(of_three[i / 3][(i % 3) * a_row]);
       UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += factor * line[v];

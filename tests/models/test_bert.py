@@ -9,6 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 from tiny_bert import (
     SIZES,
+    cross_encoder,
     edited,
     padded,
     padded_scores,
@@ -26,6 +27,7 @@ from backlight.models.encoders.bert import Bert, BertConfig
 from backlight.models.encoders.encoder import ACTIVATIONS, Trace
 from backlight.models.ranker import load_ranker
 from backlight.models.tokens import Batch
+from backlight.tensor.creation import from_numpy
 
 PAIRS = [
     "how do plants make food from sunlight",
@@ -234,6 +236,29 @@ def test_another_head_than_a_classifier_is_refused(tmp_path):
         load_ranker(folder)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_last_layer_for_one_token_of_each_text_equals_the_one_for_all(order):
+    ranker = cross_encoder()
+    batch = Batch.of(ranker.tokenizer.all_of(["green plants", "water", "a leaf makes food, sunlight and air"]))
+    wanted = np.array(batch.starts) + [1, 2, 3]  # no matter which
+    leaf = leaf_of(ranker, batch)
+    one_each, of_all = ranker.encoder(batch, leaf, wanted), ranker.encoder(batch, leaf)[wanted.tolist()]
+    weights = from_numpy(np.random.default_rng(0).standard_normal(one_each.shape, np.float32))
+    for _ in range(order):
+        assert relative_error(one_each.detach().numpy(), of_all.detach().numpy()) < 1e-5
+        one_each, of_all = (grad((found * weights).sum(), [leaf], create_graph=True)[0] for found in (one_each, of_all))
+        weights = 1.0 + leaf.detach()
+    assert relative_error(one_each.detach().numpy(), of_all.detach().numpy()) < 1e-5
+
+
+def test_states_of_several_tokens_of_a_text_may_be_wanted():
+    ranker = cross_encoder()
+    batch = Batch.of(ranker.tokenizer.all_of(["green plants make food", "water"]))
+    wanted = [0, 2]  # as many as there are texts, and of one of them
+    states = ranker.encoder(batch, wanted=wanted)
+    assert relative_error(states.numpy(), ranker.encoder(batch).numpy()[wanted]) < 1e-6
+
+
 def test_poolings_equal_their_definitions(tmp_path):
     folder = write_bert(tmp_path)
     batch = Batch.of([load_ranker(folder).tokenizer("green plants make food")])
@@ -244,7 +269,7 @@ def test_poolings_equal_their_definitions(tmp_path):
         (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": pooling}))
         ranker = load_ranker(folder)
         assert ranker.score_name == f"cosine of {pooling}-pooled embeddings"
-        np.testing.assert_allclose(ranker.embed_texts(batch).numpy()[0], vector / np.linalg.norm(vector), rtol=1e-5)
+        np.testing.assert_allclose(ranker.embed_texts(batch).numpy()[0], vector / np.linalg.norm(vector), 1e-5, 1e-7)
 
 
 def test_the_old_names_of_poolings_are_understood(tmp_path):

@@ -19,6 +19,7 @@ from backlight.models.encoders.encoder import (
     Epsilon,
     Inner,
     Layers,
+    Rows,
     Shapes,
     Size,
     Trace,
@@ -26,10 +27,14 @@ from backlight.models.encoders.encoder import (
     check_activation,
     check_heads,
     check_positions,
+    picked,
 )
 from backlight.models.tokens import Batch
 from backlight.ops.indexing.embedding import embedding
 from backlight.ops.nn.attention import ragged_attention
+from backlight.ops.nn.linear import linear
+from backlight.ops.nn.softmax import softmax
+from backlight.ops.shape.joining import stack
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -169,6 +174,39 @@ class Bert(BertShaped):
             dim = self.config.hidden_size // heads
             return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
         return ragged_attention(qkv, trace and trace.logs, batch.lengths, heads)
+
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around: None, rows: Rows, trace: Inner) -> Tensor:
+        if rows is None or not _one_each(rows, batch):
+            return super()._layer(hidden, number, batch, around, rows, trace)
+        own = picked(hidden, rows)
+        return self._after(self._attention_of_one(own, hidden, number, batch, trace), own, number)
+
+    def _attention_of_one(self, own: Tensor, hidden: Tensor, number: int, batch: Batch, trace: Inner) -> Tensor:
+        """Let one token of each text look at its text; (texts, hidden), (tokens, hidden) -> (texts, hidden).
+
+        Keys and values are not made: q · (K x) = (Kᵀ q) · x, and Σ p · (V x) = V Σ p · x. What keys have as bias moves
+        all scores of a query alike, and softmax forgets it; weights sum to 1, so what values have is added once.
+        """
+        size, heads = self.config.hidden_size, self.config.num_attention_heads
+        weights, biases = (
+            self._weights[f"encoder.layer.{number}.attention.self.qkv.{kind}"] for kind in ("weight", "bias")
+        )
+        (query, key, value), (of_query, _, of_value) = weights.split(size), biases.split(size)
+        key, value = (part.unflatten(0, (heads, -1)) for part in (key, value))  # (heads, dim, hidden)
+        queries = linear(own, query, of_query).unflatten(1, (heads, -1)).transpose(0, 1)  # (heads, texts, dim)
+        looks = (queries @ key * (size // heads) ** -0.5).unbind(1)  # each (heads, hidden)
+        logs = None if trace is None else trace.logs.split(batch.lengths)
+        means = []
+        for text, (look, states) in enumerate(zip(looks, hidden.split(batch.lengths))):
+            scores = look @ states.mT  # (heads, tokens)
+            means.append(softmax(scores if logs is None else scores + logs[text], -1) @ states)
+        return (stack(means, 1) @ value.mT).transpose(0, 1).flatten(1) + of_value
+
+
+def _one_each(rows: Sequence[int], batch: Batch) -> bool:
+    """Return whether rows are one token of each text, in the order of the texts."""
+    ends = np.cumsum(batch.lengths)
+    return len(rows) == len(ends) and bool(((ends - batch.lengths <= rows) & (rows < ends)).all())
 
 
 def _layers(config: EncoderConfig) -> list[str]:
