@@ -212,7 +212,8 @@ class finfo:  # noqa: N801 - PyTorch's name
             kind = kind.to_real()
         if not kind.is_floating_point:
             raise ArgumentError(
-                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo': {kind} is given"
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo': "
+                f"{kind} is given"
             )
         limits = ml_dtypes.finfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits
@@ -236,7 +237,8 @@ class iinfo:  # noqa: N801 - PyTorch's name
             raise ArgumentError("torch.bool is not supported by torch.iinfo")
         if kind.kind != INTEGERS:
             raise ArgumentError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo': {kind} is given"
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo': "
+                f"{kind} is given"
             )
         limits = np.iinfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits

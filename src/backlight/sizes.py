@@ -35,7 +35,7 @@ class Size(tuple):
         if isinstance(sizes, Size):
             return tuple.__new__(cls, sizes)
         found = tuple(sizes)
-        for place, size in enumerate(found):
+        for size in found:
             if type(size) is not int:
                 break
         else:

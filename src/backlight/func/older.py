@@ -43,8 +43,8 @@ def _deprecated(name: str, function: Callable, newer: str | None = None) -> Call
     """Return a function that warns as functorch's functions do, and calls the present one."""
     message = (
         "We've integrated functorch into PyTorch. As the final step of the integration, "
-        f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= 2.3. "
-        f"Please use `{newer or f'torch.func.{name}'}` instead; see the PyTorch 2.0 release notes and/or the "
+        f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= 2.3."
+        f" Please use `{newer or f'torch.func.{name}'}` instead; see the PyTorch 2.0 release notes and/or the "
         "`torch.func` migration guide for more details https://pytorch.org/docs/main/func.migrating.html"
     )
 

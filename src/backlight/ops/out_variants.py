@@ -160,7 +160,10 @@ IN_DTYPE_OF_OUT = frozenset(_IN_DTYPE_OF_OUT.split())
 
 
 # These make a tensor from numbers: `out` silently takes its size, and has the dtype.
-MADE = frozenset("arange empty eye full linspace logspace ones rand randint randn randperm range zeros".split())
+_MADE = """
+arange empty eye full linspace logspace ones rand randint randn randperm range zeros
+"""
+MADE = frozenset(_MADE.split())
 
 
 def with_out(namespace: dict, names=NAMES, module: str = "backlight") -> dict:

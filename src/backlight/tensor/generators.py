@@ -71,6 +71,17 @@ class Generator:
         self.twister.restore(new_state._data.tobytes())
         return self
 
+    def graphsafe_get_state(self) -> "Generator":
+        """Return a generator that shares this one's state: the next numbers of either follow the other's."""
+        shared = Generator()
+        shared.twister = self.twister
+        return shared
+
+    def graphsafe_set_state(self, state: "Generator") -> "Generator":
+        """Share the state of another generator from now on, and return this one."""
+        self.twister = state.twister
+        return self
+
     def clone_state(self) -> "Generator":
         """Return another generator that draws the same numbers."""
         return Generator().set_state(self.get_state())

@@ -376,7 +376,7 @@ def untyped_storage(tensor: TensorState) -> UntypedStorage:
 
 
 def typed_storage(tensor: TensorState) -> TypedStorage:
-    """Return the memory that a tensor shares with its views, as numbers of its dtype, and warn once, as PyTorch does."""
+    """Return the memory that a tensor shares with its views, as numbers of its dtype; warn once, as PyTorch does."""
     warn_once(DEPRECATED, stacklevel=5)
     return TypedStorage._over(memory_of(tensor), tensor._data.dtype)
 

@@ -170,6 +170,32 @@ class ValueMethods:
 
     nelement = numel
 
+    def dim_order(self, *, ambiguity_check: bool | Sequence = False) -> tuple[int, ...]:
+        """Return the dims in the order in which they lie in memory, the outermost first.
+
+        Args:
+            ambiguity_check: True refuses a tensor with several orders; a list of memory formats, one that has neither
+                exactly one order nor one of them.
+
+        Raises:
+            RuntimeError: the check fails.
+            TypeError: `ambiguity_check` is something else.
+        """
+        if not isinstance(ambiguity_check, (bool, list)):
+            raise ArgumentError("The ambiguity_check argument must be a bool or a list of memory formats.")
+        steps, sizes = self.stride(), self._data.shape
+        dims = range(len(steps))
+        order = tuple(sorted(dims, key=lambda dim: (-steps[dim], -sizes[dim] if steps[dim] == 0 else 0)))
+        unclear = len(set(steps)) < len(steps) or any(size == 1 for size in sizes)
+        if ambiguity_check is False or not unclear:
+            return order
+        for wanted in ambiguity_check or ():
+            if self.is_contiguous(memory_format=wanted):
+                return tuple(dims) if wanted is contiguous_format else (0, *dims[2:], 1)
+        raise GraphError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+
     def stride(self, dim: int | None = None):
         """Return the strides in elements, or the stride of one dim."""
         data = self._data
