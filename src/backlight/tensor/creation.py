@@ -141,7 +141,8 @@ def from_numpy(array: np.ndarray):
         warn_once(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
             "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
-            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for "
+            "the rest of this program.",
             stacklevel=3,
         )
     shared = wrap(array.view(np.ndarray))
