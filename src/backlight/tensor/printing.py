@@ -15,6 +15,7 @@ from backlight import dtypes
 from backlight.codegen.forward_mode import levels
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
+from backlight.errors import ValueProblem
 from backlight.kernels.sparse_array import is_sparse
 from backlight.kernels.state_blocks import block, silent_floats
 from backlight.ops.type_promotion import is_float, scalar_dtype
@@ -63,7 +64,9 @@ def set_printoptions(
         ValueError: there is no such profile.
     """
     global _options
-    start = PROFILES.get(profile, _options) if isinstance(profile, str) else _options  # PyTorch ignores other names
+    if profile is not None and not (isinstance(profile, str) and profile in PROFILES):
+        raise ValueProblem(f"profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+    start = _options if profile is None else PROFILES[profile]
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options = start._replace(sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
 

@@ -13,12 +13,12 @@ from backlight.dispatch.observation import end_write
 from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
 from backlight.errors import ArgumentError, DimError, GraphError, ShapeError
-from backlight.layouts import layout
+from backlight.layouts import layout, require_strided
 from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.linalg.matrix_products import small_name
 from backlight.ops.shape.striding import strided_memory
 from backlight.system.user_warnings import warn_once
-from backlight.tensor.creation import made
+from backlight.tensor.creation import from_numpy
 from backlight.types import Device
 
 __all__ = [
@@ -248,6 +248,14 @@ class TypedStorage(_Storage):
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
         return self._converted(next(kind for kind in dtypes.ALL if name == f"torch.{kind.old_name}Storage"))
 
+    def resize_(self, size: int) -> None:
+        """Change the number of elements.
+
+        Raises:
+            RuntimeError: a tensor uses the memory.
+        """
+        super().resize_(size)
+
     def _converted(self, kind: dtype):
         return type(self)._over(self._flat.astype(kind.numpy), kind.numpy)
 
@@ -366,8 +374,10 @@ def from_file(
         RuntimeError: the file cannot be opened, or is too short.
     """
     kind = to_numpy_dtype(dtype) or get_default_dtype().numpy
+    require_cpu(device)
+    require_strided(layout)
     memory = mapped_file(filename, shared, (size or 0) * kind.itemsize)
-    return made(memory.view(kind), requires_grad, device, layout, pin_memory)
+    return from_numpy(memory.view(kind)).requires_grad_(requires_grad)
 
 
 def untyped_storage(tensor: TensorState) -> UntypedStorage:

@@ -38,7 +38,9 @@ def old_style(cls: type, given: tuple, device: Device = None, kind: np.dtype | N
     if isinstance(only, TensorState):
         return _alias(cls, only, kind)
     if hasattr(only, "untyped"):  # a storage of numbers
-        return instance(cls, only._flat)
+        made = instance(cls, only._flat)
+        storage_of(made)  # it shares the memory: writes must stay in it
+        return made
     if is_sequence(only) or isinstance(only, bytes):
         return instance(cls, copied(only, wanted))
     if not _is_size(only):
