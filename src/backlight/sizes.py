@@ -1,7 +1,7 @@
 """`Size`, the tuple of ints that a tensor's shape is."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from math import prod
 from operator import index
 
@@ -51,7 +51,7 @@ class Size(tuple):
 
     def __getitem__(self, index):
         found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+        return size_of_ints(found) if isinstance(index, slice) else found
 
     def __add__(self, other: tuple[int, ...]):
         if not isinstance(other, tuple):
@@ -65,12 +65,15 @@ class Size(tuple):
         return Size(other + tuple(self))
 
     def __mul__(self, times: int):
-        return Size(tuple.__mul__(self, times))
+        return size_of_ints(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+size_of_ints = partial(tuple.__new__, Size)  # without a look at each: for shapes that tensors have
 
 
 def _size_at(place: int, size: object) -> object:

@@ -17,7 +17,7 @@ from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape import expanding, reshaping, striding
 from backlight.ops.type_promotion import FLOAT32, category, is_float
-from backlight.sizes import Size, sizes_given
+from backlight.sizes import Size, size_of_ints, sizes_given
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import TO_SCALAR
 from backlight.tensor.printing import described, tensor_string
@@ -122,7 +122,7 @@ class ValueMethods:
     @property
     def shape(self) -> Size:
         """The size of each dim."""
-        return Size(self._data.shape)
+        return size_of_ints(self._data.shape)
 
     def size(self, dim: int | None = None):
         """Return the size of each dim, or of one."""
@@ -141,7 +141,7 @@ class ValueMethods:
                 f"descriptor 'size' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object"
             ) from None
         if dim is None:
-            return Size(shape)
+            return size_of_ints(shape)
         place = normalise_dim(dim, len(shape))
         if not shape:
             raise DimError(f"Dimension specified as {dim} but tensor has no dimensions; see numel()")
