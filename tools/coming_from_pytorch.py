@@ -57,7 +57,7 @@ REASONS = [
         r"has_(mkl|lapack|openmp|spectral)|kineto_available|windows$|profiler_allow",
     ),
     ("autocast on other devices", r".*(autocast_(gpu|ipu|xla))"),
-    ("the memory of PyTorch's own storages", r".*Storage$|StorageBase|from_file|.*SerializationContext"),
+    ("the memory of PyTorch's own storages", r".*Storage$|StorageBase|.*SerializationContext"),
     (
         "products of 8-bit floats and fused losses",
         r".*(grouped_mm|scaled_mm)|ScalingType|SwizzleType|LinearCrossEntropyOptions",

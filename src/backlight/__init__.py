@@ -108,6 +108,7 @@ from backlight.tensor.low_rank import *
 from backlight.tensor.printing import *
 from backlight.tensor.random_factories import *
 from backlight.tensor.ranges import *
+from backlight.tensor.storages import *
 from backlight.tensor.tensor import Tensor
 from backlight.tensor.window_functions import *
 from backlight.torch_api.inplace_functions import *

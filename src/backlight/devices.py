@@ -1,6 +1,6 @@
 """The `device` object: backlight computes on the CPU; any other device is refused."""
 
-from backlight.errors import GraphError
+from backlight.errors import DeviceAbsent, GraphError
 
 _KNOWN = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
@@ -97,5 +97,6 @@ def require_cpu(where) -> device:
     wanted = device(where)
     if wanted.type != "cpu":
         reason = _REFUSALS.get(wanted.type, f"Could not run on the {wanted.type} device")
-        raise GraphError(f"{reason}; backlight computes on the CPU only: use device='cpu', got {str(wanted)!r}")
+        error = DeviceAbsent if wanted.type == "cuda" else GraphError
+        raise error(f"{reason}; backlight computes on the CPU only: use device='cpu', got {str(wanted)!r}")
     return wanted

@@ -212,7 +212,8 @@ class finfo:  # noqa: N801 - PyTorch's name
             kind = kind.to_real()
         if not kind.is_floating_point:
             raise ArgumentError(
-                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{kind.name}'"
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo': "
+                f"{kind} is given"
             )
         limits = ml_dtypes.finfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits
@@ -232,9 +233,12 @@ class iinfo:  # noqa: N801 - PyTorch's name
 
     def __init__(self, kind: dtype):
         kind = _dtype_given("iinfo", kind)
+        if kind is bool:
+            raise ArgumentError("torch.bool is not supported by torch.iinfo")
         if kind.kind != INTEGERS:
             raise ArgumentError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{kind.name}'"
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo': "
+                f"{kind} is given"
             )
         limits = np.iinfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits

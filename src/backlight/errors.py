@@ -58,6 +58,10 @@ class DimError(BacklightError, IndexError):
     """A dim or an index lies outside the tensor."""
 
 
+class DeviceAbsent(GraphError, AssertionError):
+    """A GPU is requested: PyTorch without CUDA raises an AssertionError, backlight a RuntimeError for other devices."""
+
+
 class ArgumentError(BacklightError, TypeError):
     """An argument is of the wrong kind."""
 

@@ -4,7 +4,15 @@ import collections
 
 
 def _named(name: str, *fields: str) -> type:
-    made = collections.namedtuple(name, fields, module=__name__)
+    plain = collections.namedtuple(name, fields, module=__name__)
+
+    def of_sequence(cls, *given, **named):
+        """Make one of a sequence of its fields, as PyTorch does, or of the fields themselves."""
+        if len(given) == 1 and not named and isinstance(given[0], (tuple, list)):
+            given = given[0]
+        return plain.__new__(cls, *given, **named)
+
+    made = type(name, (plain,), {"__new__": of_sequence, "__slots__": (), "__module__": __name__})
     made.__doc__ = f"What `torch.{name}` returns: {' and '.join(fields)}."
     made.__repr__ = _show
     return made

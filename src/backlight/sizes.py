@@ -1,7 +1,7 @@
 """`Size`, the tuple of ints that a tensor's shape is."""
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, wraps
 from math import prod
 from operator import index
 
@@ -26,6 +26,22 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[int] = ()):
+        """Make a shape of ints, or of what counts as one.
+
+        Raises:
+            TypeError: something in it is no int.
+        """
+        if isinstance(sizes, Size):
+            return tuple.__new__(cls, sizes)
+        found = tuple(sizes)
+        for size in found:
+            if type(size) is not int:
+                break
+        else:
+            return tuple.__new__(cls, found)
+        return tuple.__new__(cls, [_size_at(*each) for each in enumerate(found)])
+
     def numel(self) -> int:
         """Return how many elements a tensor of this shape has."""
         return prod(self)
@@ -35,21 +51,39 @@ class Size(tuple):
 
     def __getitem__(self, index):
         found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+        return size_of_ints(found) if isinstance(index, slice) else found
 
-    def __add__(self, other: Sequence[int]):
-        return Size(tuple.__add__(self, tuple(other)))
+    def __add__(self, other: tuple[int, ...]):
+        if not isinstance(other, tuple):
+            raise ArgumentError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return Size(tuple.__add__(self, other))
 
-    def __radd__(self, other: Sequence[int]):
-        return Size(tuple(other) + tuple(self))
+    def __radd__(self, other: tuple[int, ...]):
+        if not isinstance(other, tuple):
+            kind = type(other).__name__
+            raise ArgumentError(f'can only concatenate {kind} (not "torch.Size") to {kind}')
+        return Size(other + tuple(self))
 
     def __mul__(self, times: int):
-        return Size(tuple.__mul__(self, times))
+        return size_of_ints(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+size_of_ints = partial(tuple.__new__, Size)  # without a look at each: for shapes that tensors have
+
+
+def _size_at(place: int, size: object) -> object:
+    """Return an int for what counts as one; what stands for a size, such as a batch's, stays."""
+    if isinstance(size, (float, complex, str, bytes)) or size is None:
+        raise ArgumentError(f"torch.Size() takes an iterable of 'int' (item {place} is '{type(size).__name__}')")
+    try:
+        return index(size)
+    except TypeError:
+        return size
 
 
 def size_from(function: str, sizes: tuple) -> tuple[int, ...]:

@@ -257,7 +257,7 @@ def test_generators_and_refusals_are_pytorchs(expression):
 
 @pytest.mark.parametrize("limits", ["0, 300", "-1, 3"])
 def test_randint_refuses_what_the_dtype_does_not_hold(limits):
-    with pytest.raises(RuntimeError, match="is out of bounds for uint8"):
+    with pytest.raises(RuntimeError, match="is out of bounds for unsigned char"):
         eval(f"t.randint({limits}, (2,), dtype=t.uint8)", {"t": backlight})
 
 

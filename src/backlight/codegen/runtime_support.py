@@ -44,6 +44,10 @@ def is_operand(value) -> bool:
     return isinstance(value, TensorState) or is_number(value)
 
 
+# PyTorch's functions that take two numbers, too
+OF_NUMBERS = frozenset({"add", "sub", "mul", "true_divide", "floor_divide"})
+
+
 def coerce(op, variant, values):
     """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
 
@@ -55,6 +59,8 @@ def coerce(op, variant, values):
     tensors = [value for value in values if isinstance(value, TensorState)]
     if variant == "operator" and not isinstance(values[0], TensorState):
         raise _no_tensors_method(op, values[0])
+    if not tensors and variant != "operator" and op.name in OF_NUMBERS and all(map(is_number, values)):
+        return [wrap(np.asarray(value, common_dtype([], [value]))[()]) for value in values]
     made = list(values)
     for place, value in enumerate(values):
         if isinstance(value, TensorState):

@@ -15,7 +15,7 @@ import numpy as np
 from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import has_tangents
 from backlight.dispatch.interpreters import interpreted
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedError
@@ -159,6 +159,13 @@ sum zeros
 IN_DTYPE_OF_OUT = frozenset(_IN_DTYPE_OF_OUT.split())
 
 
+# These make a tensor from numbers: `out` silently takes its size, and has the dtype.
+_MADE = """
+arange empty eye full linspace logspace ones rand randint randn randperm range zeros
+"""
+MADE = frozenset(_MADE.split())
+
+
 def with_out(namespace: dict, names=NAMES, module: str = "backlight") -> dict:
     """Return those functions of a namespace that are among `names`, as ones that take `out` too."""
     found = {name: namespace[name] for name in sorted(names) if not isinstance(namespace.get(name, type), type)}
@@ -197,6 +204,13 @@ def written(function: Callable, args: tuple, kwargs: dict):
         )
     if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
         kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
+    if name in MADE:
+        wanted, given = to_numpy_dtype(kwargs["dtype"]), out._data.dtype
+        if wanted != given:
+            raise ShapeError(
+                f"dtype {from_numpy_dtype(wanted).old_name} does not match dtype of out parameter "
+                f"({from_numpy_dtype(given).old_name})"
+            )
     if name in _CHECKED_FIRST:
         check_out_dtype(name, _CHECKED_FIRST[name], outs[0]._data.dtype, several=False)
     result = function(*args, **kwargs)
@@ -232,14 +246,22 @@ def _checked(name: str, out: TensorState | Sequence[TensorState]) -> list:
 def _write(target: TensorState, values: Array, name: str) -> None:
     """Copy values into a tensor, resized if it has another shape."""
     if target._data.shape != values.shape:
-        _resize(target, values)
+        _resize(target, values, name)
     store(target, values, name)
 
 
-def _resize(target: TensorState, values: Array) -> None:
+def _resize(target: TensorState, values: Array, name: str) -> None:
     """Give a tensor the shape of values, and their order in memory."""
     refuse_writing(target)
-    if target._data.size:
+    if target._data.size and name == "arange":
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(target._data.shape)} is {target._data.size} "
+            f"which does not match the computed number of elements {values.size}. Note that this may occur as a result "
+            f"of rounding error. The out tensor will be resized to a tensor of shape ({values.size},).",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif target._data.size and name not in MADE:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(target._data.shape)}, which "
             f"does not match the required output shape {list(values.shape)}. This behavior is deprecated, and in a "

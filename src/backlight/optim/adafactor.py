@@ -5,7 +5,7 @@ import numpy as np
 from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import count_step, given_options, init_state, number
+from backlight.optim.options import count_step, given_options, init_state, number, require_single
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adafactor"]
@@ -40,6 +40,7 @@ class Adafactor(Optimizer):
         maximize: bool = False,
     ):
         options = given_options(locals())
+        require_single(lr)
         if not lr >= 0.0:
             raise ValueProblem(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:

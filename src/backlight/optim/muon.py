@@ -9,7 +9,7 @@ from backlight.engine.tensor_state import wrap
 from backlight.errors import GraphError, ValueProblem
 from backlight.ops.linalg.addmm_family import addmm
 from backlight.optim.optimizer import Optimizer, Parameters, Update
-from backlight.optim.options import given_options, number, zeros_like
+from backlight.optim.options import given_options, number, require_single, zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Muon"]
@@ -49,6 +49,7 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
     ):
         options = given_options(locals())
+        require_single(lr)
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueProblem(f"{name} should be >= 0 but is: {value}")

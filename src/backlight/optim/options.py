@@ -34,15 +34,14 @@ def checked(arguments: dict, *not_negative: str) -> dict:
     """
     options = given_options(arguments)
     rate = options["lr"]
-    if isinstance(rate, TensorState) and rate.numel() != 1:
-        raise ValueProblem("Tensor lr must be 1-element")
+    require_single(rate)
     if not rate >= 0.0:
         raise ValueProblem(f"Invalid learning rate: {rate}")
     for name in not_negative:
         if not options[name] >= 0.0:
             raise ValueProblem(f"Invalid {'epsilon' if name == 'eps' else name} value: {options[name]}")
     if "betas" in options:
-        _check_betas(options["betas"])
+        _check_betas(options["betas"], bool(options.get("foreach")) and options.get("capturable") is False)
         options["betas"] = tuple(number(beta) for beta in options["betas"])
     for name in SWITCHES & options.keys():
         if not isinstance(options[name], (bool, int, np.bool_, NoneType)):
@@ -57,7 +56,13 @@ def checked(arguments: dict, *not_negative: str) -> dict:
     return options
 
 
-def _check_betas(betas: tuple) -> None:
+def require_single(rate: float | TensorState) -> None:
+    """Raise unless a learning rate is one number."""
+    if isinstance(rate, TensorState) and rate.numel() != 1:
+        raise ValueProblem("Tensor lr must be 1-element")
+
+
+def _check_betas(betas: tuple, refuses_tensors: bool) -> None:
     """Raise unless the rates of running averages are valid."""
     if len(betas) < 2:
         raise DimError(f"{type(betas).__name__} index out of range: betas must be two numbers, got {betas}")
@@ -66,6 +71,12 @@ def _check_betas(betas: tuple) -> None:
             raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")
     if len({isinstance(beta, TensorState) for beta in betas}) > 1:
         raise ValueProblem("betas must be either both floats or both Tensors")
+    for place, beta in enumerate(betas):
+        if isinstance(beta, TensorState):
+            if refuses_tensors:
+                raise ValueProblem(f"betas[{place}] as a Tensor is not supported for capturable=False and foreach=True")
+            if beta.numel() != 1:
+                raise ValueProblem(f"Tensor betas[{place}] must be 1-element")
 
 
 def number(value: float | TensorState) -> float:

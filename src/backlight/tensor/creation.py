@@ -123,6 +123,10 @@ def check_array(array: np.ndarray) -> None:
         )
 
 
+def _full_name(kind: type) -> str:
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
 def from_numpy(array: np.ndarray):
     """Return a tensor that shares the array's memory: writes to one are visible in the other.
 
@@ -131,13 +135,14 @@ def from_numpy(array: np.ndarray):
         ValueError: the array has negative strides, or swapped bytes.
     """
     if not isinstance(array, np.ndarray):
-        raise ArgumentError(f"expected np.ndarray (got {type(array).__name__}); use torch.tensor for other data")
+        raise ArgumentError(f"expected np.ndarray (got {_full_name(type(array))}); use torch.tensor for other data")
     check_array(array)
     if not array.flags.writeable:
         warn_once(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to the "
-            "tensor will fail. You may want to copy the array to protect its data or make it writable before "
-            "converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for "
+            "the rest of this program.",
             stacklevel=3,
         )
     shared = wrap(array.view(np.ndarray))
@@ -171,7 +176,19 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
         ValueError: the buffer is empty, or its size is no multiple of the element size.
     """
     kind = to_numpy_dtype(dtype)
-    length = memoryview(buffer).nbytes
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueProblem("object does not implement Python buffer protocol.") from None
+    length = view.nbytes
+    if view.readonly:
+        warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
+            "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
+            "will be suppressed for the rest of this program.",
+            stacklevel=3,
+        )
     if length == 0 or count == 0:
         raise ValueProblem(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
@@ -188,7 +205,11 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
             f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) must not be "
             f"greater than actual buffer length ({length} bytes)"
         )
-    return from_numpy(np.frombuffer(buffer, kind, count, offset)).requires_grad_(requires_grad)
+    if requires_grad and kind.kind not in "fcV":
+        raise GraphError("Only Tensors of floating point and complex dtype can require gradients")
+    shown = wrap(np.frombuffer(buffer, kind, count, offset))
+    storage_of(shown)
+    return shown.requires_grad_(requires_grad)
 
 
 # --- nested lists and tuples of numbers, by PyTorch's rules for sizes and dtypes --------------------------------------
@@ -216,6 +237,12 @@ def array_from(data: object, kind: np.dtype | None) -> np.ndarray:
     sizes = _sizes(data)
     flat = _flattened(data, sizes)
     types = set(map(type, flat))
+    if isinstance(data, (list, tuple)) and len(data) and type(data[0]) is np.ndarray:
+        warn_once(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
+            "a single numpy.ndarray with numpy.array() before converting to a tensor.",
+            stacklevel=6,
+        )
     if kind is None:
         kind = _kind_of_plain(types) if types <= _PLAIN else _kind_of_all(flat)
     if not types <= _PLAIN:
@@ -341,7 +368,10 @@ def _element(tensor: TensorState, kind: np.dtype):
 def _stored(flat: list, kind: np.dtype) -> np.ndarray:
     """Return Python numbers as an array of `kind`, if it can hold them."""
     if category(kind) != 3 and any(value.__class__ is complex for value in flat):
-        raise ArgumentError("must be real number, not complex; pass dtype=torch.complex64 to keep both parts")
+        what = "must be real number, not complex"
+        if category(kind) < 2:
+            what = "'complex' object cannot be interpreted as an integer"
+        raise ArgumentError(f"{what}; pass dtype=torch.complex64 to keep both parts")
     if category(kind) == 1:
         return _stored_integers(flat, kind)
     with silent_floats():

@@ -7,12 +7,14 @@ shape, dtype and memory layout from a tensor.
 import numpy as np
 
 from backlight.codegen.runtime_support import is_number
+from backlight.devices import require_cpu
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
-from backlight.engine.tensor_state import TensorState
+from backlight.engine.tensor_state import LEAF, TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.memory_order import empty_in, empty_like_in
-from backlight.layouts import layout, memory_format
+from backlight.kernels.sparse_array import SparseArray
+from backlight.layouts import layout, memory_format, sparse_coo
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
 from backlight.sizes import allocated, size_from
@@ -47,6 +49,10 @@ def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
 def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 0."""
     shape = size_from("zeros", sizes if size is None else (size,))
+    if layout is sparse_coo:
+        require_cpu(device)
+        data = SparseArray(np.zeros((len(shape), 0), np.int64), np.zeros(0, float_dtype(dtype)), shape)
+        return wrap(data, LEAF if requires_grad else None)
     return made(allocated(np.zeros, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from backlight.devices import CPU, device, require_cpu
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ArgumentError, GraphError
+from backlight.errors import ArgumentError, GraphError, UnsupportedError
 from backlight.kernels.random.generator import DEFAULT_SEED, MersenneTwister, default_twister, fresh_seed
 from backlight.kernels.state_blocks import Block
 
@@ -70,6 +70,14 @@ class Generator:
             raise ArgumentError("RNG state must be a torch.ByteTensor; pass what get_rng_state() returned")
         self.twister.restore(new_state._data.tobytes())
         return self
+
+    def graphsafe_get_state(self) -> "Generator":
+        """Raise: states that graphs of CUDA share are for GPUs."""
+        raise UnsupportedError("graphsafe_get_state is not supported in this Generator; use get_state()")
+
+    def graphsafe_set_state(self, state: "Generator") -> "Generator":
+        """Raise: states that graphs of CUDA share are for GPUs."""
+        raise UnsupportedError("graphsafe_set_state is not supported in this Generator; use set_state()")
 
     def clone_state(self) -> "Generator":
         """Return another generator that draws the same numbers."""

@@ -215,6 +215,8 @@ def normal(
         places = allocated(np.empty, size_from("normal", (size,)), float_dtype(dtype))
         return made(normal_numbers(places, mean, std, generator), requires_grad, device, layout, pin_memory)
     given = [value._data for value in (mean, std) if isinstance(value, TensorState)]
+    if isinstance(std, TensorState) and std._data.dtype.kind == "c":
+        raise ShapeError("normal expects standard deviation to be non-complex")
     if not given:
         raise ArgumentError("normal() received an invalid combination of arguments: give a size, or a tensor of means")
     if isinstance(std, TensorState) and (std._data < 0).any():

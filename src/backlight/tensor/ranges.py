@@ -8,7 +8,7 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.codegen.runtime_support import is_number
-from backlight.dtypes import dtype, to_numpy_dtype
+from backlight.dtypes import complex_dtype, dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.fused_multiply_add import multiply_add
@@ -149,7 +149,7 @@ def linspace(
     Raises:
         RuntimeError: `steps` is negative.
     """
-    kind = float_dtype(dtype)
+    kind = _spaced_kind("linspace", start, end, dtype)
     limits, count = _limits("linspace", start, end, kind), _count(steps)
     array = _between(*limits, count, kind).astype(kind, copy=False)
     return made(array, requires_grad, device, layout, pin_memory)
@@ -168,10 +168,29 @@ def logspace(
     pin_memory: bool = False,
 ):
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
-    kind = float_dtype(dtype)
+    kind = _spaced_kind("logspace", start, end, dtype)
     limits, count = _limits("logspace", start, end, kind), _count(steps)
-    exponents = _between(*limits, count, kind).astype(np.float64)
+    exponents = _between(*limits, count, kind).astype(np.complex128 if kind.kind == "c" else np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
+
+
+def _spaced_kind(function: str, start, end, dtype: dtype | None) -> np.dtype:
+    """Return the dtype of evenly spaced numbers: complex if an end is."""
+    if not any(_is_complex(limit) for limit in (start, end)):
+        return float_dtype(dtype)
+    kind = complex_dtype(dtypes.get_default_dtype().numpy)
+    if dtype is None:
+        return kind
+    if to_numpy_dtype(dtype).kind != "c":
+        raise ShapeError(
+            f"torch.{function}(): inferred dtype {from_numpy_dtype(kind).c_name} can't be safely cast to passed dtype "
+            f"{from_numpy_dtype(to_numpy_dtype(dtype)).old_name}"
+        )
+    return to_numpy_dtype(dtype)
+
+
+def _is_complex(limit) -> bool:
+    return limit._data.dtype.kind == "c" if isinstance(limit, TensorState) else isinstance(limit, complex)
 
 
 def _limits(function: str, start: float | TensorState, end: float | TensorState, kind: np.dtype) -> tuple:
@@ -208,6 +227,8 @@ def _between(start: float, end: float, steps: int, kind: np.dtype) -> np.ndarray
         return np.full(steps, start)
     step = (end - start) / kind.type(steps - 1)
     numbers = np.arange(steps)
+    if kind.kind == "c":
+        return np.where(numbers < steps // 2, start + step * numbers, end - step * numbers[::-1]).astype(kind)
     from_start = multiply_add(np.full(1, step), numbers.astype(kind), start)
     from_end = multiply_add(np.full(1, -step), numbers[::-1].astype(kind), end)
     return np.where(numbers < steps // 2, from_start, from_end)

@@ -1,19 +1,33 @@
 """PyTorch's storages: the memory that tensors share, as an object; and `Tensor.set_`."""
 
-import warnings
+import operator
+import os
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from backlight.devices import device
+from backlight import dtypes
+from backlight.devices import device, require_cpu
 from backlight.dispatch.observation import end_write
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
 from backlight.errors import ArgumentError, DimError, GraphError, ShapeError
+from backlight.layouts import layout, require_strided
 from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.linalg.matrix_products import small_name
 from backlight.ops.shape.striding import strided_memory
+from backlight.system.user_warnings import warn_once
+from backlight.tensor.creation import from_numpy
+from backlight.types import Device
+
+__all__ = [
+    *(f"{kind.old_name}Storage" for kind in dtypes.ALL),
+    "Storage",
+    "TypedStorage",
+    "UntypedStorage",
+    "from_file",
+]
 
 DEPRECATED = (
     "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. "
@@ -23,13 +37,36 @@ DEPRECATED = (
 
 
 class _Storage:
-    """A block of memory, counted in `_unit`: equal to another over the same memory."""
+    """A block of memory, counted in elements of a type: equal to another over the same memory."""
 
-    def __init__(self, memory: np.ndarray, unit: np.dtype):
+    _flat: np.ndarray
+    _resizable = False  # whether no tensor counts on the memory
+
+    @classmethod
+    def _over(cls, memory: np.ndarray, unit: np.dtype):
+        """Return the storage over an array's memory."""
         flat = memory.ravel(order="K")
         if memory.size and not np.shares_memory(flat, memory):
             raise ShapeError("a storage needs elements that lie without gaps in memory; call .contiguous() first")
-        self._flat = flat.view(unit)
+        made = object.__new__(cls)
+        made._flat = flat.view(unit)
+        return made
+
+    @classmethod
+    def _own(cls, given: tuple, unit: np.dtype):
+        """Return a storage with memory of its own: of a size, uninitialised, or of the elements of a sequence."""
+        if len(given) > 1:
+            raise ArgumentError(f"{cls.__name__} takes a size or a sequence, got {len(given)} arguments")
+        (source,) = given or (0,)
+        if hasattr(source, "__index__"):
+            memory = np.empty(operator.index(source), unit)
+        elif isinstance(source, Sequence):
+            memory = np.array(source, dtype=unit)
+        else:
+            raise ArgumentError(f"Argument type not recognized: {type(source)}")
+        made = cls._over(memory, unit)
+        made._resizable = True
+        return made
 
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
@@ -56,8 +93,62 @@ class _Storage:
         return False
 
     def resizable(self) -> bool:
-        """Whether the memory can grow: `Tensor.resize_` takes new memory instead."""
+        """Whether the memory can grow: if no tensor uses it. `Tensor.resize_` takes new memory."""
+        return self._resizable
+
+    def resize_(self, size: int):
+        """Change the number of elements, and return the storage.
+
+        Raises:
+            RuntimeError: a tensor uses the memory.
+        """
+        if not self._resizable:
+            raise GraphError(
+                "Trying to resize storage that is not resizable: a tensor uses it; call resize_() of the tensor"
+            )
+        grown = np.empty(size, self._flat.dtype)
+        kept = min(size, self._flat.size)
+        grown[:kept] = self._flat[:kept]
+        self._flat = grown
+        return self
+
+    def fill_(self, value: float):
+        """Set all elements, and return the storage."""
+        self._flat[...] = value
+        return self
+
+    def copy_(self, source: "_Storage", non_blocking: bool = False):
+        """Take the elements of another storage of as many elements, and return the storage.
+
+        Raises:
+            RuntimeError: it has more or fewer.
+        """
+        if len(source) != len(self):
+            raise GraphError(f"size does not match, self was {len(self)} bytes but src was {len(source)} bytes")
+        self._flat[...] = source._flat
+        return self
+
+    def clone(self):
+        """Return a copy."""
+        return type(self)._over(self._flat.copy(), self._flat.dtype)
+
+    def cpu(self):
+        """Return the storage itself: it is on the CPU."""
+        return self
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on an NVIDIA GPU: no."""
         return False
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is of a sparse tensor: no."""
+        return False
+
+    @property
+    def _cdata(self) -> int:
+        return self.data_ptr()
 
     @property
     def device(self):
@@ -69,7 +160,7 @@ class _Storage:
 
     def __getitem__(self, index: int | slice):
         if isinstance(index, slice):
-            return type(self)(self._flat[index], self._flat.dtype)
+            return self._over(self._flat[index], self._flat.dtype)
         return self._flat[self._place(index)].item()
 
     def __setitem__(self, index: int | slice, value: float) -> None:
@@ -96,14 +187,44 @@ class _Storage:
 
 
 class UntypedStorage(_Storage):
-    """A block of memory as bytes."""
+    """A block of memory as bytes: `UntypedStorage(size)`, `UntypedStorage(numbers)`."""
+
+    def __new__(cls, *given, device: Device = None):
+        """Make a storage with memory of its own."""
+        require_cpu(device)
+        return cls._own(given, np.dtype(np.uint8))
+
+    @classmethod
+    def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0):
+        """Return the first bytes of a file, mapped into memory; see `backlight.from_file`."""
+        return cls._over(mapped_file(filename, shared, nbytes), np.dtype(np.uint8))
+
+    def __reduce__(self):
+        return _restored, (type(self), self._flat, None)
 
     def _description(self) -> str:
         return "torch.storage.UntypedStorage(device=cpu)"
 
 
 class TypedStorage(_Storage):
-    """A block of memory as numbers of one dtype; deprecated in PyTorch in favour of UntypedStorage."""
+    """A block of memory as numbers of one dtype; deprecated in PyTorch in favour of UntypedStorage.
+
+    Args:
+        given: a size or a sequence of numbers.
+        wrap_storage: the memory to show, an UntypedStorage.
+        dtype: by default the default dtype.
+    """
+
+    def __new__(
+        cls, *given, wrap_storage: UntypedStorage | None = None, dtype: dtype | None = None, device: Device = None
+    ):
+        """Make a storage with memory of its own, or over that of an untyped one."""
+        require_cpu(device)
+        kind = to_numpy_dtype(dtype) or get_default_dtype().numpy
+        warn_once(DEPRECATED, stacklevel=3)
+        if wrap_storage is not None:
+            return cls._over(wrap_storage._flat, kind)
+        return cls._own(given, kind)
 
     @property
     def dtype(self):
@@ -112,21 +233,162 @@ class TypedStorage(_Storage):
 
     def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
-        return UntypedStorage(self._flat, np.dtype(np.uint8))
+        return UntypedStorage._over(self._flat, np.dtype(np.uint8))
+
+    _untyped_storage = property(untyped)
+
+    def pickle_storage_type(self) -> str:
+        """Return the name of the class of storages of this dtype: FloatStorage …."""
+        return f"{self.dtype.old_name}Storage"
+
+    def type(self, dtype: str | type | None = None):
+        """Return the name of the class of storages of this dtype, or a copy of another dtype."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
+        return self._converted(next(kind for kind in dtypes.ALL if name == f"torch.{kind.old_name}Storage"))
+
+    def resize_(self, size: int) -> None:
+        """Change the number of elements.
+
+        Raises:
+            RuntimeError: a tensor uses the memory.
+        """
+        super().resize_(size)
+
+    def _converted(self, kind: dtype):
+        return type(self)._over(self._flat.astype(kind.numpy), kind.numpy)
+
+    def __getitem__(self, index: int):
+        if isinstance(index, slice):
+            raise GraphError("slices are only supported in UntypedStorage.__getitem__")
+        return super().__getitem__(index)
+
+    def __reduce__(self):
+        return _restored, (type(self), self._flat, self._flat.dtype)
 
     def _description(self) -> str:
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device=cpu)"
 
 
+def _restored(cls: type, flat: np.ndarray, unit: np.dtype | None):
+    """Rebuild a storage from a pickle."""
+    return cls._over(flat, unit or np.dtype(np.uint8))
+
+
+def _conversion(kind: dtype):
+    def converted(self):
+        return self._converted(kind)
+
+    converted.__doc__ = f"Return a copy as {kind.name}."
+    return converted
+
+
+_CONVERSIONS = {
+    **{kind.old_name.lower(): kind for kind in dtypes.ALL if not kind.is_complex},
+    "complex_float": dtypes.complex64,
+    "complex_double": dtypes.complex128,
+}
+for _name, _kind in _CONVERSIONS.items():
+    setattr(TypedStorage, _name, _conversion(_kind))
+
+
+class _StorageOfDtype(type):
+    """The type of `FloatStorage` and similar: calling one makes a TypedStorage of its dtype."""
+
+    dtype: dtype
+
+    def __call__(cls, *given, wrap_storage: UntypedStorage | None = None, device: Device = None):
+        return TypedStorage(*given, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, TypedStorage) and value.dtype is cls.dtype
+
+    def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Return the first elements of a file, mapped into memory; see `backlight.from_file`."""
+        kind = cls.dtype.numpy
+        return TypedStorage._over(mapped_file(filename, shared, size * kind.itemsize), kind)
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _of_dtype(kind: dtype) -> _StorageOfDtype:
+    doc = f"Make a storage of {kind.name} from a size or a sequence; deprecated in PyTorch."
+    return _StorageOfDtype(f"{kind.old_name}Storage", (), {"dtype": kind, "__doc__": doc, "__module__": "torch"})
+
+
+OF_DTYPES = {f"{kind.old_name}Storage": _of_dtype(kind) for kind in dtypes.ALL}
+globals().update(OF_DTYPES)
+Storage = OF_DTYPES["FloatStorage"]
+
+
+def mapped_file(filename: str, shared: bool | None, nbytes: int) -> np.ndarray:
+    """Return the first bytes of a file, mapped into memory.
+
+    Args:
+        shared: whether writes go to the file, which is made, or made longer, where it is too short; else they stay in
+            memory.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or is too short.
+    """
+    mode = "read-write" if shared else "read-only"
+    try:
+        if shared:
+            with open(filename, "ab") as file:
+                file.truncate(max(file.tell(), nbytes))
+        size = os.stat(filename).st_size
+        if size < nbytes:
+            raise GraphError(
+                f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>; "
+                "backlight maps what is there: give a size that fits"
+            )
+        return (
+            np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, np.uint8)
+        )
+    except OSError as problem:
+        raise GraphError(
+            f"unable to open file <{filename}> in {mode} mode: {problem.strerror} ({problem.errno})"
+        ) from problem
+
+
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+):
+    """Make a tensor of the first `size` elements of a file, mapped into memory.
+
+    Args:
+        shared: whether writes go to the file, which is made, or made longer, where it is too short; else they stay in
+            memory.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or is too short.
+    """
+    kind = to_numpy_dtype(dtype) or get_default_dtype().numpy
+    require_cpu(device)
+    require_strided(layout)
+    memory = mapped_file(filename, shared, (size or 0) * kind.itemsize)
+    return from_numpy(memory.view(kind)).requires_grad_(requires_grad)
+
+
 def untyped_storage(tensor: TensorState) -> UntypedStorage:
     """Return the memory that a tensor shares with its views, as bytes."""
-    return UntypedStorage(memory_of(tensor), np.dtype(np.uint8))
+    return UntypedStorage._over(memory_of(tensor), np.dtype(np.uint8))
 
 
 def typed_storage(tensor: TensorState) -> TypedStorage:
-    """Return the memory that a tensor shares with its views, as numbers of its dtype, and warn as PyTorch does."""
-    warnings.warn(DEPRECATED, UserWarning, stacklevel=4)
-    return TypedStorage(memory_of(tensor), tensor._data.dtype)
+    """Return the memory that a tensor shares with its views, as numbers of its dtype; warn once, as PyTorch does."""
+    warn_once(DEPRECATED, stacklevel=5)
+    return TypedStorage._over(memory_of(tensor), tensor._data.dtype)
 
 
 def show_memory(tensor, source: object, storage_offset: int, size, stride):

@@ -20,7 +20,9 @@ def _window(name: str, length: int, periodic: bool, weights, dtype, requires_gra
     kind = float_dtype(dtype)
     if not is_float(kind):
         raise ShapeError(
-            f"{name} expects floating point dtypes, got: {from_numpy_dtype(kind)}; a window holds fractions"
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={from_numpy_dtype(kind).c_name}, "
+            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false (default), "
+            "memory_format=(nullopt)); a window holds fractions"
         )
     if length < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")

@@ -37,6 +37,10 @@ def old_style(cls: type, given: tuple, device: Device = None, kind: np.dtype | N
     (only,) = given
     if isinstance(only, TensorState):
         return _alias(cls, only, kind)
+    if hasattr(only, "untyped"):  # a storage of numbers
+        made = instance(cls, only._flat)
+        storage_of(made)  # it shares the memory: writes must stay in it
+        return made
     if is_sequence(only) or isinstance(only, bytes):
         return instance(cls, copied(only, wanted))
     if not _is_size(only):
@@ -55,11 +59,17 @@ def _is_size(value) -> bool:
 def _alias(cls: type, source: TensorState, kind: np.dtype | None):
     """Return an alias of a tensor, with the same history."""
     if kind is not None and source._data.dtype != kind:
-        raise ArgumentError(
-            f"expected a tensor of dtype {from_numpy_dtype(kind)} (got {from_numpy_dtype(source._data.dtype)}): "
-            "convert it with .to()"
-        )
+        wanted, given = (_options(from_numpy_dtype(one).c_name) for one in (kind, source._data.dtype))
+        raise ArgumentError(f"expected {wanted} (got {given}): convert the tensor with .to()")
     return recast(source if source._edge is None else source.view_as(source), cls)
+
+
+def _options(c_name: str) -> str:
+    """Return what PyTorch's messages call a tensor's kind."""
+    return (
+        f"TensorOptions(dtype={c_name}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
 
 
 def instance(cls: type, data: np.ndarray, requires_grad: bool = False):

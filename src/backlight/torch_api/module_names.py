@@ -1,9 +1,9 @@
 """The table of PyTorch's module names: which module here a script gets for each of them.
 
 NOTE [Standing in for PyTorch]
-While a script runs, an import finder resolves every import of `torch` and `torchvision` to stand-in modules. A stand-in
-has the names of one module here, and the submodules by this table; other names raise an error that says so. Outside
-of a run nothing is installed, and PyTorch itself is never imported.
+While a script runs, an import finder resolves every import of `torch`, `functorch` and `torchvision` to stand-in
+modules. A stand-in has the names of one module here, and the submodules by this table; other names raise an error that
+says so. Outside of a run nothing is installed, and PyTorch itself is never imported.
 """
 
 import importlib
@@ -103,6 +103,7 @@ SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in
         "is_initialized is_mpi_available is_nccl_available is_torchelastic_launched irecv isend new_group recv reduce "
         "reduce_scatter reduce_scatter_tensor scatter send",
     ),
+    "functorch.experimental": ("backlight.func", "functionalize replace_all_batch_norm_modules_"),
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
@@ -185,6 +186,12 @@ signal.windows sparse special testing types utils._pytree utils.benchmark utils.
 """
 OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch": "backlight",
+    "functorch": "backlight.func.older",
+    "torch._functorch.apis": "backlight.func",
+    "torch._functorch.eager_transforms": "backlight.func",
+    "torch._functorch.functional_call": "backlight.func.stateless",
+    "torch._functorch.make_functional": "backlight.func.older",
+    "torch._functorch.vmap": "backlight.transforms.vmap.api",
     "torch._dynamo": "backlight.torch_api.stand_ins.compiler",
     "torch.amp.autocast_mode": "backlight.amp.autocasting",
     "torch.amp.grad_scaler": "backlight.amp.scaling",
@@ -237,6 +244,7 @@ ADDED = {
     },
     "torch.__config__": {"show": show, "parallel_info": parallel_info},
     "torch.torch_version": {"TorchVersion": TorchVersion, "__version__": VERSION},
+    "torch._functorch": {},
     "torch.utils": {},
     "torch.utils.data._utils": {},
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
@@ -245,7 +253,7 @@ ADDED = {
 
 MISSING = object()
 NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys() | PRIVATE.keys()
-ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
+ROOTS = {"torch", "functorch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
 
 
 def value_of(module: str, name: str):

@@ -88,6 +88,9 @@ def checked(function: Callable, name: str):
                 name[0] != "." and _names.get(function, ".")[0] == "."
             ):  # a method, too: arguments count as the function's
                 _names[function] = name
+            inner = getattr(function, "__wrapped__", None)  # of a function that takes `out`, which may be a method, too
+            if name[0] != "." and _names.get(inner, "")[:1] == ".":
+                _names[inner] = name
             if _names.setdefault(function, name) == name and hasattr(type(function), "shown_as"):
                 _show_as(function, *_place(name))
         return function

@@ -53,7 +53,7 @@ def _is_single(value: object) -> bool:
 
 
 def _is_dtype(value: object) -> bool:
-    return isinstance(value, dtype) or value is float or value is int or value is bool
+    return isinstance(value, dtype) or any(value is kind for kind in (float, int, bool, complex))
 
 
 KINDS = {

@@ -62,13 +62,23 @@ def _passed(hooks: dict, module: object, name: str, value: object):
 class Registry:
     """Module's registration of parameters, buffers and children (see NOTE [Three registries])."""
 
-    def __init__(self):
+    dump_patches = False
+    call_super_init = False  # whether __init__ calls the next class's, too, with the arguments that are left
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init and (args or kwargs):
+            kind = type(self).__name__
+            if kwargs:
+                raise ArgumentError(f"{kind}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise ArgumentError(f"{kind}.__init__() takes 1 positional argument but {len(args) + 1} were given")
         keep = object.__setattr__  # not our own, which would look into the registries that are made here
         keep(self, "training", True)
         keep(self, "_parameters", {})
         keep(self, "_buffers", {})
         keep(self, "_non_persistent_buffers_set", set())
         keep(self, "_modules", {})
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def __getattr__(self, name: str):
         """Find a parameter, buffer or child; not called for ordinary attributes."""

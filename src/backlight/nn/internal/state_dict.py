@@ -128,7 +128,7 @@ class StateHookRegistration:
             destination = destination if answer is None else answer
         return destination
 
-    def _run_hooks_after_loading(self, keys: "IncompatibleKeys") -> None:
+    def _run_hooks_after_loading(self, keys: "_IncompatibleKeys") -> None:
         for hook in self._hooks_on_state("_load_state_dict_post_hooks"):
             if hook(self, keys) is not None:
                 raise AssertionError(
@@ -154,7 +154,7 @@ class StateHookRegistration:
         return getattr(type(self), method) is not getattr(StateHookRegistration, method)
 
 
-class IncompatibleKeys(NamedTuple):
+class _IncompatibleKeys(NamedTuple):
     """The keys that `load_state_dict` found on one side only."""
 
     missing_keys: list[str]
@@ -215,7 +215,7 @@ class Checkpoint(StateHookRegistration):
             if tensor is not None and name not in self._non_persistent_buffers_set
         }
 
-    def load_state_dict(self, state_dict: Mapping, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(self, state_dict: Mapping, strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
         """Copy tensors or NumPy arrays into the parameters and buffers of the same names.
 
         Args:
@@ -235,7 +235,7 @@ class Checkpoint(StateHookRegistration):
         state = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
-        keys, errors = IncompatibleKeys([], []), []
+        keys, errors = _IncompatibleKeys([], []), []
         self._load_below(state, "", {} if metadata is None else metadata, assign, keys, errors)
         if strict and keys.unexpected_keys:
             errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
@@ -246,7 +246,7 @@ class Checkpoint(StateHookRegistration):
         return keys
 
     def _load_below(
-        self, state: dict, prefix: str, metadata: Mapping, assign: bool, keys: IncompatibleKeys, errors: list[str]
+        self, state: dict, prefix: str, metadata: Mapping, assign: bool, keys: _IncompatibleKeys, errors: list[str]
     ) -> None:
         own = dict(metadata.get(prefix[:-1], {}))
         if assign:

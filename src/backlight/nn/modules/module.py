@@ -26,8 +26,11 @@ from backlight.nn.internal.registration import (
 from backlight.nn.internal.registration import (
     register_module_parameter_registration_hook as register_module_parameter_registration_hook,
 )
-from backlight.nn.internal.state_dict import Checkpoint, StateHooks
-from backlight.nn.internal.state_dict import IncompatibleKeys as _IncompatibleKeys  # noqa: F401 - PyTorch has it here
+from backlight.nn.internal.state_dict import (
+    Checkpoint,
+    StateHooks,
+    _IncompatibleKeys,  # noqa: F401 - PyTorch has it here
+)
 from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_meta, materialised, meta_like
 from backlight.ops.type_promotion import has_gradient

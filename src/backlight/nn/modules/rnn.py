@@ -159,7 +159,9 @@ class RNNBase(Module):
 
     def _weights(self, layer: int, reverse: int) -> Weights:
         def named(name: str) -> Parameter | None:
-            return self._parameters.get(_full_name(name, layer, reverse))
+            # a pruned or parametrized weight is an attribute
+            full = _full_name(name, layer, reverse)
+            return self._parameters.get(full) if full in self._parameters else getattr(self, full, None)
 
         return Weights(*map(named, ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")))
 

@@ -5,12 +5,14 @@ The module gets its own subclass of its class, with a property under the paramet
 `parametrizations.<name>.original` (or `original0`, `original1` …), which are its state_dict's keys.
 """
 
-from collections.abc import Iterator
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ValueProblem
+from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import block
 from backlight.nn.modules.container import ModuleDict, ModuleList
 from backlight.nn.modules.module import Module
@@ -28,6 +30,7 @@ __all__ = [
 
 
 CHANGED = "Registering a parametrization may not change the {} of the tensor, unless `unsafe` flag is enabled."
+WRONG_INVERSE = "'right_inverse' must return a Tensor or a Sequence of tensors"
 CHANGED_AGAIN = CHANGED.replace("unless", "unless the")
 
 _cache: dict | None = None  # values computed inside `cached`, by module and name; None outside
@@ -45,21 +48,44 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrization of one parameter: modules in sequence, and the input tensors of the first."""
+    """The parametrization of one parameter: modules in sequence, and the input tensors of the first.
 
-    def __init__(self, modules: list[Module], original: Tensor):
+    A parameter that stays one tensor is the same object before and after, so that its optimizer keeps it.
+    """
+
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False):
+        if not len(modules):
+            raise ValueProblem("ParametrizationList requires one or more modules.")
         super().__init__(modules)
-        try:
-            found = self._inverse(original)
-        except NotImplementedError:
-            found = original
+        self.unsafe = unsafe
+        shape, kind = original.shape, original.dtype
+        found = self._inverse(original)
         self.is_tensor = isinstance(found, TensorState)
+        if not self.is_tensor and not isinstance(found, Sequence):
+            raise ValueProblem(f"{WRONG_INVERSE} (list, tuple...). Got {type(found).__name__}")
         self.ntensors = 1 if self.is_tensor else len(found)
-        for name, value in zip(self._names(), [found] if self.is_tensor else found):
-            if isinstance(original, Parameter):
-                setattr(self, name, value if value is original else Parameter(value.detach(), original.requires_grad))
-            else:
-                self.register_buffer(name, value)
+        if self.is_tensor:
+            if found.dtype != kind:
+                raise ValueProblem(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {kind}\nright_inverse(original).dtype: {found.dtype}"
+                )
+            _show(original, found)
+            _register(self, "original", original)
+        else:
+            for number, part in enumerate(found):
+                self._register_part(number, part, original)
+        if not unsafe:
+            _check_same((kind, shape), self(), CHANGED, "unparametrized {}", "parametrized {}")
+
+    def _register_part(self, number: int, part: Tensor, original: Tensor) -> None:
+        if not isinstance(part, TensorState):
+            raise ValueProblem(
+                f"{WRONG_INVERSE} (list, tuple...). Got element {number} of the sequence with type "
+                f"{type(part).__name__}."
+            )
+        part = Parameter(part, original.requires_grad) if isinstance(original, Parameter) else part
+        _register(self, f"original{number}", part.requires_grad_(original.requires_grad))
 
     def _names(self) -> list[str]:
         return ["original"] if self.is_tensor else [f"original{number}" for number in range(self.ntensors)]
@@ -69,19 +95,55 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    value = module.right_inverse(value)
+                    with contextlib.suppress(NotImplementedError):
+                        value = module.right_inverse(value)
         return value
 
-    def check(self, original: Tensor) -> None:
-        """Raise if the computed value differs from the original tensor in dtype or shape."""
-        _check_same(original, self(), CHANGED, "unparametrized {}", "parametrized {}")
-
     def right_inverse(self, value: Tensor) -> None:
-        """Set the trained tensors so that the computed parameter is `value`."""
-        found = self._inverse(value)
+        """Set the trained tensors so that the computed parameter is `value`.
+
+        Raises:
+            RuntimeError: one of the modules has no right_inverse.
+            ValueError: what right_inverse returns does not fit the trained tensors.
+        """
         with no_grad():
-            for name, part in zip(self._names(), [found] if self.is_tensor else found):
-                getattr(self, name).copy_(part)
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise GraphError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                value = module.right_inverse(value)
+            if self.is_tensor:
+                self._set_original(value)
+            else:
+                self._set_originals(value)
+
+    def _set_original(self, value: Tensor) -> None:
+        if not isinstance(value, TensorState):
+            raise ValueProblem(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
+        if value.dtype != self.original.dtype:
+            raise ValueProblem(
+                f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype "
+                f"{self.original.dtype}"
+            )
+        _show(self.original, value)
+
+    def _set_originals(self, values: Sequence[Tensor]) -> None:
+        start = "'right_inverse' must return a sequence of tensors"
+        if not isinstance(values, Sequence):
+            raise ValueProblem(f"{start}. Got {type(values).__name__}.")
+        if len(values) != self.ntensors:
+            raise ValueProblem(f"{start} of length {self.ntensors}. Got a sequence of length {len(values)}.")
+        for number, (name, value) in enumerate(zip(self._names(), values)):
+            own = getattr(self, name)
+            if not isinstance(value, TensorState):
+                raise ValueProblem(
+                    f"{start} or reference-type opaques. Got element {number} of type {type(value).__name__}."
+                )
+            if own.dtype != value.dtype:
+                raise ValueProblem(
+                    f"Tensor {number} returned by `right_inverse` has dtype {value.dtype} while `{name}` has dtype "
+                    f"{own.dtype}"
+                )
+            _show(own, value)
 
     def forward(self) -> Tensor:
         """Compute the parameter."""
@@ -90,6 +152,19 @@ class ParametrizationList(ModuleList):
         for module in others:
             value = module(value)
         return value
+
+
+def _show(tensor: Tensor, value: Tensor) -> None:
+    """Let a tensor have the memory of another one, as `set_` does."""
+    if tensor is not value:
+        tensor.data = value.detach()
+
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
 
 
 def register_parametrization(
@@ -111,10 +186,9 @@ def register_parametrization(
     if is_parametrized(module, tensor_name):
         parts = module.parametrizations[tensor_name]
         if not unsafe:
-            value = parts()
-            names = f"module.{tensor_name}.{{}}", f"parametrization(module.{tensor_name}).{{}}"
-            _check_same(value, parametrization(value), CHANGED_AGAIN, *names)
+            _check_another(getattr(module, tensor_name), parametrization, f"module.{tensor_name}")
         parts.append(parametrization)
+        parts.unsafe |= unsafe
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueProblem(
@@ -122,27 +196,69 @@ def register_parametrization(
             f"'{tensor_name}'"
         )
     original = getattr(module, tensor_name)
-    parts = ParametrizationList([parametrization], original)
-    if not unsafe:
-        parts.check(original)
+    parts = ParametrizationList([parametrization], original, unsafe)
     delattr(module, tensor_name)
     if not is_parametrized(module):
-        module.__class__ = type(f"Parametrized{type(module).__name__}", (type(module),), {"__module__": __name__})
+        _own_class(module)
         module.parametrizations = ModuleDict()
     module.parametrizations[tensor_name] = parts
     setattr(type(module), tensor_name, _property(tensor_name))
     return module
 
 
-def _check_same(before: Tensor, after: object, changed: str, name_before: str, name_after: str) -> None:
-    """Raise if two tensors differ in dtype or in shape."""
+def _own_class(module: Module) -> None:
+    """Give a module a subclass of its own, which can be copied but not pickled."""
+
+    def refuse(self: Module):
+        raise GraphError(
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+        )
+
+    def deepcopied(self: Module, memo: dict) -> Module:
+        replica = object.__new__(type(self))
+        memo[id(self)] = replica
+        replica.__setstate__(copy.deepcopy(before.__getstate__(self), memo))
+        return replica
+
+    before = type(module)
+    names = {"__module__": __name__, "__getstate__": refuse}
+    if not hasattr(before, "__deepcopy__"):
+        names["__deepcopy__"] = deepcopied
+    module.__class__ = type(f"Parametrized{before.__name__}", (before,), names)
+
+
+def _check_same(before: tuple, after: object, changed: str, name_before: str, name_after: str) -> None:
+    """Raise if a computed value is no tensor of the dtype and the shape that there were before."""
     if not isinstance(after, TensorState):
         raise ValueProblem(f"A parametrization must return a tensor. Got {type(after).__name__}.")
-    for what in ("dtype", "shape"):
-        one, other = getattr(before, what), getattr(after, what)
+    for what, one in zip(("dtype", "shape"), before):
+        other = getattr(after, what)
         if one != other:
             raise ValueProblem(
                 f"{changed.format(what)}\n{name_before.format(what)}: {one}\n{name_after.format(what)}: {other}"
+            )
+
+
+def _check_another(value: Tensor, parametrization: Module, name: str) -> None:
+    """Raise if one more parametrization, or its right_inverse, would change the dtype or the shape."""
+    found, own = parametrization(value), (value.dtype, value.shape)
+    _check_same(own, found, CHANGED_AGAIN, f"{name}.{{}}", f"parametrization({name}).{{}}")
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        back = parametrization.right_inverse(found)
+    except NotImplementedError:
+        return
+    if not isinstance(back, TensorState):
+        raise ValueProblem(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
+    for what, one in zip(("dtype", "shape"), own):
+        other = getattr(back, what)
+        if one != other:
+            raise ValueProblem(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} as {name}, unless "
+                f"the `unsafe` flag is enabled.\n{name}.{what}: {one}\nreturned {what}: {other}"
             )
 
 
@@ -189,18 +305,20 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
             "sequence of tensors."
         )
-    with no_grad():
-        value = parts() if leave_parametrized else parts.original
-    trained = [getattr(parts, name) for name in parts._names()]
+    if parts.is_tensor:
+        tensor = parts.original
+        if leave_parametrized:
+            with no_grad():
+                _show(tensor, getattr(module, tensor_name))
+    else:
+        value = getattr(module, tensor_name)
+        tensor = Parameter(value) if value.requires_grad else value
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
+    _register(module, tensor_name, tensor)
     if not len(module.parametrizations):
         delattr(module, "parametrizations")
         module.__class__ = type(module).__bases__[0]
-    if isinstance(trained[0], Parameter):
-        module.register_parameter(tensor_name, Parameter(value.detach(), trained[0].requires_grad))
-    else:
-        module.register_buffer(tensor_name, value)
     return module
 
 

@@ -7,6 +7,14 @@ from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.modules.module import Module
 from backlight.nn.utils import pruning_methods as methods
 from backlight.nn.utils.pruning_methods import *  # noqa: F403 - PyTorch has them here
+from backlight.nn.utils.pruning_methods import (  # noqa: F401 - these, too
+    _compute_norm,
+    _compute_nparams_toprune,
+    _validate_pruning_amount,
+    _validate_pruning_amount_init,
+    _validate_pruning_dim,
+    _validate_structured_pruning,
+)
 from backlight.nn.utils.vectors import parameters_to_vector
 from backlight.tensor.factories import ones_like
 from backlight.tensor.tensor import Tensor

@@ -217,11 +217,12 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: int | float):
-        _require_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _count(self.amount, t.numel())
+        count = _compute_nparams_toprune(self.amount, t.numel())
+        _validate_pruning_amount(count, t.numel())
         mask = default_mask.clone()
         if count:
             mask.view(-1)[self.chosen(t, count)] = 0
@@ -250,15 +251,11 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        if t.ndim <= 1:
-            raise ValueProblem(
-                "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
-                f"{t.shape} with {t.ndim} dims"
-            )
-        if self.dim >= t.ndim:
-            raise DimError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
-        count = _count(self.amount, size)
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
         kept = self.kept(t, size, count)
         if count == 0:
             return default_mask
@@ -271,7 +268,7 @@ class RandomStructured(_Structured):
     """Prune full channels, chosen at random."""
 
     def __init__(self, amount: int | float, dim: int = -1):
-        _require_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.dim = dim
 
@@ -287,16 +284,14 @@ class LnStructured(_Structured):
     """Prune the channels whose norm of order `n` is least."""
 
     def __init__(self, amount: int | float, n: float | str, dim: int = -1):
-        _require_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.n = n
         self.dim = dim
 
     def kept(self, t: Tensor, size: int, count: int) -> Tensor:
         """Return which channels stay."""
-        own = range(t.ndim)[self.dim]
-        norms = t.norm(p=self.n, dim=[dim for dim in range(t.ndim) if dim != own])
-        return norms.topk(size - count).indices
+        return _compute_norm(t, self.n, self.dim).topk(size - count).indices
 
 
 class CustomFromMask(BasePruningMethod):
@@ -315,16 +310,38 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(default_mask.dtype)
 
 
-def _require_amount(amount: float) -> None:
+def _validate_pruning_amount_init(amount: float) -> None:
     if not isinstance(amount, Real):
         raise ArgumentError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, Integral) and amount > 1.0):
         raise ValueProblem(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count(amount: float, size: int) -> int:
-    """Return how many of `size` units are pruned."""
-    count = amount if isinstance(amount, Integral) else round(amount * size)
-    if count > size:
-        raise ValueProblem(f"amount={count} should be smaller than the number of parameters to prune={size}")
-    return count
+def _validate_pruning_amount(amount: float, tensor_size: int) -> None:
+    """Raise if a number of units is larger than what there is; a share fits always."""
+    if isinstance(amount, Integral) and amount > tensor_size:
+        raise ValueProblem(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _validate_structured_pruning(t: Tensor) -> None:
+    if t.ndim <= 1:
+        raise ValueProblem(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {t.ndim} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    if dim >= t.ndim:
+        raise DimError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_nparams_toprune(amount: float, tensor_size: int) -> int:
+    """Return how many of `tensor_size` units are pruned."""
+    return amount if isinstance(amount, Integral) else round(amount * tensor_size)
+
+
+def _compute_norm(t: Tensor, n: float | str, dim: int) -> Tensor:
+    """Return the norms of order `n` of the channels along a dim."""
+    own = range(t.ndim)[dim]
+    return t.norm(p=n, dim=[other for other in range(t.ndim) if other != own])

@@ -3,6 +3,7 @@
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import is_half
@@ -44,6 +45,7 @@ def embedding_bag(
         RuntimeError: the offsets do not start at 0, or an index is out of range.
     """
     _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
+    _check_kinds(input._data.dtype, weight._data.dtype, per_sample_weights)
     indices, bag, count = bags_of(input._data, None if offsets is None else offsets._data, include_last_offset)
     _check_range(indices, weight._data.shape[0])
     if max_norm is not None:
@@ -72,6 +74,21 @@ def embedding_bag(
         return total.to(kind)
     sizes = np.maximum(np.bincount(bag, minlength=count), 1)
     return (total / wrap(sizes.astype(total._data.dtype)[:, None])).to(kind)
+
+
+def _check_kinds(indices: np.dtype, weight: np.dtype, per_sample_weights: TensorState | None) -> None:
+    start, end = "Expected tensor for argument #1", "(while checking arguments for embedding_bag)"
+    if indices not in (np.int64, np.int32):
+        raise ShapeError(
+            f"{start} 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{from_numpy_dtype(indices).old_name}Tensor instead {end}"
+        )
+    if per_sample_weights is not None and per_sample_weights._data.dtype != weight:
+        own, other = (from_numpy_dtype(one).old_name for one in (weight, per_sample_weights._data.dtype))
+        raise ShapeError(
+            f"{start} 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but type "
+            f"torch.{own}Tensor does not equal torch.{other}Tensor {end}"
+        )
 
 
 def bags_of(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool) -> tuple[np.ndarray, np.ndarray, int]:

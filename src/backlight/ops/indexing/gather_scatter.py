@@ -22,6 +22,7 @@ from backlight.ops.scalars import element
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import reshape
 from backlight.sizes import broadcast
+from backlight.system.user_warnings import warn_once
 
 __all__ = ["gather", "index_reduce", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
 
@@ -201,6 +202,12 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
+        if isinstance(written, TensorState):
+            warn_once(
+                "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+                "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+                stacklevel=4,
+            )
         if not isinstance(written, TensorState):
             number = wrap(np.full((1,) * index._data.ndim, element(written, input._data.dtype)))
             written = expand(number, index._data.shape)
@@ -325,6 +332,7 @@ def index_reduce(
     Raises:
         RuntimeError: `reduce` is none of prod, mean, amax, amin.
     """
+    warn_once("index_reduce() is in beta and the API may change at any time.", stacklevel=4)
     if reduce not in REDUCTIONS[1:]:
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     require_no_bools("index_func_", source)

@@ -78,10 +78,10 @@ def _read(input: TensorState, items: tuple):
     if indexed_dims > ndim and (ndim or items[0].__class__ is not int):
         raise _too_many(ndim)
     view, dim, found = input, 0, {}
-    for item in items:
+    for place, item in enumerate(items):
         kind = item.__class__
         if kind is int:
-            view = _select(view, dim, item)
+            view = _select(view, dim, item, place)
         elif kind is slice:
             view = _slice(view, dim, item, alone=len(items) == 1)
             dim += 1
@@ -93,9 +93,9 @@ def _read(input: TensorState, items: tuple):
         elif kind is bool or isinstance(item, np.bool_):
             view, dim = _flag(view, dim, bool(item), found)
         elif isinstance(item, TensorState):
-            view, dim = _tensor_index(view, dim, item, found)
+            view, dim = _tensor_index(view, dim, item, found, place)
         else:
-            view = _select(view, dim, _as_number(item))
+            view = _select(view, dim, _as_number(item), place)
     return view, found
 
 
@@ -122,7 +122,8 @@ def _as_number(item: object) -> int:
         ) from None
 
 
-def _select(view: TensorState, dim: int, number: int):
+def _select(view: TensorState, dim: int, number: int, place: int = 0):
+    """Select along a dim; errors name the place of the number in the index, as PyTorch's do."""
     shape = view._data.shape
     if not shape:
         raise DimError(
@@ -133,7 +134,7 @@ def _select(view: TensorState, dim: int, number: int):
         raise _too_many(len(shape))
     size = shape[dim]
     if not -size <= number < size:
-        raise DimError(f"index {number} is out of bounds for dimension {dim} with size {size}")
+        raise DimError(f"index {number} is out of bounds for dimension {place} with size {size}")
     return select(view, dim, number)
 
 
@@ -174,7 +175,7 @@ def _flag(view: TensorState, dim: int, flag: bool, found: dict):
     return view, dim + 1
 
 
-def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict):
+def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict, place: int):
     data = item._data
     if data.dtype.kind == "u" and data.ndim:
         warnings.warn(
@@ -185,14 +186,14 @@ def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict):
     if data.dtype.kind in "bu":
         return _mask(view, dim, data.astype(bool), found) if data.ndim else _flag(view, dim, bool(data), found)
     if data.dtype.kind == "i" and not data.ndim and not hasattr(data, "of_a_batch"):
-        return _select(view, dim, int(data)), dim
+        return _select(view, dim, int(data), place), dim
     if data.dtype not in INDEX_KINDS:
         raise DimError(
             "tensors used as indices must be long, int, byte or bool tensors; this one is "
             f"{from_numpy_dtype(data.dtype)}: convert it with .long()"
         )
     if not data.ndim and not hasattr(data, "of_a_batch"):  # inside vmap a number may differ as other indices do
-        return _select(view, dim, int(data)), dim
+        return _select(view, dim, int(data), place), dim
     if dim >= view._data.ndim:
         raise _too_many(view._data.ndim)
     found[dim] = item

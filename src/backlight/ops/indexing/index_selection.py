@@ -46,6 +46,25 @@ def check_vector(name: str, index: Array) -> None:
         raise ShapeError(f"{name}(): Expected dtype int32 or int64 for index; convert it with .long()")
 
 
+def _check_vector_added(index: Array) -> None:
+    kind = from_numpy_dtype(index.dtype).old_name
+    if index.ndim > 1:
+        raise DimError(
+            f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: "
+            f"{list(index.shape)}"
+        )
+    if index.dtype not in INDEX_KINDS:
+        raise ShapeError(f"index_add_(): Expected dtype int32/int64 for index but got: {kind}")
+
+
+def _check_vector_copied(index: Array) -> None:
+    if index.ndim > 1:
+        raise DimError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if index.dtype != INDEX_KINDS[0]:
+        kind = from_numpy_dtype(index.dtype).old_name
+        raise ShapeError(f"index_copy_(): Expected a long tensor for index, but got {kind}")
+
+
 def _at(dim: int, index: Array) -> tuple:
     return (slice(None),) * dim + (index,)
 
@@ -79,7 +98,7 @@ index_select.derivative("input", formula="grad, added at the slices taken")(
 def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: float = 1):
     """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
     dim = normalise_dim(dim, input.ndim)
-    check_vector("index_add", index)
+    _check_vector_added(index)
     check_same_dtype("index_add_(): self ({0}) and source ({1}) must have the same scalar type", input, source)
     shape, rows = input.shape, index.reshape(-1)
     if source.ndim <= dim and shape:
@@ -96,12 +115,11 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{list(shape)} source.shape = {list(source.shape)}"
         )
-    check_range(
-        rows,
-        shape[dim] if shape else 1,
-        f"index {{index}} is out of bounds for dimension {dim} with size {{size}}",
-        ShapeError,
-    )
+    if len(shape) > 1:
+        message, error = f"index {{index}} is out of bounds for dimension {dim} with size {{size}}", ShapeError
+    else:
+        message, error = "index out of range in self: index {index}, size {size}", DimError
+    check_range(rows, shape[dim] if shape else 1, message, error)
     if alpha != 1:
         source = source * element_like(source, alpha)
     if not shape:
@@ -124,7 +142,7 @@ def index_add_source(grad: Array, dim: int, index: Array, source_shape: Shape, a
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """`input` with the slices at the indices along `dim` replaced by those of `source`."""
     dim = normalise_dim(dim, input.ndim)
-    check_vector("index_copy", index)
+    _check_vector_copied(index)
     message = "index_copy_(): self and source expected to have the same dtype, but got (self) {0} and (source) {1}"
     check_same_dtype(message, input, source)
     shape, rows = input.shape, owned(index).reshape(-1)
@@ -219,6 +237,8 @@ def _check_places(input: Array, index: Array, name: str) -> None:
 @op(tangent="linear", complex="linear")
 def take(xp, input: Array, index: Array):
     """The elements at places counted row by row, in the shape of `index`."""
+    if not input.size and index.size:
+        raise DimError("take(): tried to take from an empty tensor")
     _check_places(input, index, "take")
     return xp.take(input.reshape(-1), index)
 

@@ -154,6 +154,8 @@ def vander(x: TensorState, N: int | None = None, increasing: bool = False):
     """
     if x.ndim != 1:
         raise ShapeError(f"x must be a one-dimensional tensor.\n  It has shape {list(x.shape)}")
+    if N is not None and N < 0:
+        raise ShapeError(f"N must be non-negative.\n  It is {N}")
     if x._data.dtype.kind in "iu":
         x = cast(x, INT64)
     count = x.shape[0] if N is None else N

@@ -18,13 +18,13 @@ def drawn_poisson(xp, input: Array, numbers: np.ndarray):
     return numbers
 
 
-@op(node="NormalBackward1", tangent="symmetric", layout="rows")
+@op(node="NormalBackward1", tangent="symmetric", complex="linear", layout="rows")
 def drawn_normal_of_means(xp, input: Array, numbers: np.ndarray):
     """The numbers drawn, with the means in `input`."""
     return numbers
 
 
-@op(node="NormalBackward2", tangent="symmetric", layout="rows")
+@op(node="NormalBackward2", tangent="symmetric", complex="linear", layout="rows")
 def drawn_normal_of_stds(xp, input: Array, numbers: np.ndarray):
     """The numbers drawn, with the standard deviations in `input`."""
     return numbers
@@ -37,7 +37,7 @@ for _one in (drawn_bernoulli, drawn_poisson, drawn_normal_of_means, drawn_normal
         return ops.new_zeros(grad, input_shape)
 
 
-@op(node="NormalBackward3", tangent="symmetric", layout="rows")
+@op(node="NormalBackward3", tangent="symmetric", complex="linear", layout="rows")
 def drawn_normal(xp, input: Array, std: Array, numbers: np.ndarray):
     """The numbers drawn, with means and standard deviations."""
     return numbers

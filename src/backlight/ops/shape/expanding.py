@@ -9,7 +9,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
@@ -144,6 +144,8 @@ def broadcast_shapes(*shapes) -> Size:
         if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) for size in shape):
             raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
         shape = tuple(shape)
+        if any(size < 0 for size in shape):
+            raise ValueProblem("Attempting to broadcast a dimension with negative length!")
         try:
             found = broadcast(found, shape)
         except ShapeError:

@@ -173,6 +173,8 @@ def stack(tensors: Sequence[TensorState], dim: int = 0):
 
 def _some(name: str, tensors: Sequence[TensorState]) -> list:
     """Return a sequence of tensors as a list, or raise PyTorch's error for an empty one."""
+    if isinstance(tensors, TensorState):
+        raise ArgumentError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     if not tensors:
         raise ShapeError(f"{name} expects a non-empty TensorList")
     return list(tensors)

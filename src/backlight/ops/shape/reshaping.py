@@ -77,11 +77,11 @@ def _check_bytes(data: Array, kind: np.dtype) -> None:
     what = f"to view {names[0]} as {names[1]} (different element sizes)"
     if not data.ndim:
         raise ShapeError(f"self.dim() cannot be 0 {what}")
-    if data.strides[-1] != data.itemsize and data.shape[-1] > 1:
-        raise ShapeError(f"self.stride(-1) must be 1 {what}, but got {data.strides[-1] // data.itemsize}")
     times = kind.itemsize // data.itemsize
     if times > 1 and data.shape[-1] % times:
         raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
+    if data.strides[-1] != data.itemsize and data.shape[-1] > 1:
+        raise ShapeError(f"self.stride(-1) must be 1 {what}, but got {data.strides[-1] // data.itemsize}")
 
 
 @op(tangent="linear", complex="linear")

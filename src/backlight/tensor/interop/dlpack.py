@@ -15,6 +15,7 @@ from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, ExportError, GraphError, ValueProblem
+from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import check_array, copied, from_numpy, frombuffer, leaf
 from backlight.types import Device
 
@@ -146,7 +147,16 @@ def asarray(obj: object, *, dtype=None, device=None, copy: bool | None = None, r
     shared = _shared(obj, kind)
     same_kind = shared is not None and (kind is None or kind == shared._data.dtype)
     if copy is False and not same_kind:
-        raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
+        if shared is None:
+            raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
+        names = [from_numpy_dtype(one).old_name for one in (shared._data.dtype, kind)]
+        raise ValueProblem(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
+    if requires_grad is None and isinstance(obj, TensorState) and obj.requires_grad:
+        warn_once(
+            "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+            "requires_grad=False explicitly to get the old behavior and silence this warning.",
+            stacklevel=3,
+        )
     if shared is None:
         found = leaf(copied(obj, kind))
     elif same_kind:

@@ -49,6 +49,8 @@ class GraphMethods:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise GraphError(f"requires_grad must be a bool, got {type(value).__name__}")
         if not self.is_leaf:
             advice = (
                 ""

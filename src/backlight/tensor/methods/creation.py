@@ -1,10 +1,12 @@
 """Tensor's methods that create tensors of its dtype."""
 
+import warnings
+
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
-from backlight.engine.tensor_state import the_tensor_class
+from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import copied, made
 from backlight.tensor.factories import empty_strided, full, unwritten
@@ -20,6 +22,13 @@ class CreationMethods:
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
         """Return a tensor that holds a copy of `data`."""
         kind = to_numpy_dtype(dtype) or self._data.dtype
+        if isinstance(data, TensorState):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+                UserWarning,
+                stacklevel=3,
+            )
         return made(copied(data, kind), requires_grad, device, None, pin_memory)
 
     @composite_function

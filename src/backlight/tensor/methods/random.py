@@ -66,7 +66,7 @@ def random_integers(array: np.ndarray, low: int, high: int, generator: Generator
 
 def _check_reach(kind: np.dtype, low: int, high: int) -> None:
     """Raise if a dtype does not hold a range of integers; warn if it rounds some of them."""
-    name = from_numpy_dtype(kind).name
+    name, c_name = from_numpy_dtype(kind).name, from_numpy_dtype(kind).c_name
     if is_float(kind):
         bits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[name]
         if name == "float16" and max(abs(low), high - 1) > 65504:
@@ -80,9 +80,9 @@ def _check_reach(kind: np.dtype, low: int, high: int) -> None:
         return
     smallest, largest = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
     if not smallest <= low <= largest:
-        raise ShapeError(f"from is out of bounds for {name}: it holds {smallest} to {largest}, got from={low}")
+        raise ShapeError(f"from is out of bounds for {c_name}: it holds {smallest} to {largest}, got from={low}")
     if not smallest <= high - 1 <= largest:
-        raise ShapeError(f"to - 1 is out of bounds for {name}: it holds {smallest} to {largest}, got to={high}")
+        raise ShapeError(f"to - 1 is out of bounds for {c_name}: it holds {smallest} to {largest}, got to={high}")
 
 
 def _overwrite(tensor: TensorState, numbers: np.ndarray, name: str):

@@ -17,7 +17,7 @@ from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape import expanding, reshaping, striding
 from backlight.ops.type_promotion import FLOAT32, category, is_float
-from backlight.sizes import Size, sizes_given
+from backlight.sizes import Size, size_of_ints, sizes_given
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import TO_SCALAR
 from backlight.tensor.printing import described, tensor_string
@@ -122,7 +122,7 @@ class ValueMethods:
     @property
     def shape(self) -> Size:
         """The size of each dim."""
-        return Size(self._data.shape)
+        return size_of_ints(self._data.shape)
 
     def size(self, dim: int | None = None):
         """Return the size of each dim, or of one."""
@@ -141,7 +141,7 @@ class ValueMethods:
                 f"descriptor 'size' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object"
             ) from None
         if dim is None:
-            return Size(shape)
+            return size_of_ints(shape)
         place = normalise_dim(dim, len(shape))
         if not shape:
             raise DimError(f"Dimension specified as {dim} but tensor has no dimensions; see numel()")
@@ -169,6 +169,32 @@ class ValueMethods:
         return self._data.size
 
     nelement = numel
+
+    def dim_order(self, *, ambiguity_check: bool | Sequence = False) -> tuple[int, ...]:
+        """Return the dims in the order in which they lie in memory, the outermost first.
+
+        Args:
+            ambiguity_check: True refuses a tensor with several orders; a list of memory formats, one that has neither
+                exactly one order nor one of them.
+
+        Raises:
+            RuntimeError: the check fails.
+            TypeError: `ambiguity_check` is something else.
+        """
+        if not isinstance(ambiguity_check, (bool, list)):
+            raise ArgumentError("The ambiguity_check argument must be a bool or a list of memory formats.")
+        steps, sizes = self.stride(), self._data.shape
+        dims = range(len(steps))
+        order = tuple(sorted(dims, key=lambda dim: (-steps[dim], -sizes[dim] if steps[dim] == 0 else 0)))
+        unclear = len(set(steps)) < len(steps) or any(size == 1 for size in sizes)
+        if ambiguity_check is False or not unclear:
+            return order
+        for wanted in ambiguity_check or ():
+            if self.is_contiguous(memory_format=wanted):
+                return tuple(dims) if wanted is contiguous_format else (0, *dims[2:], 1)
+        raise GraphError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
 
     def stride(self, dim: int | None = None):
         """Return the strides in elements, or the stride of one dim."""

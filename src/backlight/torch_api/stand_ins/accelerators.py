@@ -266,7 +266,7 @@ MODULES = {
             "Cannot access accelerator device when none is available.", "current_device_index synchronize", RuntimeError
         ),
     },
-    "torch.backends": {},
+    "torch.backends": {"disable_global_flags": nothing, "flags_frozen": no},
     "torch.backends.cpu": {"get_cpu_capability": cpu_capability},
     "torch.backends.cuda": {
         "is_built": no,
@@ -291,6 +291,7 @@ MODULES = {
         "current_stream": current_stream,
         "stream": stream,
         "Stream": CPUStream,
+        "get_capabilities": empty_dict,
     },
     "torch.cuda": CUDA,
     "torch.cuda.memory": {**MEMORY, "memory_stats": empty_dict, "empty_cache": nothing},

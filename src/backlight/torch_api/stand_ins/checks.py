@@ -1,5 +1,6 @@
 """`torch._check` and its kin: conditions that a program states, and errors with its own messages."""
 
+import warnings
 from collections.abc import Callable
 
 from backlight.engine.tensor_state import TensorState
@@ -57,6 +58,12 @@ def _check_not_implemented(cond: bool, message: Callable[[], str] | None = None)
 
 def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
     """Raise RuntimeError unless a number is 0 or more, and at most `max`."""
+    warnings.warn(
+        "_check_is_size will be removed in a future PyTorch release along with guard_size_oblivious.     Use _check(i "
+        ">= 0) instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)
