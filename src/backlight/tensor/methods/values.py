@@ -189,7 +189,7 @@ class ValueMethods:
         unclear = len(set(steps)) < len(steps) or any(size == 1 for size in sizes)
         if ambiguity_check is False or not unclear:
             return order
-        for wanted in ambiguity_check or ():
+        for wanted in () if ambiguity_check is True else ambiguity_check:
             if self.is_contiguous(memory_format=wanted):
                 return tuple(dims) if wanted is contiguous_format else (0, *dims[2:], 1)
         raise GraphError(
