@@ -11,10 +11,11 @@
 enum { KIND_NAME, KIND_READS, KIND_WRITES, KIND_NOTED, KIND_TO_NUMBER, KIND_PLAIN, KIND_IS_GRAD, KIND_FIELDS };
 
 typedef struct {
-  PyObject_HEAD PyObject *kinds, *kind_of, *sequence_number, *tensor_class;
-  char silent;       /* a watcher runs: nothing is reported */
-  char hears_writes; /* in-place writes are reported */
-  char hears_all;    /* also calls that made no node */
+  PyObject_HEAD PyObject *kinds, *kind_of, *sequence_number, *tensor_class, *records;
+  char silent;           /* a watcher runs: nothing is reported */
+  char hears_writes;     /* in-place writes are reported */
+  char hears_all;        /* also calls that made no node */
+  char hears_unrecorded; /* these also while recording is off */
 } CallsMode;
 
 static PyObject *name_followed, *name_settle, *name_requires_grad, *name_out, *name_inplace, *name_version;
@@ -31,17 +32,27 @@ static int intern_names(void) {
 }
 
 static int mode_init(CallsMode *self, PyObject *args, PyObject *options) {
-  static char *names[] = {"kinds", "kind_of", "sequence_number", "tensor_class", NULL};
-  PyObject *kinds, *kind_of, *sequence_number, *tensor_class;
+  static char *names[] = {"kinds", "kind_of", "sequence_number", "tensor_class", "records", NULL};
+  PyObject *kinds, *kind_of, *sequence_number, *tensor_class, *records;
   if (intern_names() < 0) return -1;
-  if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOO!", names, &PyDict_Type, &kinds, &kind_of, &sequence_number,
-                                   &PyType_Type, &tensor_class))
+  if (!PyArg_ParseTupleAndKeywords(args, options, "O!OOO!O", names, &PyDict_Type, &kinds, &kind_of, &sequence_number,
+                                   &PyType_Type, &tensor_class, &records))
     return -1;
   Py_XSETREF(self->kinds, Py_NewRef(kinds));
   Py_XSETREF(self->kind_of, Py_NewRef(kind_of));
   Py_XSETREF(self->sequence_number, Py_NewRef(sequence_number));
   Py_XSETREF(self->tensor_class, Py_NewRef(tensor_class));
+  Py_XSETREF(self->records, Py_NewRef(records));
   return 0;
+}
+
+/* Whether a call is wanted that made no node: 1, 0, or -1 with an exception. */
+static int is_wanted(CallsMode *self) {
+  if (!self->hears_all || self->hears_unrecorded) return self->hears_all;
+  PyObject *found = PyObject_CallNoArgs(self->records);
+  const int is = found ? PyObject_IsTrue(found) : -1;
+  Py_XDECREF(found);
+  return is;
 }
 
 /* What is known of a function: a new reference to a tuple of KIND_FIELDS. */
@@ -180,14 +191,16 @@ static PyObject *mode_call(CallsMode *self, PyObject *const *given, Py_ssize_t c
   }
   kind = kind_of(self, function);
   if (!kind) goto done;
-  if (is_set(kind, KIND_PLAIN) || (is_set(kind, KIND_IS_GRAD) && !self->hears_all)) {
+  const int wanted = is_set(kind, KIND_PLAIN) ? 0 : is_wanted(self);
+  if (wanted < 0) goto done;
+  if (is_set(kind, KIND_PLAIN) || (is_set(kind, KIND_IS_GRAD) && !wanted)) {
     out = PyObject_Call(function, args, NULL);
     goto done;
   }
   struct versions versions = {.count = 0};
-  int writes = self->hears_all ? 0 : may_write(self, kind, options);
+  int writes = wanted ? 0 : may_write(self, kind, options);
   if (writes < 0) goto done;
-  if (!self->hears_all && (!writes || note_versions(self, args, options, &versions))) {
+  if (!wanted && (!writes || note_versions(self, args, options, &versions))) {
     out = call_and_look(self, kind, function, args, options, &versions);
   } else if (!PyErr_Occurred()) {
     PyObject *all[] = {(PyObject *)self, kind, function, args, options ? options : Py_None};
@@ -205,6 +218,7 @@ static int mode_traverse(CallsMode *self, visitproc visit, void *arg) {
   Py_VISIT(self->kind_of);
   Py_VISIT(self->sequence_number);
   Py_VISIT(self->tensor_class);
+  Py_VISIT(self->records);
   return 0;
 }
 
@@ -213,6 +227,7 @@ static int mode_clear(CallsMode *self) {
   Py_CLEAR(self->kind_of);
   Py_CLEAR(self->sequence_number);
   Py_CLEAR(self->tensor_class);
+  Py_CLEAR(self->records);
   return 0;
 }
 
@@ -229,6 +244,7 @@ static PyMethodDef mode_methods[] = {{"__torch_function__", (PyCFunction)(void (
 static PyMemberDef mode_members[] = {{"silent", T_BOOL, offsetof(CallsMode, silent), 0, NULL},
                                      {"hears_writes", T_BOOL, offsetof(CallsMode, hears_writes), 0, NULL},
                                      {"hears_all", T_BOOL, offsetof(CallsMode, hears_all), 0, NULL},
+                                     {"hears_unrecorded", T_BOOL, offsetof(CallsMode, hears_unrecorded), 0, NULL},
                                      {NULL, 0, 0, 0, NULL}};
 
 PyTypeObject CallsMode_Type = {

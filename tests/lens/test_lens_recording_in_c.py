@@ -9,6 +9,7 @@ import torch as rival
 import backlight as ours
 from backlight import lens
 from backlight.adapters import torch_calls
+from backlight.dispatch.observers import Watcher
 from backlight.kernels.native import core
 from backlight.lens import engines
 from backlight.lens.engines import engine_named
@@ -154,6 +155,41 @@ def test_record_is_the_same_with_and_without_the_compiled_mode(program, monkeypa
     assert compiled == plain
 
 
+class Recorded(Watcher):
+    only_recorded = True
+
+    def __init__(self):
+        self.calls, self.writes = [], []
+
+    def called(self, call):
+        self.calls.append(call.name)
+
+    def wrote(self, tensor, name, code, lasti):
+        self.writes.append(name)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_who_wants_recorded_calls_gets_of_the_others_their_writes_and_what_leaves_the_graph(compiled, monkeypatch):
+    watcher, engine = Recorded(), engine_named("torch")
+    with engine.observe(watcher):
+        hub = engine.hubs.hub
+    if not compiled:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch_calls, "core", None)
+            monkeypatch.setattr(hub, "mode", torch_calls.mode_class.__wrapped__(rival)(hub))
+    x, w = rival.ones(2), rival.ones(2, requires_grad=True)
+    with engine.observe(watcher):
+        rival.relu(x)
+        with rival.no_grad():
+            rival.tanh(x)
+            x.add_(1)
+            w.mul(2)
+            assert w.grad is None
+        rival.neg(x)
+    assert [name for name in watcher.calls if not name.startswith("_")] == ["relu", "mul", "neg"]
+    assert watcher.writes == ["add_"]
+
+
 @pytest.mark.parametrize("guarded", [engines._python_guarded, core and core.GuardedCall], ids=["python", "compiled"])
 def test_a_listener_that_fails_is_called_no_more(guarded):
     seen, problems = [], []
@@ -185,6 +221,7 @@ def test_an_interrupt_is_no_mistake_of_a_listener():
         (lambda: core.RecordBuilder(1), "takes exactly 4 arguments"),
         (lambda: core.CallsMode.__torch_function__(core.CallsMode.__new__(core.CallsMode), len, ()), "was not called"),
         (lambda: core.RecordBuilder.__new__(core.RecordBuilder).add(rival.ones(1)), "was not called"),
+        (lambda: core.CallsMode({}, len, len, int), "missing required argument 'records'"),
         (lambda: core.GuardedCall(), "takes exactly 2 arguments"),
     ],
 )

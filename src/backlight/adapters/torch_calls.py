@@ -4,7 +4,7 @@ NOTE [What a call costs under a mode]
 A TorchFunctionMode sees every call and every attribute that is read: of a training step most are an optimizer's. Those
 that cannot matter to a watcher never reach Python: `CallsMode` (csrc/core/calls.c) looks the function up, runs it, and
 compares the number of the next node, and the versions of what may be written to, before and after. What matters goes to
-`settle`. Without the compiled core, and where a watcher wants all calls, `followed` does the same.
+`settle`. Without the compiled core, and where a watcher wants all calls of this moment, `followed` does the same.
 """
 
 import os
@@ -93,9 +93,11 @@ def kind_of(function: Callable) -> Kind:
 class PythonCallsMode:
     """What `CallsMode` of the compiled core does, where there is none."""
 
-    def __init__(self, kinds: dict, kind_of: Callable, sequence_number: Callable, tensor_class: type):
+    def __init__(
+        self, kinds: dict, kind_of: Callable, sequence_number: Callable, tensor_class: type, records: Callable
+    ):
         self.kinds, self.kind_of = kinds, kind_of
-        self.silent = self.hears_writes = self.hears_all = False
+        self.silent = self.hears_writes = self.hears_all = self.hears_unrecorded = False
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if self.silent:
@@ -114,9 +116,8 @@ def mode_class(torch: ModuleType) -> type:
         """Reports calls to a hub."""
 
         def __init__(self, hub):
-            super().__init__(KINDS, kind_of, sequence_number, tensor_class)
+            super().__init__(KINDS, kind_of, sequence_number, tensor_class, records)
             self.hub = hub
-            self.hears_unrecorded = False
 
         def followed(self, kind: Kind, function: Callable, args: tuple, kwargs: dict | None):
             """Run a call that may write, or that watchers may want though it makes no node."""

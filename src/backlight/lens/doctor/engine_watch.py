@@ -215,7 +215,8 @@ class EngineWatch(Watcher):
     def notify(self, event: str, *args) -> None:
         """Pass one of the detectors' own events on, unless it comes from another thread or from a detector."""
         if not self.busy and threading.get_ident() == self.thread:
-            self._call_listeners(self.listeners[event], args)
+            with self.patches.unseen():
+                self._call_listeners(self.listeners[event], args)
 
     def after(self, owner: Any, name: str, listener: Callable) -> None:
         """Call a detector's `listener(frame, out, args, kwargs)` after each call of a function, until the end.
@@ -228,7 +229,9 @@ class EngineWatch(Watcher):
             def patched(*args, **kwargs):
                 out = original(*args, **kwargs)
                 if not self.busy:
-                    self._call_listeners((listener,), (sys._getframe(1), out, args, kwargs))
+                    frame = sys._getframe(1)
+                    with self.patches.unseen():
+                        self._call_listeners((listener,), (frame, out, args, kwargs))
                 return out
 
             return patched

@@ -31,6 +31,7 @@ class Patches:
         self.starting = None  # what backward() is being called on
         self.handles: list = []  # of PyTorch's hooks
         self.read: Callable  # what `Tensor.grad` is without the patch
+        # a block in which no TorchFunctionMode, ours included, is told of what the doctor reads of tensors
         self.unseen = getattr(getattr(watch.engine.module, "_C", None), "DisableTorchFunction", nullcontext)
 
     def begin(self) -> None:
@@ -63,6 +64,10 @@ class Patches:
         while self.handles:
             self.handles.pop().remove()
 
+    def _is_plain(self, tensor: Tensor) -> bool:
+        with self.unseen():
+            return self.watch.is_plain(tensor)
+
     def _grad(self, original: property) -> property:
         watch, read = self.watch, original.__get__
         self.read = read
@@ -71,7 +76,7 @@ class Patches:
             found = read(tensor)
             if not watch.busy:
                 frame = sys._getframe(1)
-                if users(frame.f_code.co_filename) and watch.is_plain(tensor):
+                if users(frame.f_code.co_filename) and self._is_plain(tensor):
                     watch.notify("read_grad", tensor, found, frame)
             return found
 
@@ -86,7 +91,7 @@ class Patches:
             if self.starting is tensor:  # PyTorch has handed the call to a TorchFunctionMode, which calls again
                 return original(*given)
             keep = bool(create_graph if retain_graph is None else retain_graph)
-            if watch.is_plain(tensor):
+            if self._is_plain(tensor):
                 watch.notify("backward_called", tensor, keep, place_of_frame(sys._getframe(1)))
             before, self.starting = self.starting, tensor
             try:
