@@ -1,5 +1,6 @@
 """Why one document ranks above another, and how a score changes when a document is edited."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -148,7 +149,7 @@ def compare(
     *,
     method: str = "occlusion",
     names: tuple[str, str] = ("A", "B"),
-    by: str = "mask",
+    by: str = "drop",
     most: int = 8,
     beam: int = 3,
     budget: int = 2000,
@@ -166,7 +167,8 @@ def compare(
     Args:
         method: how to explain, a name of `METHODS` with signed values.
         names: what to call the documents.
-        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        by: how words are left out, by the search for a swap and by methods that leave words out, a key of `WAYS` (see
+            NOTE [Ways to leave words out]). Deletion is the default: its scores are those of the changed text.
         most: how many words a swap may have; with 0 none is looked for.
         beam: how many sets of words of each size grow in the search (see NOTE [The search]).
         budget: how many sets of words the search may score.
@@ -183,7 +185,10 @@ def compare(
     _check_signed(method)
     read = read_best(ranker, [(query, a), (query, b)], names, WindowOptions(windows, stride, max_windows))
     pairs = [one.pair for one in read]
-    made = METHODS[method].explain(ranker, pairs, **options)
+    explain = METHODS[method].explain
+    if "by" in inspect.signature(explain).parameters:
+        options = {"by": by, **options}
+    made = explain(ranker, pairs, **options)
     first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
     score_a, score_b = (float(one.score) for one in (first, second))
     swap, searched = None, 0

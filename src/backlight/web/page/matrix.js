@@ -46,7 +46,7 @@ const cellOf = (matrix, row, column, most, digits) => {
 const heatMap = (matrix, all) => {
   const columns = shownColumns(matrix, all);
   const most = largest(matrix.values.flat());
-  const digits = Math.max(2, digitsFor(most));
+  const digits = digitsFor(most);
   const heads = columns.map((column) => make("th", { scope: "col" }, make("span", {}, matrix.documentText.slice(...matrix.document[column]))));
   const rows = matrix.query.map(([start, end], row) => {
     const cells = columns.map((column) => cellOf(matrix, row, column, most, digits));
@@ -70,7 +70,9 @@ const heatMap = (matrix, all) => {
 };
 
 const strongestPairs = (matrix) => {
-  const links = matrix.values.flatMap((row, place) => row.map((value, column) => [value, place, column]));
+  const isWord = (text, [start, end]) => !isMark(text.slice(start, end));
+  const links = matrix.values.flatMap((row, place) => row.map((value, column) => [value, place, column])).filter(([, row, column]) =>
+    isWord(matrix.queryText, matrix.query[row]) && isWord(matrix.documentText, matrix.document[column]));
   links.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
   const most = Math.abs(links[0]?.[0] || 0);
   const list = make("ol", { class: matrix.signed ? "strongest two-sided wide" : "strongest wide" });
