@@ -11,6 +11,7 @@ from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.attribution import OtherLanguage, Ranked, Ranking, Truncation, Window
+from backlight.explain.comparison import MEASURED
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
@@ -29,7 +30,6 @@ from backlight.web.svg_to_png import png_of
 VIEWS = ("attention", "layers", "matrix", "compare")
 QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds
 ALL_DEFAULTS = {"windows": BEST}
-COMPARED_BY = "occlusion"  # where none of the methods has signs
 LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
@@ -114,7 +114,7 @@ def page_data_of(
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
-        method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
+        method = next((one.method for one in rankings if METHODS[one.method].signed), MEASURED)
         names = first.name, second.name
         how = {**reading, "windows": reading.get("windows") and BEST}  # of a mean too: one window is compared
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names, **how))

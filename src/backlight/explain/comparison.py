@@ -1,6 +1,5 @@
 """Why one document ranks above another, and how a score changes when a document is edited."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +16,9 @@ from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best, read_named, score_documents
 from backlight.models.pairs import DOCUMENT
 from backlight.models.scorer import Scorer, no_progress
+
+MEASURED = "leave-one-out"
+ALL_WORDS = 1_000_000  # more than any model reads
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def compare(
     a: str,
     b: str,
     *,
-    method: str = "occlusion",
+    method: str = MEASURED,
     names: tuple[str, str] = ("A", "B"),
     by: str = "drop",
     most: int = 8,
@@ -165,10 +167,10 @@ def compare(
     a word of the query is in both pairs.
 
     Args:
-        method: how to explain, a name of `METHODS` with signed values.
+        method: how to explain, a name of `METHODS` with signed values. The default, leave-one-out, measures all words.
         names: what to call the documents.
-        by: how words are left out, by the search for a swap and by methods that leave words out, a key of `WAYS` (see
-            NOTE [Ways to leave words out]). Deletion is the default: its scores are those of the changed text.
+        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]). By
+            default words are deleted, so that the score after a swap is that of the changed text.
         most: how many words a swap may have; with 0 none is looked for.
         beam: how many sets of words of each size grow in the search (see NOTE [The search]).
         budget: how many sets of words the search may score.
@@ -185,10 +187,9 @@ def compare(
     _check_signed(method)
     read = read_best(ranker, [(query, a), (query, b)], names, WindowOptions(windows, stride, max_windows))
     pairs = [one.pair for one in read]
-    explain = METHODS[method].explain
-    if "by" in inspect.signature(explain).parameters:
-        options = {"by": by, **options}
-    made = explain(ranker, pairs, **options)
+    if method == MEASURED and "words" not in options:
+        options["words"] = ALL_WORDS  # both texts can be compared word by word only where none is estimated
+    made = METHODS[method].explain(ranker, pairs, **options)
     first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
     score_a, score_b = (float(one.score) for one in (first, second))
     swap, searched = None, 0

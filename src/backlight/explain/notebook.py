@@ -105,13 +105,7 @@ def _ranked_row(ranked, ranking, scales: tuple[float, float]) -> str:
     else:
         look = look_of(made, scales[1], explanations_of(ranking))
         verdict = verdict_line(made, activation, ranked.window, OPTION)
-        shown = _explained(
-            made,
-            look_of(made, scales[1], explanations_of(ranking)),
-            verdict,
-            activation,
-            effect_sentence(ranked, ranking),
-        )
+        shown = _explained(made, look, verdict, activation, effect_sentence(ranked, ranking))
     score = escape(score_text(ranked.score, ranked.activated, activation))
     return (
         f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{score}</td>'

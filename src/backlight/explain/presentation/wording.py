@@ -106,8 +106,8 @@ def which_of(word: ValuedWord, words: Sequence[ValuedWord]) -> str:
 
 def _joint_line(joint: Joint, text: Sequence[ValuedWord]) -> str:
     together, alone = (figure(value, "+", (joint.effect, joint.alone)) for value in (joint.effect, joint.alone))
-    place = " in the query" if joint.of_query else ""
-    return f"{_joint_words(joint.words, text)}{place}: {together} together, {alone} one by one"
+    place = "in the query, " if joint.of_query else ""
+    return f"{place}{_joint_words(joint.words, text)}: {together} together, {alone} one by one"
 
 
 def _joint_words(words: Sequence[ValuedWord], text: Sequence[ValuedWord]) -> str:

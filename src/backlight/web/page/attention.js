@@ -68,7 +68,7 @@ const attentionView = (ranked) => {
     const best = shown[0];
     const names = best ? [asked[best.query].textContent, told[best.document].textContent] : [];
     if (chosen.direction === 1) names.reverse();
-    status.textContent = best ? `Strongest here: ${names[0]} → ${names[1]}, ${(100 * best.share).toFixed(1)} % of what ${names[0]} looks at.` : "No attention between the two here.";
+    status.textContent = best ? `Strongest here: “${names[0]}” → “${names[1]}”, ${(100 * best.share).toFixed(1)} % of what “${names[0]}” looks at.` : "No attention between the two here.";
   };
   asked.forEach((span, place) => {
     span.tabIndex = place ? -1 : 0;
