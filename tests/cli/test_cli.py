@@ -142,7 +142,7 @@ def test_what_a_long_document_lost_is_on_the_screen():
 
 def test_the_best_window_of_a_long_document_is_named_on_the_screen():
     out = " ".join(shown({"width": 80}).split())
-    assert re.search(r"the best of \d windows: the \d\., characters [\d,]+ to [\d,]+", out)
+    assert re.search(r"the best of \d windows: number \d, characters [\d,]+ to [\d,]+", out)
     assert re.search(r"\[\d+ more words \(\d+ tokens\) outside this window\]", out)
     assert "does not read" not in out
 
@@ -263,7 +263,7 @@ def test_the_window_that_was_read_is_named():
     out = io.StringIO()
     ranking = rank_and_explain(cross_encoder(), "green", ["a cell ! " * 30 + "plants ."], windows="best")
     show(ranking, Screen(Console(file=out, width=80)))
-    assert re.search(r"the best of \d+ windows: the \d+\., characters \d+ to \d+", out.getvalue())
+    assert re.search(r"the best of \d+ windows: number \d+, characters \d+ to \d+", out.getvalue())
     assert ranking.documents[0].window.of > 4
     assert "; effects of words are of this window alone: " in " ".join(out.getvalue().split())
 

@@ -2,13 +2,13 @@
 
 NOTE [The check]
 For any method on any model, the strongest words of an explanation (5 of the document, 3 of the query) are deleted from
-the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
-documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. An explanation
-*holds* where at least `SIGNS` of the words that change the score by 2 % of the range or more have the sign that is
-shown, and the 5 strongest together move the score the way that is shown, and further than random words do (twice as
-far, for methods without signs). Where it *fails*, what is shown must not be believed. Effects that a method measured
-itself (`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the
-score loses without any of its words, whichever is larger.
+the text one at a time, the 5 strongest of the document together (half of its words at most), as many drawn at random
+(3 times, or once where many documents are explained, with a fixed seed), and all of the document's words; each such
+pair is scored. An explanation *holds* where at least `SIGNS` of the words that change the score by 2 % of the range or
+more have the sign that is shown, and the 5 strongest together move the score the way that is shown, and further than
+random words do (twice as far, for methods without signs). Where it *fails*, what is shown must not be believed. Effects
+that a method measured itself (`leave-one-out`) are not measured again. The range is that of the ranking's scores, or
+for one document what the score loses without any of its words, whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -106,11 +106,15 @@ class _Plan:
 
     @staticmethod
     def _top(made: Attribution) -> list[Word]:
-        """Return the document's strongest words that push the score one way: the way that the strongest one pushes."""
+        """Return the document's strongest words that push the score one way: the way that the strongest one pushes.
+
+        They are half of the document's words at most, so that as many drawn at random are not nearly the same words.
+        """
         strongest = [word for word in made.document.strongest() if word.value and not word.is_mark]
         if made.signed and strongest:
             strongest = [word for word in strongest if (word.value > 0) == (strongest[0].value > 0)]
-        return strongest[: STRONGEST[DOCUMENT]]
+        words = sum(not word.is_mark for word in made.document.words)
+        return strongest[: min(STRONGEST[DOCUMENT], max(1, words // 2))]
 
     def checked(self, effects: np.ndarray, total: float | None, spread: float) -> Attribution:
         """Return the explanation with its check.

@@ -200,8 +200,9 @@ def _outcome(found: WhatIf) -> str:
     moved = "stays the same" if not found.change else "rises" if found.change > 0 else "falls"
     written = write_scores([before.score, after.score], activation_of(found.versions))
     scores = "" if not found.change else f" from {written.texts[0]} to {written.texts[1]}"
-    edits = count_of(len(found.versions) - 1, "edit")
-    said = f"With {'this edit' if len(found.versions) == 2 else f'all {edits}'} the {written.quantity} {moved}{scores}"
+    made = len(found.versions) - 1
+    edits = {1: "this edit", 2: "both edits"}.get(made, f"all {count_of(made, 'edit')}")
+    said = f"With {edits} the {written.quantity} {moved}{scores}"
     if before.rank is None or after.rank is None:
         return f"{said}."
     if before.rank == after.rank:

@@ -156,7 +156,7 @@ def window_of(window: Window) -> str:
     if window.how == "mean":
         return f"the mean of {windows_text(window)}"
     return (
-        f"the best of {windows_text(window)}: the {window.number:,}., "
+        f"the best of {windows_text(window)}: number {window.number:,}, "
         f"characters {window.first_character:,} to {window.last_character:,}"
     )
 

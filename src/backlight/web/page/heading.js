@@ -81,6 +81,9 @@ const rankingLegend = () => {
     return make("div", { class: "legend" }, swatch("fails", "not to be believed"),
       make("p", {}, "No colours: the check failed. The denser the hatching, the larger the value that the method gives."));
   }
+  if (made.every((one) => one.verdict === "no effect")) {
+    return make("div", { class: "legend" }, make("p", {}, "No colours: no word that was deleted changes a score by more than what the check counts."));
+  }
   const weak = [
     ...estimatesOf(state.method) ? kinds() : [],
     fails ? swatch("fails", "not to be believed") : null,
