@@ -63,8 +63,8 @@ def test_methods_without_signs_and_single_words_have_their_own_forms(made):
 def test_without_other_words_to_compare_with_the_effects_are_called_measured(made):
     found = checked(replace(made, document=replace(made.document, words=made.document.words[-3:])), random=0.0)
     assert verdict_line(found, "probability") == (
-        "Measured: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; there are no "
-        "others to compare them with"
+        "Measured: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; there are too "
+        "few others to compare them with"
     )
 
 
@@ -82,7 +82,7 @@ def test_what_was_not_measured_is_called_so(made):
     assert verdict_line(replace(made, check=None)).startswith("Not measured: ")
     assert details_line(replace(made, check=None)) is None
     everything = checked(made, top=len(made.document.words), random=0.0)
-    assert verdict_line(everything, "probability").endswith("; there are no others to compare them with")
+    assert verdict_line(everything, "probability").endswith("; there are too few others to compare them with")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_what_was_not_measured_is_called_so(made):
     [
         (3, 4.0, 0.4, "only 3 of 8 words move the logit as shown when deleted one by one"),
         (None, 0.1, 0.4, "without its 3 strongest words, the probability falls from 0.930 to 0.923; without 3 random "
-                         "words it is 0.900"),
+                         "words it is 0.899"),
         (None, -0.1, 0.4, "without its 3 strongest words, the probability rises from 0.930 to 0.936; without 3 random "
-                          "words it is 0.900"),
+                          "words it is 0.899"),
     ],
 )  # fmt: skip
 def test_a_failed_check_says_why_and_what_to_use(made, signs, drop, random, said):
