@@ -63,8 +63,8 @@ def test_methods_without_signs_and_single_words_have_their_own_forms(made):
 def test_without_other_words_to_compare_with_the_effects_are_called_measured(made):
     found = checked(replace(made, document=replace(made.document, words=made.document.words[-3:])), random=0.0)
     assert verdict_line(found, "probability") == (
-        "Measured: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; there are too "
-        "few others to compare them with"
+        "Measured: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; there are "
+        "too few others to compare them with"
     )
 
 

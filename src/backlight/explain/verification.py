@@ -3,12 +3,13 @@
 NOTE [The check]
 For any method on any model, the strongest words of an explanation (5 of the document, 3 of the query) are deleted from
 the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
-documents are explained, with a fixed seed; not where the document has fewer than twice as many words, which would be
-nearly the same ones), and all of the document's words; each such pair is scored. An explanation *holds* where at least `SIGNS` of the words that change the score by 2 % of the range or
-more have the sign that is shown, and the 5 strongest together move the score the way that is shown, and further than
-random words do (twice as far, for methods without signs). Where it *fails*, what is shown must not be believed. Effects
-that a method measured itself (`leave-one-out`) are not measured again. The range is that of the ranking's scores, or
-for one document what the score loses without any of its words, whichever is larger.
+documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. A document of
+fewer than twice as many words has no random draw: that would be nearly the same words. An explanation *holds* where at
+least `SIGNS` of the words that change the score by 2 % of the range or more have the sign that is shown, and the 5
+strongest together move the score the way that is shown, and further than random words do (twice as far, for methods
+without signs). Where it *fails*, what is shown must not be believed. Effects that a method measured itself
+(`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the score
+loses without any of its words, whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
