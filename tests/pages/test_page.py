@@ -289,9 +289,9 @@ def test_the_matrix_is_lit_by_one_word_of_the_query_at_a_time(page):
     assert count(page, ".heat tbody tr:first-child td") == words
     page.hover(".heat tbody tr:nth-child(2) td:nth-child(4)")
     assert text(page, "#tip").splitlines() == ["+0.20", "do × food"]
-    before = page.run("document.querySelector('.matrix .word').dataset.value")
+    before = page.run("document.querySelector('.matrix .text .word').dataset.value")
     page.click("[data-row='4']")
-    assert page.run("document.querySelector('.matrix .word').dataset.value") == "−0.500" != before
+    assert page.run("document.querySelector('.matrix .text .word').dataset.value") == "−0.50" != before
     page.run("document.querySelector('.heat td[tabindex=\"0\"]').focus()")
     page.press("ArrowDown")
     page.press("ArrowRight")
