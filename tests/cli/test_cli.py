@@ -211,7 +211,7 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
     assert re.search(r"\w+ ~[+−]\d", plain)
     measured = io.StringIO()
     show(rank_and_explain(cross_encoder(), "green", ["plants make food"], words=9), Screen(Console(file=measured)))
-    assert "estimated" not in measured.getvalue().partition("shade")[2]
+    assert "estimated" not in measured.getvalue().partition("legend")[2]
     out = shown({"force_terminal": True, "color_system": "truecolor", "width": 120}, words=1, verdict="holds")
     assert re.search(r"\x1b\[3;38;2;(217;160;71|127;178;255)m\w+", out), "italic letters on the screen's own ground"
 
@@ -290,7 +290,7 @@ def test_rank_shows_the_order_without_explaining(capsys, tiny):
     assert main(["rank", "green plants", "the air", "plants make food", "--model", tiny]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^  1 text \d +", out, re.MULTILINE)
-    assert "shade" not in out
+    assert "legend" not in out
 
 
 def test_several_methods_explain_the_same_documents(capsys, tiny):
@@ -335,7 +335,7 @@ def test_an_interrupt_shows_what_there_is_and_exits_130(monkeypatch, capsys, tin
     monkeypatch.setattr(explain_command, "explained_again", interrupted)
     assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 130
     captured = capsys.readouterr()
-    assert "shade" in captured.out
+    assert "legend" in captured.out
     assert "interrupted: 1 of 2 methods explained the documents" in captured.err
     monkeypatch.setattr(Reranker, "rank", interrupted)
     assert main([*arguments, "--method", "saliency"]) == 130

@@ -126,7 +126,7 @@ class Screen:
         of: str = "of the text's strongest word",
         estimates: bool = False,
     ) -> Text:
-        """Explain in one sentence the shades, or the marks that stand for them.
+        """Explain the shades, or the marks that stand for them.
 
         Args:
             of: what a share is a share of.
@@ -144,7 +144,7 @@ class Screen:
         return shown + (self._estimated_sample() if estimates else Text())
 
     def _estimated_sample(self) -> Text:
-        shown = Text("; ")
+        shown = Text("\n")
         if self.coloured:
             shown.append("so", self.pale(1)).append("/").append("so", self.pale(-1))
         else:
