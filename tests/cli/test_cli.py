@@ -218,7 +218,8 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
 
 def test_the_check_and_the_effect_are_said_under_each_document():
     out = shown({"width": 200}, words=12)
-    assert out.count("aithful") + out.count("No word matters") == 2, "a verdict for each document"
+    verdicts = re.findall(r"^ +(Faithful|Measured|Not faithful|No word matters)[:,]", out, re.MULTILINE)
+    assert len(verdicts) == 2, "a verdict for each document"
     assert re.search(r"(all \d+|both|\d+ of \d+) words measured; ", out)
     assert re.search(r"without “\w+” (its score|its probability|its logit|this document) (falls|rises) from", out)
     assert out.count("query here: ") == 2
