@@ -142,7 +142,7 @@ def test_what_a_long_document_lost_is_on_the_screen():
 
 def test_the_best_window_of_a_long_document_is_named_on_the_screen():
     out = " ".join(shown({"width": 80}).split())
-    assert re.search(r"the best of \d windows: the \d\., characters [\d,]+ to [\d,]+", out)
+    assert re.search(r"the best of \d windows: number \d, characters [\d,]+ to [\d,]+", out)
     assert re.search(r"\[\d+ more words \(\d+ tokens\) outside this window\]", out)
     assert "does not read" not in out
 
@@ -211,14 +211,15 @@ def test_estimated_words_are_marked_apart_from_measured_ones():
     assert re.search(r"\w+ ~[+−]\d", plain)
     measured = io.StringIO()
     show(rank_and_explain(cross_encoder(), "green", ["plants make food"], words=9), Screen(Console(file=measured)))
-    assert "estimated" not in measured.getvalue().partition("shade")[2]
+    assert "estimated" not in measured.getvalue().partition("legend")[2]
     out = shown({"force_terminal": True, "color_system": "truecolor", "width": 120}, words=1, verdict="holds")
     assert re.search(r"\x1b\[3;38;2;(217;160;71|127;178;255)m\w+", out), "italic letters on the screen's own ground"
 
 
 def test_the_check_and_the_effect_are_said_under_each_document():
     out = shown({"width": 200}, words=12)
-    assert out.count("aithful") + out.count("No word matters") == 2, "a verdict for each document"
+    verdicts = re.findall(r"^ +(Faithful|Measured|Not faithful|No word matters)[:,]", out, re.MULTILINE)
+    assert len(verdicts) == 2, "a verdict for each document"
     assert re.search(r"(all \d+|both|\d+ of \d+) words measured; ", out)
     assert re.search(r"without “\w+” (its score|its probability|its logit|this document) (falls|rises) from", out)
     assert out.count("query here: ") == 2
@@ -263,7 +264,7 @@ def test_the_window_that_was_read_is_named():
     out = io.StringIO()
     ranking = rank_and_explain(cross_encoder(), "green", ["a cell ! " * 30 + "plants ."], windows="best")
     show(ranking, Screen(Console(file=out, width=80)))
-    assert re.search(r"the best of \d+ windows: the \d+\., characters \d+ to \d+", out.getvalue())
+    assert re.search(r"the best of \d+ windows: number \d+, characters \d+ to \d+", out.getvalue())
     assert ranking.documents[0].window.of > 4
     assert "; effects of words are of this window alone: " in " ".join(out.getvalue().split())
 
@@ -290,7 +291,7 @@ def test_rank_shows_the_order_without_explaining(capsys, tiny):
     assert main(["rank", "green plants", "the air", "plants make food", "--model", tiny]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^  1 text \d +", out, re.MULTILINE)
-    assert "shade" not in out
+    assert "legend" not in out
 
 
 def test_several_methods_explain_the_same_documents(capsys, tiny):
@@ -335,7 +336,7 @@ def test_an_interrupt_shows_what_there_is_and_exits_130(monkeypatch, capsys, tin
     monkeypatch.setattr(explain_command, "explained_again", interrupted)
     assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 130
     captured = capsys.readouterr()
-    assert "shade" in captured.out
+    assert "legend" in captured.out
     assert "interrupted: 1 of 2 methods explained the documents" in captured.err
     monkeypatch.setattr(Reranker, "rank", interrupted)
     assert main([*arguments, "--method", "saliency"]) == 130

@@ -58,7 +58,7 @@ def test_the_screen_shows_each_score_its_change_and_what_all_do(capsys, model):
     way = "rises" if expected.change > 0 else "falls"
     assert re.search(rf"With this edit the (probability|logit) {way} from \S+ to ", out)
     _, out, _ = run(capsys, QUERY, DOCUMENT, "--remove", "plants", "--against", RIVALS[0], "--model", model)
-    assert re.search(r"the document (stays|falls from|rises from) (1st|2nd)", out)
+    assert re.search(r"the document\s+(stays|falls\s+from|rises\s+from)\s+(1st|2nd)", out)
 
 
 @pytest.mark.parametrize(

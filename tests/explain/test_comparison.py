@@ -64,7 +64,8 @@ def values(text):
 def test_values_are_those_of_a_less_those_of_b(method):
     ranker = cross_encoder()
     found = compare(ranker, QUERY, PLANTS, LEAF, method=method, most=0)
-    one, other = METHODS[method].explain(ranker, ranker.read([(QUERY, PLANTS), (QUERY, LEAF)]))
+    options = {"words": 100} if method == "leave-one-out" else {}
+    one, other = METHODS[method].explain(ranker, ranker.read([(QUERY, PLANTS), (QUERY, LEAF)]), **options)
     np.testing.assert_allclose(values(found.a.document), values(one.document), atol=1e-6)
     np.testing.assert_allclose(values(found.b.document), -values(other.document), atol=1e-6)
     np.testing.assert_allclose(values(found.query_words), values(one.query) - values(other.query), atol=1e-5)
@@ -80,6 +81,20 @@ def test_values_of_a_complete_method_add_up_to_the_difference():
     bare = [pair.kept(pair.sides == 2) for pair in ranker.read([(QUERY, PLANTS), (QUERY, LEAF)])]
     (none,) = score_groups(ranker, [bare])
     assert total == pytest.approx(found.difference - (none[0] - none[1]), abs=1e-5)
+
+
+def test_what_a_comparison_shows_is_what_explain_shows_and_what_the_changed_text_scores():
+    ranker = cross_encoder()
+    better, worse = ordered(ranker)
+    found = compare(ranker, QUERY, better, worse)
+    (explained,) = METHODS["leave-one-out"].explain(ranker, ranker.read([(QUERY, better)]), words=100)
+    assert [word.effect for word in found.a.document.words] == [word.effect for word in explained.document.words]
+    assert None not in [word.effect for word in found.a.document.words], "all words are measured"
+    assert found.swap is not None
+    left = better
+    for word in reversed(found.swap.words):
+        left = left[: word.start] + left[word.end :]
+    assert score(ranker, QUERY, left) == pytest.approx(found.swap.score_after, abs=1e-5)
 
 
 def test_b_above_a_is_the_same_turned_round():
@@ -98,7 +113,7 @@ def smallest_by_all(ranker, query, better, target):
     parts = word_parts(pair, DOCUMENT)
     for size in range(1, len(parts)):
         removals = [list(some) for some in combinations(parts, size)]
-        if score_groups(ranker, [removal_called("mask")(ranker, pair, removals)])[0].min() < target:
+        if score_groups(ranker, [removal_called("drop")(ranker, pair, removals)])[0].min() < target:
             return size
     return None
 
@@ -114,7 +129,7 @@ def test_an_exact_swap_is_smallest_and_swaps(seed):
         (pair,) = ranker.read([(QUERY, better)])
         gone = {(word.start, word.end) for word in found.words}
         away = [part for part in word_parts(pair, DOCUMENT) if (part.start, part.end) in gone]
-        (after,) = score_groups(ranker, [removal_called("mask")(ranker, pair, [away])])[0]
+        (after,) = score_groups(ranker, [removal_called("drop")(ranker, pair, [away])])[0]
         assert found.score_after == pytest.approx(after, abs=1e-6)
         assert after < score(ranker, QUERY, worse)
         assert (found.exact, found.side) == (True, "a")
@@ -264,4 +279,4 @@ def test_edits_that_do_not_fit_are_refused():
 def test_results_are_plain_data():
     found = dataclasses.asdict(compare(cross_encoder(), QUERY, *ordered(cross_encoder())))
     assert found["a"]["document"]["words"][0]["text"] in (PLANTS.split()[0], LEAF.split()[0])
-    assert found["settings"]["by"] == "mask"
+    assert found["settings"]["by"] == "drop"

@@ -139,5 +139,5 @@ def test_a_matrix_and_a_comparison_show_themselves():
     source = found._repr_html_()
     check_safe(source)
     assert "orange speaks for A" in source
-    assert repr(found).endswith("by occlusion)")
+    assert repr(found).endswith("by leave-one-out)")
     assert {row["text"] for row in found.rows()} == {"query", "a", "b"}

@@ -10,6 +10,7 @@ from tiny_qwen3 import write_qwen3
 
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
+from backlight.explain.methods import ablation
 from backlight.explain.methods.ablation import score_groups, text_without
 from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.parts import sentence_parts, word_parts
@@ -84,6 +85,15 @@ def test_ways_to_leave_out_differ():
     ranker = cross_encoder()
     found = [values_of(occlusion(ranker, read(pairs=PAIRS[:1]), by=by)[0]) for by in ("mask", "drop", "[MASK]")]
     assert all(np.abs(one - other).max() > 1e-3 for one, other in zip(found, found[1:]))
+
+
+def test_more_words_than_are_read_at_once_are_all_dropped(monkeypatch):
+    monkeypatch.setattr(ablation, "TEXTS_AT_ONCE", 2)
+    ranker = cross_encoder()
+    (pair,) = ranker.read([("plants", "the leaf of a green cell")])
+    parts = word_parts(pair, DOCUMENT)
+    found = list(ablation.dropped(ranker, pair, ([part] for part in parts)))
+    assert len(found) == len(parts) > 2
 
 
 def test_what_was_cut_moves_in_where_words_are_dropped_from_a_long_text():

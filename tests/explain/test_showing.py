@@ -1,5 +1,6 @@
 """What is shown is true: one scale for all documents, bars from zero, sentences that the scores bear out."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from backlight.explain.presentation.scores import write_scores
 from backlight.explain.presentation.verdict import measured_text, verdict_line
 from backlight.explain.presentation.wording import closeness_line, effect_sentence, gap_text, joint_lines
 from backlight.explain.ranking import rank_and_explain
-from backlight.explain.typos import typo_effect, typos
+from backlight.explain.typos import TypoEffect, try_typos, typo_effect, typos
 
 QUERY = "how do plants make food"
 DOCUMENTS = ["plants make food from sunlight", "the leaf of a green cell", "air and water"]
@@ -132,10 +133,10 @@ def ranked_with(word, rank, scores):
 def test_places_are_said_in_words():
     word = Word("refund", 0, 6, 2.5, 1, effect=2.5)
     assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0, 0.6, 0.1])) == (
-        "without “refund” this document falls from 1st to 4th (score from 3.00 to 0.50)"
+        "without “refund” this document falls from 1st to 4th (score from 3.000 to 0.500)"
     )
     assert effect_sentence(*ranked_with(word, 1, [3.0, 2.0, 1.0])).endswith(
-        "to 3rd, the last shown (score from 3.00 to 0.50)"
+        "to 3rd, the last shown (score from 3.000 to 0.500)"
     )
     assert effect_sentence(*ranked_with(replace(word, effect=-0.02), 2, [3.0, 2.0])) == (
         "without “refund” its score rises from 2.000 to 2.020"
@@ -149,22 +150,30 @@ def test_places_are_said_with_probabilities_where_there_is_a_sigmoid():
     ranking = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
     ranking.documents[0].attribution = SimpleNamespace(document=SimpleNamespace(words=(word,)), check=None)
     assert effect_sentence(ranking.documents[0], ranking) == (
-        "without “refund” this document falls from 1st to 2nd (probability from 0.88 to 0.38)"
+        "without “refund” this document falls from 1st to 2nd (probability from 0.881 to 0.378)"
     )
 
 
 def test_words_that_act_together_are_listed():
-    words = [Word(text, start, start + 4, 0.25, 1, effect=0.25) for start, text in enumerate(("new", "york", "New"))]
-    new, york, again = words
+    words = [
+        Word(match[0], match.start(), match.end(), 0.25, 1, effect=0.25)
+        for match in re.finditer(r"\w+|,", "new york, New")
+    ]
+    new, york, comma, again = words
     made = SimpleNamespace(
-        together=[Joint((new, york), 2.1, 0.5), Joint((york, again), -2, 1, True)],
-        query=SimpleNamespace(words=words[1:]),
+        together=[
+            Joint((new, york), 2.1, 0.5),
+            Joint((new, york, again), 0.04, 0.25),
+            Joint((york, again), -2, 1, True),
+        ],
+        query=SimpleNamespace(words=[york, comma, again]),
         document=SimpleNamespace(words=words),
         check=None,
     )
     assert joint_lines(made) == [
-        "new (1st) + york: +2.1 together, +0.50 one by one",
-        "york + New in the query: \N{MINUS SIGN}2.0 together, +1.0 one by one",
+        "“new york” (1st): +2.10 together, +0.50 one by one",
+        "“new york” (1st) and “New” (2nd), apart in the text: +0.04 together, +0.25 one by one",
+        "in the query, “york” and “New”, apart in the text: \N{MINUS SIGN}2.00 together, +1.00 one by one",
     ]
     made.check = SimpleNamespace(verdict="no effect")
     assert joint_lines(made) == []
@@ -196,16 +205,31 @@ def test_the_effect_of_a_typo_is_the_mean_change_of_the_score():
     assert typo_effect(ranker, "東京", document) is None
 
 
+def test_the_order_under_typos_is_that_of_the_scores_of_the_misspelt_queries():
+    query, ranker = "plants food", real_ranker()
+    documents = ["plants eat", "the leaf eats", "plant food", "air and water"]
+    scores = dict(zip(documents, ranker.scores_of(ranker.read([(query, one) for one in documents])).tolist()))
+    documents.sort(key=scores.get, reverse=True)
+    found = try_typos(ranker, query, documents, [scores[one] for one in documents])
+    assert found.effect == typo_effect(ranker, query, documents[0])
+    close = [one for one in documents if scores[documents[0]] - scores[one] < found.effect]
+    assert (found.close, found.tried) == (len(close), 3)
+    assert found.close > 1
+    tried = [ranker.scores_of(ranker.read([(typo, one) for one in close])) for typo in typos(query)]
+    assert found.overturned == sum(scores.argmax() != 0 for scores in tried)
+    assert try_typos(ranker, "東京", documents, [1.0] * 4) is None
+
+
 def test_documents_closer_than_a_typo_are_said():
-    assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), 0.8) == (
+    assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), TypoEffect(0.8, 3, tried=3, overturned=2)) == (
         "the first 3 documents are close: their scores are 0.50 apart, and one typo in the query moves that of the "
-        "best by 0.80"
+        "best by 0.80; with 2 of 3 typos tried another of them is first"
     )
     logits = np.array([3.0, 2.9])
     probabilities = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
-    assert closeness_line(probabilities, 0.8).endswith(
-        "their logits are 0.10 apart, and one typo in the query moves that of the best by 0.80"
+    assert closeness_line(probabilities, TypoEffect(0.8, 2, tried=3, overturned=0)).endswith(
+        "their logits are 0.10 apart, and one typo in the query moves that of the best by 0.80; with none of 3 typos "
+        "tried the other is first"
     )
-    assert closeness_line(scores_only([3.0, 2.9]), 0.8).startswith("the first 2 documents are")
-    assert closeness_line(scores_only([3.0, 2.0]), 0.8) is None
+    assert closeness_line(scores_only([3.0, 2.0]), TypoEffect(0.8, 1, tried=3, overturned=0)) is None
     assert closeness_line(scores_only([3.0, 2.9]), None) is None

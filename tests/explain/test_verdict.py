@@ -33,19 +33,19 @@ def checked(made, **changes):
 
 def test_the_line_says_the_score_with_and_without_the_strongest_words(made):
     assert verdict_line(checked(made), "probability") == (
-        "Faithful: without the 3 words shown to raise it most, the probability falls from 0.93 to 0.41; "
-        "without 3 random words it is 0.90"
+        "Faithful: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; "
+        "without 3 random words it is 0.900"
     )
     assert verdict_logits(checked(made), "probability") == (
-        "logit 2.59, without these words −0.36, without as many at random 2.20".replace("−", "\N{MINUS SIGN}")
+        "logit 2.587, without these words −0.364, without as many at random 2.197".replace("−", "\N{MINUS SIGN}")
     )
 
 
 def test_without_a_sigmoid_the_score_itself_is_said(made):
     found = checked(replace(made, score=0.62), drop=0.2, random=0.02)
     assert verdict_line(found, None) == (
-        "Faithful: without the 3 words shown to raise it most, the score falls from 0.62 to 0.42; "
-        "without 3 random words it is 0.60"
+        "Faithful: without the 3 words shown to raise it most, the score falls from 0.620 to 0.420; "
+        "without 3 random words it is 0.600"
     )
     assert verdict_logits(found, None) is None
 
@@ -53,7 +53,7 @@ def test_without_a_sigmoid_the_score_itself_is_said(made):
 def test_methods_without_signs_and_single_words_have_their_own_forms(made):
     found = checked(replace(made, signed=False), signs=None, top=1)
     assert verdict_line(found, "probability").startswith(
-        "Faithful: without its strongest word, the probability falls from 0.93 to 0.41; without 1 random word it is "
+        "Faithful: without its strongest word, the probability falls from 0.930 to 0.410; without 1 random word it is "
     )
     assert "without the word shown to raise it most, the probability falls" in verdict_line(
         checked(made, top=1), "probability"
@@ -63,8 +63,8 @@ def test_methods_without_signs_and_single_words_have_their_own_forms(made):
 def test_without_other_words_to_compare_with_the_effects_are_called_measured(made):
     found = checked(replace(made, document=replace(made.document, words=made.document.words[-3:])), random=0.0)
     assert verdict_line(found, "probability") == (
-        "Measured: without the 3 words shown to raise it most, the probability falls from 0.93 to 0.41; there are no "
-        "others to compare them with"
+        "Measured: without the 3 words shown to raise it most, the probability falls from 0.930 to 0.410; there are "
+        "too few others to compare them with"
     )
 
 
@@ -73,8 +73,8 @@ def test_words_that_lower_the_score_raise_it_when_they_are_deleted(made):
     found = replace(made, score=LOGIT[0.41], document=replace(made.document, words=words))
     found = checked(found, drop=LOGIT[0.41] - LOGIT[0.93], random=0.0)
     assert verdict_line(found, "probability") == (
-        "Faithful: without the 3 words shown to lower it most, the probability rises from 0.41 to 0.93; "
-        "without 3 random words it is 0.41"
+        "Faithful: without the 3 words shown to lower it most, the probability rises from 0.410 to 0.930; "
+        "without 3 random words it is 0.410"
     )
 
 
@@ -82,17 +82,17 @@ def test_what_was_not_measured_is_called_so(made):
     assert verdict_line(replace(made, check=None)).startswith("Not measured: ")
     assert details_line(replace(made, check=None)) is None
     everything = checked(made, top=len(made.document.words), random=0.0)
-    assert verdict_line(everything, "probability").endswith("; there are no others to compare them with")
+    assert verdict_line(everything, "probability").endswith("; there are too few others to compare them with")
 
 
 @pytest.mark.parametrize(
     ("signs", "drop", "random", "said"),
     [
         (3, 4.0, 0.4, "only 3 of 8 words move the logit as shown when deleted one by one"),
-        (None, 0.1, 0.4, "without its 3 strongest words, the probability falls from 0.93 to 0.92; without 3 random "
-                         "words it is 0.90"),
-        (None, -0.1, 0.4, "without its 3 strongest words, the probability rises from 0.93 to 0.94; without 3 random "
-                          "words it is 0.90"),
+        (None, 0.1, 0.4, "without its 3 strongest words, the probability falls from 0.930 to 0.923; without 3 random "
+                         "words it is 0.899"),
+        (None, -0.1, 0.4, "without its 3 strongest words, the probability rises from 0.930 to 0.936; without 3 random "
+                          "words it is 0.899"),
     ],
 )  # fmt: skip
 def test_a_failed_check_says_why_and_what_to_use(made, signs, drop, random, said):
@@ -104,7 +104,7 @@ def test_a_failed_check_says_why_and_what_to_use(made, signs, drop, random, said
 
 def test_words_that_are_shown_wrong_are_not_said_to_do_what_they_do_not(made):
     found = checked(made, drop=-1.0, verdict="fails")
-    assert "without the 3 words shown to raise it most, the probability rises from 0.93" in verdict_line(
+    assert "without the 3 words shown to raise it most, the probability rises from 0.930" in verdict_line(
         found, "probability"
     )
 
@@ -118,13 +118,13 @@ def test_of_a_document_of_many_windows_the_best_window_is_meant(made):
 def test_the_details_count_words_and_tell_the_score_without_any(made):
     assert details_line(checked(made, total=LOGIT[0.93] - LOGIT[0.41]), "probability") == (
         f"{measured_text(made)}; 8 of 8 words move the logit as shown; deleting all its words takes the probability "
-        "from 0.93 to 0.41"
+        "from 0.930 to 0.410"
     )
 
 
 def test_probabilities_have_the_digits_that_tell_them_apart():
     assert write_scores([2.6, 2.55], "probability").texts == ("0.931", "0.928")
-    assert write_scores([7.5, 2.0], "probability").texts == (">0.99", "0.88")
+    assert write_scores([8.5, 2.0], "probability").texts == (">0.999", "0.881")
     assert write_scores([12.0, 11.0], "probability").quantity == "logit"
     assert write_scores([12.0, 12.0], "probability").quantity == "probability"
     assert write_scores([0.5, 0.4991], None).texts == ("0.50000", "0.49910")

@@ -65,7 +65,17 @@ def test_words_that_together_move_the_score_the_other_way_fail_without_others_to
     assert (made.check.top, made.check.random, made.check.drop > 0) == (3, 0.0, True)
     assert made.check.signs == made.check.counted
     assert made.check.verdict == FAILS
-    assert any(line.startswith("refund (1st) + refund (") for line in joint_lines(made))
+    assert any(line.startswith("“refund refund") for line in joint_lines(made))
+
+
+def test_a_short_document_is_not_compared_with_nearly_the_same_words():
+    document = "how long until I get a refund"
+    made = reranker().explain(QUERY, document)
+    count = len([word for word in made.document.words if not word.is_mark])
+    assert 2 * made.check.top > count
+    assert (made.check.random, made.check.verdict) == (0.0, HOLDS)
+    unsigned = reranker().explain(QUERY, document, method="saliency")
+    assert 2 * unsigned.check.top <= count, "a method without signs has nothing else to be held against"
 
 
 def test_a_document_of_which_no_word_matters_has_no_effect():

@@ -9,6 +9,7 @@ from tiny_bert import cross_encoder, real_ranker, write_bert
 from backlight.explain.attribution import Joint
 from backlight.explain.presentation.scales import ranking_scales
 from backlight.explain.ranking import rank_and_explain
+from backlight.explain.typos import TypoEffect
 from backlight.models.checkpoint import find_model
 from backlight.models.ranker import load_ranker
 from backlight.web.page_data import PageData
@@ -144,7 +145,13 @@ def test_letters_stand_out_from_the_lines_behind_them(opened, rankers):
 def test_measured_and_estimated_words_are_told_apart(opened, rankers):
     ranking = with_verdicts(rank_and_explain(rankers["built-in"], QUERY, DOCUMENTS, words=3), *["holds"] * 3)
     page = opened(ranking)
-    assert "estimated, not measured" in texts(page, ".legend .swatch")
+    assert texts(page, ".legend .swatch") == ["a line: measured", "no line: estimated, not measured"]
+    lines = page.run(
+        "[...document.querySelectorAll('article .text .word')]"
+        ".map((one) => getComputedStyle(one).textDecorationLine === 'underline')"
+    )
+    shown = [word for one in ranking.documents for word in one.attribution.document.words]
+    assert lines == [word.effect is not None and not word.is_mark for word in shown], "however pale a word is"
     words = ranking.documents[0].attribution.document.words
     kinds = page.run(
         "[...document.querySelectorAll('#document-1 .text .word')].map((one) => one.classList.contains('estimated'))"
@@ -167,11 +174,14 @@ def test_sentences_joint_words_and_closeness_are_on_the_page(opened, rankers):
     words = best.attribution.document.words
     made = replace(best.attribution, together=(Joint(words[:2], 2.1, 0.5),))
     ranking = replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:]))
-    page = opened(ranking, typo=1e6)
+    page = opened(ranking, typo=TypoEffect(1e6, 3, tried=3, overturned=0))
     (closeness,) = texts(page, ".closeness")
     assert closeness.startswith("The first 3 documents are close: their logits are ")
-    assert closeness.endswith(" apart, and one typo in the query moves that of the best by 1000000.")
-    assert f"{words[0].text} + {words[1].text}: +2.1 together, +0.50 one by one" in texts(page, ".together li")
+    assert closeness.endswith(
+        " apart, and one typo in the query moves that of the best by 1000000.00; with none of 3 typos tried another of "
+        "them is first."
+    )
+    assert f"“{words[0].text} {words[1].text}”: +2.10 together, +0.50 one by one" in texts(page, ".together li")
     assert any(said.startswith("Without “") for said in texts(page, ".said"))
     assert texts(opened(ranking), ".closeness") == []
 

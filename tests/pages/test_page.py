@@ -288,10 +288,10 @@ def test_the_matrix_is_lit_by_one_word_of_the_query_at_a_time(page):
     assert count(page, ".heat tbody tr") == len(QUERY.split())
     assert count(page, ".heat tbody tr:first-child td") == words
     page.hover(".heat tbody tr:nth-child(2) td:nth-child(4)")
-    assert text(page, "#tip").splitlines() == ["+0.200", "do × food"]
-    before = page.run("document.querySelector('.matrix .word').dataset.value")
+    assert text(page, "#tip").splitlines() == ["+0.20", "do × food"]
+    before = page.run("document.querySelector('.matrix .text .word').dataset.value")
     page.click("[data-row='4']")
-    assert page.run("document.querySelector('.matrix .word').dataset.value") == "−0.500" != before
+    assert page.run("document.querySelector('.matrix .text .word').dataset.value") == "−0.50" != before
     page.run("document.querySelector('.heat td[tabindex=\"0\"]').focus()")
     page.press("ArrowDown")
     page.press("ArrowRight")
@@ -314,7 +314,7 @@ def test_attention_lines_follow_layer_head_and_word(page):
     many = count(page, ".lines path")
     page.hover(".stage .asked .word:nth-child(2)")
     assert 0 < count(page, ".lines path") < many
-    assert "do →" in text(page, ".attention [role=status]")
+    assert "“do” →" in text(page, ".attention [role=status]")
 
 
 def test_layers_show_the_score_after_each(page):

@@ -58,7 +58,7 @@ def test_a_ranking_is_drawn_with_its_texts_scores_and_account(reranker):
 def test_the_sign_is_seen_without_colour(reranker):
     explained = {"explain": 2, "check": False}
     source = ranking_svg(reranker.rank(QUERY, DOCUMENTS, method="gradient-x-input", **explained))
-    assert 'stroke="#1b4f9c" stroke-width="2" stroke-dasharray="2 2"' in source
+    assert 'stroke-dasharray="2 2" stroke="#1b4f9c" stroke-width="2"' in source
     assert 'stroke="#a55a00" stroke-width="2"/>' in source
     assert "stroke-dasharray" not in ranking_svg(reranker.rank(QUERY, DOCUMENTS, method="saliency", **explained))
 

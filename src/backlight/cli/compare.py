@@ -20,11 +20,11 @@ from backlight.cli.pages import check_given, say_cut, say_language, say_windows,
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
+from backlight.explain.comparison import MEASURED
 from backlight.explain.methods.registry import METHODS
 from backlight.web.page_data import PageData
 from backlight.web.pictures import comparison_svg
 
-DEFAULT = "occlusion"
 SIGNED = {name: method for name, method in METHODS.items() if method.signed}
 
 
@@ -61,7 +61,7 @@ def _parser() -> Parser:
     for name in ("a", "b"):
         parser.add_argument(name, metavar=name.upper(), help="a text file, a text itself, or - for standard input")
     add_model(parser)
-    add_method(parser, DEFAULT, table=SIGNED)
+    add_method(parser, MEASURED, table=SIGNED)
     parser.add_argument(
         "--most", type=whole_number, default=8, metavar="N", help="most words of a swap; 0 looks for none (default 8)"
     )

@@ -28,6 +28,7 @@ from backlight.cli.pages import (
     say_language,
     say_unanswered,
     say_windows,
+    typo_data,
     typo_of,
     views_of,
     write_files,
@@ -36,6 +37,7 @@ from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranking
 from backlight.explain.presentation.wording import count_of
+from backlight.explain.typos import TypoEffect
 from backlight.models.retrieval.index import NONE
 from backlight.web.pictures import ranking_svg
 
@@ -114,9 +116,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _data(rankings: Sequence[Ranking], typo: float | None, left_out: Sequence[LeftOut]) -> dict:
+def _data(rankings: Sequence[Ranking], typo: TypoEffect | None, left_out: Sequence[LeftOut]) -> dict:
     """Return a ranking, explained in one or several ways, as data (docs/explain.md describes it)."""
     first, *others = map(dataclasses.asdict, rankings)
-    first["typo_effect"] = typo
+    first |= typo_data(typo)
     first["left_out"] = [dataclasses.asdict(one) for one in left_out]
     return first | {"others": others} if others else first

@@ -11,13 +11,14 @@ from backlight.cli.outputs import write_file
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.attribution import OtherLanguage, Ranked, Ranking, Truncation, Window
+from backlight.explain.comparison import MEASURED
 from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.presentation.wording import count_of, language_line, preselection_line, unanswered_line
 from backlight.explain.reranker import Reranker
-from backlight.explain.typos import typo_effect
+from backlight.explain.typos import TypoEffect, try_typos
 from backlight.explain.windows import BEST
 from backlight.models.pairs import Pair
 from backlight.models.retrieval.index import NONE
@@ -29,7 +30,6 @@ from backlight.web.svg_to_png import png_of
 VIEWS = ("attention", "layers", "matrix", "compare")
 QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds
 ALL_DEFAULTS = {"windows": BEST}
-COMPARED_BY = "occlusion"  # where none of the methods has signs
 LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
@@ -114,7 +114,7 @@ def page_data_of(
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
-        method = next((one.method for one in rankings if METHODS[one.method].signed), COMPARED_BY)
+        method = next((one.method for one in rankings if METHODS[one.method].signed), MEASURED)
         names = first.name, second.name
         how = {**reading, "windows": reading.get("windows") and BEST}  # of a mean too: one window is compared
         comparisons.append(reranker.compare(ranking.query, first.text, second.text, method=method, names=names, **how))
@@ -160,16 +160,28 @@ def say_cut(documents: Sequence[tuple[str, Truncation, Window | None]]) -> None:
             )
 
 
-def typo_of(reranker: Reranker, ranking: Ranking) -> float | None:
-    """Return how much a typo in the query changes the best document's score; None where nothing was explained.
+def typo_of(reranker: Reranker, ranking: Ranking) -> TypoEffect | None:
+    """Return what typos in the query do to the ranking; None where nothing was explained.
 
-    Of a document read in windows it is what the best window's score changes by; None for a mean of windows.
+    Documents read in windows are scored by the window that was the best; None for a mean of windows.
     """
     best = ranking.documents[0]
     if best.attribution is None or (best.window is not None and best.window.number is None):
         return None
-    first, last = (0, None) if best.window is None else (best.window.first_character, best.window.last_character)
-    return typo_effect(reranker.scorer, ranking.query, best.text[first:last])
+    texts = [_scored_part(one) for one in ranking.documents]
+    return try_typos(reranker.scorer, ranking.query, texts, [one.score for one in ranking.documents])
+
+
+def typo_data(typo: TypoEffect | None) -> dict:
+    """Return what typos did as fields of the data (docs/explain.md describes them)."""
+    order = None if typo is None else {name: getattr(typo, name) for name in ("close", "tried", "overturned")}
+    return {"typo_effect": None if typo is None else typo.effect, "typo_order": order}
+
+
+def _scored_part(ranked: Ranked) -> str:
+    """Return the part of a document that gave its score: the best window of one that was read in windows."""
+    window = ranked.window
+    return ranked.text if window is None else ranked.text[window.first_character : window.last_character]
 
 
 def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None = None) -> Pair | None:

@@ -27,12 +27,14 @@ from backlight.cli.pages import (
     say_language,
     say_unanswered,
     say_windows,
+    typo_data,
     typo_of,
     write_files,
 )
 from backlight.cli.screens.ranking import show
 from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
+from backlight.explain.typos import TypoEffect
 from backlight.models.retrieval.index import NONE
 from backlight.web.pictures import ranking_svg
 
@@ -93,13 +95,13 @@ def _parser() -> Parser:
     return parser
 
 
-def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[LeftOut] = ()) -> str:
+def as_json(ranking: Ranking, typo: TypoEffect | None = None, left_out: Sequence[LeftOut] = ()) -> str:
     """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`.
 
     Documents of a long list that were no candidates are in `not_reranked`, without a score.
 
     Args:
-        typo: how much a typo in the query changes the best document's score.
+        typo: what typos in the query do to the ranking (`try_typos`).
         left_out: the files that were not read.
     """
     explained = any(ranked.attribution is not None for ranked in ranking.documents)
@@ -117,7 +119,7 @@ def as_json(ranking: Ranking, typo: float | None = None, left_out: Sequence[Left
             "max_tokens": ranking.max_tokens,
             "method": ranking.method if explained else None,
             "retrieval": None if ranking.retrieval is None else dataclasses.asdict(ranking.retrieval),
-            "typo_effect": typo,
+            **typo_data(typo),
             "threshold": ranking.threshold,
             "answered": ranking.answered,
             "other_languages": [dataclasses.asdict(one) for one in ranking.other_languages],

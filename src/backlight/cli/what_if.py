@@ -23,7 +23,8 @@ def what_if(argv: Sequence[str]) -> int:
     documents = read_documents([given.document])
     if len(documents) != 1:
         raise InputError(f"what-if must get one document, got {len(documents)}: name a file or give a text")
-    rivals = [text for _, text in read_documents(given.against, [])]
+    against = [text for _, text in read_documents(given.against, [])]
+    rivals = [text for text in against if text != documents[0][1]]  # it does not compete with what it was
     with progress(None, "scoring"):
         reranker = reranker_of(given)
         found = reranker.what_if(given.query, documents[0][1], given.edits, candidates=rivals, **reading_of(given))

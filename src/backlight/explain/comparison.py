@@ -17,6 +17,9 @@ from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_bes
 from backlight.models.pairs import DOCUMENT
 from backlight.models.scorer import Scorer, no_progress
 
+MEASURED = "leave-one-out"
+ALL_WORDS = 1_000_000  # more than any model reads
+
 
 @dataclass(frozen=True)
 class Comparison(Tabular):
@@ -146,9 +149,9 @@ def compare(
     a: str,
     b: str,
     *,
-    method: str = "occlusion",
+    method: str = MEASURED,
     names: tuple[str, str] = ("A", "B"),
-    by: str = "mask",
+    by: str = "drop",
     most: int = 8,
     beam: int = 3,
     budget: int = 2000,
@@ -164,9 +167,10 @@ def compare(
     a word of the query is in both pairs.
 
     Args:
-        method: how to explain, a name of `METHODS` with signed values.
+        method: how to explain, a name of `METHODS` with signed values. The default, leave-one-out, measures all words.
         names: what to call the documents.
-        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]). By
+            default words are deleted, so that the score after a swap is that of the changed text.
         most: how many words a swap may have; with 0 none is looked for.
         beam: how many sets of words of each size grow in the search (see NOTE [The search]).
         budget: how many sets of words the search may score.
@@ -183,6 +187,8 @@ def compare(
     _check_signed(method)
     read = read_best(ranker, [(query, a), (query, b)], names, WindowOptions(windows, stride, max_windows))
     pairs = [one.pair for one in read]
+    if method == MEASURED and "words" not in options:
+        options["words"] = ALL_WORDS  # both texts can be compared word by word only where none is estimated
     made = METHODS[method].explain(ranker, pairs, **options)
     first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
     score_a, score_b = (float(one.score) for one in (first, second))

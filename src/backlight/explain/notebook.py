@@ -2,14 +2,24 @@
 
 Grounds of words are half transparent and letters keep the notebook's own colour, so that both can be read on any
 theme. Words that lower the score are blue and dotted beneath, so that the sign needs no eye for colours. Words whose
-value is an estimate are paler and have no line; where the check fails, words are hatched and have no colour.
+value is an estimate are paler and have no line, and measured ones beside them have one even if they change nothing;
+where the check fails, words are hatched and have no colour.
 """
 
 from collections.abc import Iterable
 from html import escape
 from typing import Protocol
 
-from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scales import (
+    ESTIMATED,
+    MEASURED,
+    Look,
+    activation_of,
+    explanations_of,
+    largest_value,
+    look_of,
+    ranking_scales,
+)
 from backlight.explain.presentation.scores import score_line, score_text, write_scores
 from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
@@ -20,15 +30,16 @@ from backlight.explain.presentation.wording import (
     precision_line,
     value_words,
 )
-from backlight.report.text import number
+from backlight.report.text import digits_for, number
 
 WARM, COLD, GREY = "245,165,36", "79,142,240", "128,128,128"
 FAINT = 0.04  # the share of the scale from which a word is lit
-ESTIMATED = 0.4  # of a measured word's shade: an estimated word's
+PALER = 0.4  # of a measured word's shade: an estimated word's
 OPTION = '{name}="{value}"'  # how an option is written in Python
 STRONGEST = 0.6  # the opacity of its ground
 HATCHED = 0.35  # the opacity of the lines behind the strongest word of an explanation whose check fails
 TEXT = "font:1em/1.7 Georgia,serif;max-width:48em;margin:.2em 0 .5em;overflow-wrap:anywhere"
+BELOW = f"border-bottom:1px solid rgb({GREY})"  # of measured words beside estimated ones
 SMALL = "font-size:.8em;opacity:.75"
 UPRIGHT = "writing-mode:vertical-rl;font-weight:400;padding:.2em 0"
 COLUMNS = 24  # document words that a matrix shows
@@ -71,7 +82,9 @@ def ranking_html(ranking) -> str:
         best = explained[0]
         how = _legend([one.attribution for one in explained]) + escape(account(best.attribution))
         how += _precision(best.attribution)
-        query = _lit(best.attribution.query, look_of(best.attribution, scales[0]), best.attribution)
+        query = _lit(
+            best.attribution.query, look_of(best.attribution, scales[0], explanations_of(ranking)), best.attribution
+        )
         query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
     activation = activation_of(ranking.documents)
     score = escape(score_line(ranking.score_name, activation))
@@ -90,8 +103,9 @@ def _ranked_row(ranked, ranking, scales: tuple[float, float]) -> str:
     if made is None:
         shown = _paragraph(escape(_cut(ranked.text, 300)))
     else:
+        look = look_of(made, scales[1], explanations_of(ranking))
         verdict = verdict_line(made, activation, ranked.window, OPTION)
-        shown = _explained(made, look_of(made, scales[1]), verdict, activation, effect_sentence(ranked, ranking))
+        shown = _explained(made, look, verdict, activation, effect_sentence(ranked, ranking))
     score = escape(score_text(ranked.score, ranked.activated, activation))
     return (
         f'<tr><td {cell}>{ranked.rank}</td><td {cell[:-1]};white-space:nowrap">{score}</td>'
@@ -111,7 +125,8 @@ def _legend(made) -> str:
     """Return samples of what is weaker than measured words, if there is any."""
     samples = []
     if any(one.estimate is not None for one in made):
-        samples.append(f'<span style="{_ground(0.8 * ESTIMATED)}">paler: estimated, not measured</span>; ')
+        samples.append(f'<span style="{BELOW}">a line: measured</span>; ')
+        samples.append(f'<span style="{_ground(0.8 * PALER)}">no line, paler: estimated, not measured</span>; ')
     if any(one.check is not None and one.check.verdict == "fails" for one in made):
         samples.append(f'<span style="{_hatched(0.8)}">hatched: not to be believed</span>; ')
     return "".join(samples)
@@ -201,15 +216,17 @@ def _lit(text, look: Look, made) -> str:
 
 
 def _style(word, look: Look) -> str:
-    share = look.share(word)
+    share, kind = look.share(word), look.kind(word)
+    below = BELOW if kind == MEASURED else ""
     if abs(share) < FAINT:
-        return ""
+        return below
     if look.fails:
         return _hatched(abs(share))
-    if look.is_estimated(word):
-        return f"{_ground(ESTIMATED * share)};border-radius:3px"
-    line = f";border-bottom:2px {'dotted' if share < 0 else 'solid'} rgb({COLD if share < 0 else WARM})"
-    return f"{_ground(share)};border-radius:3px{line if look.signed and abs(share) >= 3 * FAINT else ''}"
+    if kind == ESTIMATED:
+        return f"{_ground(PALER * share)};border-radius:3px"
+    if look.signed and abs(share) >= 3 * FAINT:
+        below = f"border-bottom:2px {'dotted' if share < 0 else 'solid'} rgb({COLD if share < 0 else WARM})"
+    return f"{_ground(share)};border-radius:3px{below and ';'}{below}"
 
 
 def _hatched(share: float) -> str:
@@ -227,7 +244,7 @@ def _paragraph(content: str) -> str:
 
 
 def _number(value: float, signed: bool = False) -> str:
-    return number(value, "+.3g" if signed else ".3g")
+    return number(value, f"{'+' if signed else ''}z.{max(3, digits_for([value]))}f")
 
 
 def _cut(text: str, most: int) -> str:

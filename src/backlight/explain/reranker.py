@@ -11,7 +11,7 @@ from backlight.adapters.torch_models.recognition import Options, scorer_of
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
-from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
+from backlight.explain.comparison import MEASURED, Comparison, WhatIf, compare, what_if
 from backlight.explain.edits import Edit
 from backlight.explain.faithfulness.saved_choice import read_choice
 from backlight.explain.methods.interactions import Interactions, matrix
@@ -328,7 +328,7 @@ class Reranker:
         a: str,
         b: str,
         *,
-        method: str = "occlusion",
+        method: str = MEASURED,
         names: tuple[str, str] = ("A", "B"),
         **options,
     ) -> Comparison:

@@ -3,12 +3,13 @@
 NOTE [The check]
 For any method on any model, the strongest words of an explanation (5 of the document, 3 of the query) are deleted from
 the text one at a time, the 5 strongest of the document together, as many drawn at random (3 times, or once where many
-documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. An explanation
-*holds* where at least `SIGNS` of the words that change the score by 2 % of the range or more have the sign that is
-shown, and the 5 strongest together move the score the way that is shown, and further than random words do (twice as
-far, for methods without signs). Where it *fails*, what is shown must not be believed. Effects that a method measured
-itself (`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the
-score loses without any of its words, whichever is larger.
+documents are explained, with a fixed seed), and all of the document's words; each such pair is scored. A document of
+fewer than twice as many words has no random draw: that would be nearly the same words. An explanation *holds* where at
+least `SIGNS` of the words that change the score by 2 % of the range or more have the sign that is shown, and the 5
+strongest together move the score the way that is shown, and further than random words do (twice as far, for methods
+without signs). Where it *fails*, what is shown must not be believed. Effects that a method measured itself
+(`leave-one-out`) are not measured again. The range is that of the ranking's scores, or for one document what the score
+loses without any of its words, whichever is larger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -98,7 +99,7 @@ class _Plan:
         draw = np.random.default_rng(0)
         self.random = [
             [words[place] for place in draw.choice(len(words), len(self.top), replace=False)]
-            for _ in range(draws if 0 < len(self.top) < len(words) else 0)
+            for _ in range(draws if 0 < 2 * len(self.top) <= len(words) else 0)
         ]
         self.single = [(side, word) for side, word in self.strongest if word.effect is None]
         sets = [self.top, *self.random] if self.top else []
@@ -106,11 +107,15 @@ class _Plan:
 
     @staticmethod
     def _top(made: Attribution) -> list[Word]:
-        """Return the document's strongest words that push the score one way: the way that the strongest one pushes."""
+        """Return the document's strongest words that push the score one way: the way that the strongest one pushes.
+
+        Of a method without signs they are half of the document's words at most: it must be compared with random words.
+        """
         strongest = [word for word in made.document.strongest() if word.value and not word.is_mark]
         if made.signed and strongest:
             strongest = [word for word in strongest if (word.value > 0) == (strongest[0].value > 0)]
-        return strongest[: STRONGEST[DOCUMENT]]
+        words = sum(not word.is_mark for word in made.document.words)
+        return strongest[: STRONGEST[DOCUMENT] if made.signed else min(STRONGEST[DOCUMENT], max(1, words // 2))]
 
     def checked(self, effects: np.ndarray, total: float | None, spread: float) -> Attribution:
         """Return the explanation with its check.
@@ -157,7 +162,7 @@ class _Plan:
         if signs is None:
             return HOLDS if abs(drop) > TWICE * abs(random) else FAILS
         shown = -1 if self.top[0].value < 0 else 1
-        return HOLDS if shown * drop > abs(random) else FAILS  # random is 0 where no others could be drawn
+        return HOLDS if shown * drop > abs(random) else FAILS  # random is 0 where none were drawn
 
 
 def _with_effects(made: Attribution, measured: Mapping[tuple[int, int], float]) -> Attribution:

@@ -10,6 +10,7 @@ printed, each becomes U+FFFD; in JSON it is spelled as an escape, which is the s
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
@@ -41,6 +42,19 @@ def number(value: float, spec: str = ".3f") -> str:
     ('−0.250', '+0.2')
     """
     return f"{value:{spec}}".replace("-", MINUS)
+
+
+def digits_for(values: Iterable[float]) -> int:
+    """Return how many digits after the point show two figures of the largest of some values, two at least.
+
+    >>> digits_for([0.5, -0.012]), digits_for([123.4]), digits_for([0.00031])
+    (2, 2, 5)
+    """
+    most = max(map(abs, values), default=0.0)
+    digits = 2
+    while most and most * 10**digits < 9.5 and digits < 9:
+        digits += 1
+    return digits
 
 
 def wants_colour(out: TextIO) -> bool:

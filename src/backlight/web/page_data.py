@@ -35,6 +35,7 @@ from backlight.explain.presentation.wording import (
     unanswered_line,
     windows_text,
 )
+from backlight.explain.typos import TypoEffect
 from backlight.report.page import json_island
 
 CARRIED = 20_000  # characters of a document that a page has completely
@@ -52,7 +53,7 @@ class PageData:
         attention: by the document's index, the attention between the two.
         layers: by the document's index, the score were each layer the last.
         comparisons: why one document stands above another.
-        typo: how much a typo in the query changes the best document's score (`typo_effect`); None if not computed.
+        typo: what typos in the query do to the ranking (`try_typos`); None if not computed.
         left_out: the files that were not read: their names and the reasons.
     """
 
@@ -61,7 +62,7 @@ class PageData:
     attention: Mapping[int, AttentionLinks] = field(default_factory=dict)
     layers: Mapping[int, Sequence[float]] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
-    typo: float | None = None
+    typo: TypoEffect | None = None
     left_out: Sequence[Mapping[str, str]] = ()
 
     @property

@@ -12,7 +12,17 @@ from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttr
 from backlight.explain.comparison import Comparison
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.notebook import account
-from backlight.explain.presentation.scales import Look, activation_of, largest_value, look_of, ranking_scales
+from backlight.explain.presentation.scales import (
+    ESTIMATED,
+    FAILS,
+    MEASURED,
+    Look,
+    activation_of,
+    explanations_of,
+    largest_value,
+    look_of,
+    ranking_scales,
+)
 from backlight.explain.presentation.scores import score_line, score_text, write_scores
 from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
@@ -23,6 +33,7 @@ from backlight.explain.presentation.wording import (
     figure,
     joint_lines,
 )
+from backlight.explain.typos import TypoEffect
 from backlight.report.text import FONT, number, text_element, width_of
 
 
@@ -32,7 +43,7 @@ class Run:
 
     text: str
     share: float | None = None
-    weak: str = ""  # "estimated" or "fails", where a word is shown weaker
+    kind: str = ""  # of `Look.kind`
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def _broken(run: Run, width: float, size: float) -> Iterator[Run]:
         fitting = len(text)
         while fitting > 1 and width_of(text[:fitting], size) > width:
             fitting -= 1
-        yield Run(text[:fitting], run.share, run.weak)
+        yield Run(text[:fitting], run.share, run.kind)
         text = text[fitting:]
 
 
@@ -93,8 +104,12 @@ SMALL = 12
 PAPER, INK, QUIET, RULE = "#ffffff", "#1f1b15", "#6b6355", "#e7e0d3"
 WARM, COLD = "#f5a524", "#5b98f2"
 WARM_LINE, COLD_LINE = "#a55a00", "#1b4f9c"
-FAINT, SIGN_FROM, ESTIMATED = 0.04, 0.12, 0.4
-WEAK = {"estimated": "estimated, not measured", "fails": "not to be believed"}
+FAINT, SIGN_FROM, PALER = 0.04, 0.12, 0.4
+KINDS = {
+    MEASURED: "a line: measured",
+    ESTIMATED: "no line: estimated, not measured",
+    FAILS: "not to be believed",
+}
 COLUMNS, CELL = 28, 22  # of a matrix
 MOST_DOCUMENTS = 5
 
@@ -150,7 +165,7 @@ class Sheet:
             baseline = self.y + step * (one.line + 0.7)
             if one.run.share is not None:
                 place = x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32
-                self.parts += ground(one.run.share, *place, self.signed, one.run.weak)
+                self.parts += ground(one.run.share, *place, self.signed, one.run.kind)
             attributes = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
             self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **attributes))
         self.y += step * (max((one.line for one in placed), default=0) + 1)
@@ -159,13 +174,13 @@ class Sheet:
         self,
         lower: str = "lowers the score",
         higher: str = "raises the score",
-        weak: Sequence[str] = (),
+        kinds: Sequence[str] = (),
         full: str = "",
     ) -> None:
         """Describe what the shades mean.
 
         Args:
-            weak: which weaker kinds of words there are, of "estimated" and "fails".
+            kinds: which kinds of words there are (`Look.kind`).
             full: what a full shade is.
         """
         shares = (-1, -0.6, -0.3, 0, 0.3, 0.6, 1) if self.signed else (0, 0.25, 0.5, 0.75, 1)
@@ -178,11 +193,11 @@ class Sheet:
             x += 26
         self.parts.append(text_element(x + 8, y + 12, f"{last}{full}", SMALL, fill=QUIET))
         x += 24 + width_of(f"{last}{full}", SMALL)
-        for kind in weak:
-            name = WEAK[kind]
+        for kind in kinds:
+            name = KINDS[kind]
             if x + width_of(name, SMALL) + 40 > self.width - EDGE:
                 x, y = EDGE, y + 22
-            self.parts += ground(0.8, x, y, 24, 15, self.signed, kind)
+            self.parts += ground(0.0 if kind == MEASURED else 0.8, x, y, 24, 15, self.signed, kind)
             self.parts.append(text_element(x + 30, y + 12, name, SMALL, fill=QUIET))
             x += 46 + width_of(name, SMALL)
         self.y = y + 22
@@ -198,49 +213,48 @@ class Sheet:
         )
 
 
-def ground(share: float, x: float, y: float, width: float, height: float, signed: bool, weak: str = "") -> list[str]:
+def ground(share: float, x: float, y: float, width: float, height: float, signed: bool, kind: str = "") -> list[str]:
     """Return what lies behind a word of this share, and the line beneath it that says its sign.
 
     Args:
-        weak: "estimated" or "fails" for words that are shown weaker.
+        kind: what `Look.kind` says of the word.
     """
+    line, dots = (COLD_LINE, ' stroke-dasharray="2 2"') if signed and share < 0 else (WARM_LINE, "")
+    under = f'<path d="M{x + 1:.1f} {y + height:.1f}h{width - 2:.1f}"{dots}'
+    measured = [f'{under} stroke="{QUIET}"/>'] if kind == MEASURED else []
     if abs(share) < FAINT:
-        return []
+        return measured
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    if weak == "fails":
+    if kind == FAILS:
         frame = f'fill="none" stroke="{QUIET}" stroke-dasharray="3 2" stroke-opacity="{abs(share):.2f}"'
         return [f'<rect {place} rx="3" {frame}/>']
-    colour, opacity = COLD if share < 0 else WARM, abs(share) * (ESTIMATED if weak else 1)
+    colour, opacity = COLD if share < 0 else WARM, abs(share) * (PALER if kind == ESTIMATED else 1)
     found = [f'<rect {place} rx="3" fill="{colour}" fill-opacity="{opacity:.2f}"/>']
-    if signed and not weak and abs(share) >= SIGN_FROM:
-        line, dots = (COLD_LINE, ' stroke-dasharray="2 2"') if share < 0 else (WARM_LINE, "")
-        path = f"M{x + 1:.1f} {y + height:.1f}h{width - 2:.1f}"
-        found.append(f'<path d="{path}" stroke="{line}" stroke-width="2"{dots}/>')
-    return found
+    if signed and kind != ESTIMATED and abs(share) >= SIGN_FROM:
+        return [*found, f'{under} stroke="{line}" stroke-width="2"/>']
+    return found + measured
 
 
 def runs_of(text: TextAttribution, look: Look) -> list[Run]:
     """Return a text as runs: words with their shares, and what stands between."""
     return [
-        Run(piece)
-        if word is None
-        else Run(piece, look.share(word), "fails" if look.fails else "estimated" if look.is_estimated(word) else "")
-        for piece, word in text.segments()
+        Run(piece) if word is None else Run(piece, look.share(word), look.kind(word)) for piece, word in text.segments()
     ]
 
 
-def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
+def ranking_svg(ranking: Ranking, typo: TypoEffect | None = None) -> str:
     """Return a picture of the best documents of a ranking that were explained.
 
     Args:
-        typo: how much a typo in the query changes the best document's score (`typo_effect`).
+        typo: what typos in the query do to the ranking (`try_typos`).
     """
     explained = [ranked for ranked in ranking.documents if ranked.attribution is not None][:MOST_DOCUMENTS]
     sheet = Sheet(bool(explained) and explained[0].attribution.signed)
     scales = ranking_scales(ranking)
     if explained:
         best = explained[0].attribution
-        sheet.text(best.query, look_of(best, scales[0]), 24)
+        made = [ranked.attribution for ranked in explained]
+        sheet.text(best.query, look_of(best, scales[0], made), 24)
         if len(explained) > 1:
             sheet.line(f"the query's colours are those for {explained[0].name}")
     else:
@@ -252,9 +266,8 @@ def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
     if ranking.retrieval is not None:
         sheet.paragraph(f"candidates: {candidates_line(ranking.retrieval)}")
     if explained:
-        made = [ranked.attribution for ranked in explained]
-        sheet.paragraph(account(made[0]))
-        sheet.legend(weak=_weak(made), full=f" (by {figure(scales[1])})")
+        sheet.paragraph(account(best))
+        sheet.legend(kinds=_kinds(made), full=f" (by {figure(scales[1])})")
     if line := closeness_line(ranking, typo):
         sheet.paragraph(line, 13, INK)
     for ranked in explained:
@@ -270,16 +283,16 @@ def ranking_svg(ranking: Ranking, typo: float | None = None) -> str:
     return sheet.svg(ranking.query)
 
 
-def _weak(made: Sequence[Attribution]) -> list[str]:
-    """Return which weaker kinds of words explanations have."""
+def _kinds(made: Sequence[Attribution]) -> list[str]:
+    """Return which kinds of words explanations have, as far as they are told apart."""
     estimated = any(one.estimate is not None for one in made)
-    fails = any(one.check is not None and one.check.verdict == "fails" for one in made)
-    return ["estimated"] * estimated + ["fails"] * fails
+    fails = any(one.check is not None and one.check.verdict == FAILS for one in made)
+    return [MEASURED, ESTIMATED] * estimated + [FAILS] * fails
 
 
 def _document(sheet: Sheet, ranked: Ranked, ranking: Ranking, scales: tuple[float, float]) -> None:
     made = ranked.attribution
-    look, activation = look_of(made, scales[1]), activation_of(ranking.documents)
+    look, activation = look_of(made, scales[1], explanations_of(ranking)), activation_of(ranking.documents)
     title, score = f"{ranked.rank}  {ranked.name}", score_text(ranked.score, ranked.activated, activation)
     sheet.space(10)
     sheet.rule()
@@ -300,13 +313,13 @@ def _document(sheet: Sheet, ranked: Ranked, ranking: Ranking, scales: tuple[floa
 def comparison_svg(found: Comparison) -> str:
     """Return a picture of why one document ranks above another, the two side by side."""
     sheet = Sheet(True, 960)
-    estimates = found.a.estimate is not None
+    estimates = any(one.estimate is not None for one in (found.a, found.b))
     look = Look(True, largest_value([found.a.document, found.b.document]), estimates)
     sheet.text(found.query_words, Look(True, largest_value([found.query_words]), estimates), 24)
     sheet.space(4)
     sheet.line(f"{found.model}, {found.score_name}: A − B = {number(found.difference, '+.3f')}")
     sheet.paragraph(account(found.a))
-    sheet.legend("for B", "for A", _weak([found.a]))
+    sheet.legend("for B", "for A", _kinds([found.a, found.b]))
     half = (sheet.width - 3 * EDGE) / 2
     top, ends = sheet.y + 12, []
     for place, (letter, name, score, made) in enumerate(found.sides):

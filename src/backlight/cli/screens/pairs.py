@@ -9,7 +9,6 @@ from rich.text import Text
 from backlight.cli.screens.ranking import INDENT, account, grid, method_parts, window_of
 from backlight.cli.screens.terminal import (
     Screen,
-    digits_for,
     ending,
     level_of,
     number,
@@ -24,6 +23,7 @@ from backlight.explain.methods.interactions import MATRICES, Interactions, Link
 from backlight.explain.presentation.scales import PROBABILITY, Look, activation_of, largest_value
 from backlight.explain.presentation.scores import score_line, score_text, unit_of, write_scores
 from backlight.explain.presentation.wording import count_of, ordinal
+from backlight.report.text import digits_for
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
@@ -40,7 +40,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "score": Text(number(found.score)),
         **({} if found.window is None else {"document": Text(window_of(found.window))}),
         "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
-        "shade": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
+        "legend": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
     }
     console.print(grid(lines))
     console.print("\nstrongest pairs")
@@ -106,7 +106,8 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
     """Print why A ranks above B: the difference, what would swap the two, and both documents highlighted."""
     console = screen.console
     scale = largest_value([found.a.document, found.b.document])
-    difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
+    less = f"({number(found.score_b)})" if found.score_b < 0 else number(found.score_b)
+    difference = f"{number(found.score_a)} − {less} = {number(found.difference, signed=True)}"
     both = (found.score_a, found.activated_a), (found.score_b, found.activated_b)
     scores = [score_text(score, activated, found.activation) for score, activated in both]
     lines = {
@@ -116,7 +117,7 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
         "B": Text(plain(found.name_b), "bold") + Text(f"  {scores[1]}"),
         "A − B": Text(f"{difference} ({found.score_name})"),
         "method": Text(account([found.a])),
-        "shade": screen.legend(True, "speaks for A", "speaks for B", "of the strongest word of both"),
+        "legend": screen.legend(True, "speaks for A", "speaks for B", "of the strongest word of both"),
     }
     console.print(grid(lines))
     for (letter, name, _, made), score in zip(found.sides, scores):
@@ -199,8 +200,9 @@ def _outcome(found: WhatIf) -> str:
     moved = "stays the same" if not found.change else "rises" if found.change > 0 else "falls"
     written = write_scores([before.score, after.score], activation_of(found.versions))
     scores = "" if not found.change else f" from {written.texts[0]} to {written.texts[1]}"
-    edits = count_of(len(found.versions) - 1, "edit")
-    said = f"With {'this edit' if len(found.versions) == 2 else f'all {edits}'} the {written.quantity} {moved}{scores}"
+    made = len(found.versions) - 1
+    edits = {1: "this edit", 2: "both edits"}.get(made, f"all {count_of(made, 'edit')}")
+    said = f"With {edits} the {written.quantity} {moved}{scores}"
     if before.rank is None or after.rank is None:
         return f"{said}."
     if before.rank == after.rank:

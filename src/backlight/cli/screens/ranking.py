@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from backlight.cli.screens.terminal import Screen, digits_for, ending, number, plain, strongest, unread
+from backlight.cli.screens.terminal import Screen, ending, number, plain, strongest, unread
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS, Method
@@ -26,17 +26,19 @@ from backlight.explain.presentation.wording import (
     precision_line,
     windows_text,
 )
+from backlight.explain.typos import TypoEffect
+from backlight.report.text import digits_for
 
 INDENT = 4  # columns that a text stands in from the edge
 UNREAD_SHOWN = 20  # documents that were not reranked, of which the names are printed
 BAR = 24  # most columns of a score's bar
 
 
-def show(ranking: Ranking, screen: Screen, typo: float | None = None) -> None:
+def show(ranking: Ranking, screen: Screen, typo: TypoEffect | None = None) -> None:
     """Print a ranking: the query and the method, each explained document, then the others.
 
     Args:
-        typo: how much a typo in the query changes the best document's score (`typo_effect`).
+        typo: what typos in the query do to the ranking (`try_typos`).
     """
     console = screen.console
     console.print(grid(_heading(ranking, screen)))
@@ -97,7 +99,7 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
         lines["method"] = Text(account(made))
         if precision := precision_line(made[0].execution):
             lines["precision"] = Text(precision)
-        lines["shade"] = screen.legend(made[0].signed, of=of, estimates=any(one.estimate for one in made))
+        lines["legend"] = screen.legend(made[0].signed, of=of, estimates=any(one.estimate for one in made))
     return lines
 
 
@@ -154,7 +156,7 @@ def window_of(window: Window) -> str:
     if window.how == "mean":
         return f"the mean of {windows_text(window)}"
     return (
-        f"the best of {windows_text(window)}: the {window.number:,}., "
+        f"the best of {windows_text(window)}: number {window.number:,}, "
         f"characters {window.first_character:,} to {window.last_character:,}"
     )
 

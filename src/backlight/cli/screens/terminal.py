@@ -12,14 +12,14 @@ Everywhere the strongest words are listed with their values, an estimate after `
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backlight.errors import InputError
 from backlight.explain.attribution import TextAttribution, Truncation, Word
 from backlight.explain.presentation.scales import Look
-from backlight.report.text import harmless
+from backlight.report.text import digits_for, harmless
 from backlight.report.text import number as written
 
 try:
@@ -132,25 +132,30 @@ class Screen:
             of: what a share is a share of.
             estimates: whether some words are estimated beside measured ones.
         """
-        if not signed:
-            shades = Text(" ").join(self._samples(0)) + Text(f" {of}")
+        shares = ", ".join(f"{share:.0%}" for share in (LEVELS if self.coloured else LEVELS[2:3]))
+        if signed:
+            shown = self._sample(1) + Text(f" {higher}, ") + self._sample(-1) + Text(f" {lower}")
         else:
-            warm = Text(" ").join(self._samples(1)) + Text(f" {higher}\n")
-            shades = warm + Text(" ").join(self._samples(-1)) + Text(f" {lower}; {of}")
-        return shades + (Text("\n") + self._estimated_sample() if estimates else Text())
+            shown = self._sample(0) + Text(" a strong word")
+        shown += Text(f": from {shares} {of}")
+        if not self.coloured:
+            full = (f"{mark}so{mark}" for mark in (self.mark(3, sign) for sign in ((1, -1) if signed else (0,))))
+            shown += Text(f", {' and '.join(full)} from {LEVELS[3]:.0%}")
+        return shown + (self._estimated_sample() if estimates else Text())
 
     def _estimated_sample(self) -> Text:
-        sample = Text("so", self.pale(1)) + Text("/") + Text("so", self.pale(-1)) if self.coloured else Text("~+so+~")
-        return sample + Text(" and ~ before a value: estimated, not measured")
+        shown = Text("\n")
+        if self.coloured:
+            shown.append("so", self.pale(1)).append("/").append("so", self.pale(-1))
+        else:
+            shown.append("~+so+~")
+        return shown.append(" and ~ before a value: estimated, not measured")
 
-    def _samples(self, sign: int) -> Iterator[Text]:
-        """Give the share from which each shade, or each mark, is used."""
-        before = "from "
-        for level, share in enumerate(LEVELS):
-            mark = self.mark(level, sign)
-            if self.coloured or mark:
-                yield Text(f"{mark}{before}{share:.0%}{mark}", self.shade(level, sign))
-                before = ""
+    def _sample(self, sign: int) -> Text:
+        """Return a word in each shade, or in the mark of a strong word."""
+        if not self.coloured:
+            return Text(f"{self.mark(2, sign)}so{self.mark(2, sign)}")
+        return Text(" ").join(Text("so", self.shade(level, sign)) for level in range(len(LEVELS)))
 
 
 def level_of(share: float) -> int | None:
@@ -199,19 +204,6 @@ def progress(total: int | None, what: str = "explaining") -> Iterator[Callable[[
         yield lambda done: bar.advance(task, done)
 
 
-def digits_for(values: Iterable[float]) -> int:
-    """Return how many digits after the point show two figures of the largest of some values.
-
-    >>> digits_for([0.5, -0.012]), digits_for([123.4]), digits_for([0.00031])
-    (2, 2, 5)
-    """
-    most = max(map(abs, values), default=0.0)
-    digits = 2
-    while most and most * 10**digits < 9.5 and digits < 9:
-        digits += 1
-    return digits
-
-
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     """Return a number for the eye, with a real minus sign and optionally a plus.
 
@@ -231,7 +223,7 @@ def with_value(word: Word, signed: bool, digits: int, estimated: bool = False) -
 def strongest(text: TextAttribution, look: Look, width: int) -> str:
     """List the strongest words with their values, as many as one line holds, and one at least."""
     best = [word for word in text.strongest() if not word.is_mark][:LISTED] or text.strongest(1)
-    digits = digits_for(word.value for word in best)
+    digits = digits_for([look.scale] if look.scale else [word.value for word in best])
     listed = [with_value(word, look.signed, digits, look.is_estimated(word)) for word in best]
     while len(listed) > 1 and cell_len(" · ".join(listed)) > width:
         listed.pop()

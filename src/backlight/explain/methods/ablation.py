@@ -13,6 +13,7 @@ never on gaps in the positions; and a reranker has not seen [MASK] since its enc
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def masked(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> It
 def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
     """Give the pair as the model reads its texts without the parts of each removal."""
     removals = iter(removals)
-    while some := [parts for parts, _ in zip(removals, range(TEXTS_AT_ONCE))]:
+    while some := list(islice(removals, TEXTS_AT_ONCE)):
         texts = [tuple(_text_without(pair, side, parts) for side in (QUERY, DOCUMENT)) for parts in some]
         read = _best_windows(ranker, texts, pair.stride) if of_few_windows(pair) else ranker.read(texts)
         for parts, found in zip(some, read, strict=True):

@@ -8,9 +8,9 @@ Bars of scores begin at zero: cosines go to 1, logits whose activation is a sigm
 other scores by their share of the largest score, with its sign.
 
 NOTE [Measured, estimated, not to be believed]
-Words whose value was measured have full colours. Words whose value is an estimate (`Attribution.estimate`) are paler
-and without the line that says a sign. Where the check of an explanation fails, all of its words are pale; where nothing
-that was taken out changes the score, none has a colour.
+Words whose value was measured have full colours and, where any other is an estimate (`Attribution.estimate`), a line
+under them, however pale they are. Words whose value is an estimate are paler and have no line. Where the check of an
+explanation fails, all of its words are pale; where nothing that was taken out changes the score, none has a colour.
 """
 
 import math
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+MEASURED, ESTIMATED = "measured", "estimated"  # kinds of words: see `Look.kind`
 HOLDS, FAILS, NO_EFFECT = "holds", "fails", "no effect"  # verdicts of a check: see explain/verification.py
 SIGNS = 0.8  # the share of signs that must be right for it to hold
 PROBABILITY, ACTIVATED = "probability", "activation"
@@ -102,7 +103,7 @@ class Look:
     Args:
         signed: whether values have a sign.
         scale: the |value| of a full shade.
-        estimates: whether words that were not measured have an estimate.
+        estimates: whether words that were not measured have an estimate, in any text that is shown alike.
         verdict: that of the explanation's check; None where there was none.
     """
 
@@ -119,16 +120,28 @@ class Look:
         """Return whether a word's value is an estimate beside measured ones."""
         return self.estimates and word.effect != word.value
 
+    def kind(self, word: ValuedWord) -> str:
+        """Return what a word's line, or that it has none, says: `MEASURED`, `ESTIMATED` or `FAILS`; else nothing."""
+        if self.fails:
+            return FAILS
+        if self.is_estimated(word):
+            return ESTIMATED
+        return MEASURED if self.estimates and self.verdict != NO_EFFECT and not word.is_mark else ""
+
     @property
     def fails(self) -> bool:
         """Whether the colours must not be believed."""
         return self.verdict == FAILS
 
 
-def look_of(made: Explained, scale: float) -> Look:
-    """Return how the words of an explanation's texts are shown on a scale."""
+def look_of(made: Explained, scale: float, beside: Iterable[Explained] = ()) -> Look:
+    """Return how the words of an explanation's texts are shown on a scale.
+
+    Args:
+        beside: the other explanations that are shown with it.
+    """
     verdict = None if made.check is None else made.check.verdict
-    return Look(made.signed, scale, made.estimate is not None, verdict)
+    return Look(made.signed, scale, any(one.estimate is not None for one in (made, *beside)), verdict)
 
 
 def largest_value(texts: Iterable[ValuedText]) -> float:

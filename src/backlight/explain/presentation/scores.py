@@ -5,17 +5,21 @@ Where the model's activation is a sigmoid, a score and what it changes to are wr
 are named as such beside them (in brackets, or in a tip). Values of words are differences of the raw score, the logit:
 a difference of probabilities depends on where it begins. Two probabilities that are the same in three digits are
 written as logits. Where there is no sigmoid, the raw score is written.
+
+NOTE [Digits]
+All output rounds alike. Scores and probabilities have three digits after the point; raw ones more where the two that
+a sentence compares would look the same. Changes of the score (values of words, effects, what a full shade is) have two,
+and more where the largest of those side by side would have fewer than two figures (`digits_for` in report/text.py).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backlight.explain.presentation.scales import ACTIVATED, PROBABILITY, sigmoid
-from backlight.report.text import number
+from backlight.report.text import digits_for, number
 
 LOGIT, SCORE = "logit", "score"
-DIGITS = (2, 3)  # of probabilities, tried in this order
+DIGITS = 3  # of scores and probabilities (see NOTE [Digits])
 
 
 @dataclass(frozen=True)
@@ -34,30 +38,29 @@ class WrittenScores:
 
 
 def write_scores(scores: Sequence[float], activation: str | None) -> WrittenScores:
-    """Return raw scores as they are shown, with as many digits as the first two need to differ.
+    """Return raw scores as they are shown (see NOTE [Digits]): the first two differ, if they do.
 
     Args:
         scores: raw scores: before, after, and others to compare with.
         activation: what `activation_of` returns for the ranking.
 
     >>> write_scores([2.6, -0.4], "probability").texts, write_scores([2.6, -0.4], "probability").logits
-    (('0.93', '0.40'), ('2.60', '−0.40'))
+    (('0.931', '0.401'), ('2.600', '−0.400'))
     >>> write_scores([12.0, 11.5], "probability").quantity, write_scores([0.62, 0.41], None).texts
-    ('logit', ('0.62', '0.41'))
+    ('logit', ('0.620', '0.410'))
     """
     effect = abs(scores[0] - scores[1]) if len(scores) > 1 else 1.0
-    digits = 2 if effect >= 0.1 or not effect else 1 - math.floor(math.log10(effect))
+    digits = max(DIGITS, digits_for([effect]))
     raw = tuple(number(score, f"z.{digits}f") for score in scores)
     if activation != PROBABILITY:
         return WrittenScores(SCORE, raw)
-    for places in DIGITS:
-        texts = tuple(write_probability(sigmoid(score), places) for score in scores)
-        if len(texts) == 1 or texts[0] != texts[1] or not effect:
-            return WrittenScores(PROBABILITY, texts, raw)
+    texts = tuple(write_probability(sigmoid(score)) for score in scores)
+    if len(texts) == 1 or texts[0] != texts[1] or not effect:
+        return WrittenScores(PROBABILITY, texts, raw)
     return WrittenScores(LOGIT, raw)
 
 
-def write_probability(value: float, digits: int = 3) -> str:
+def write_probability(value: float, digits: int = DIGITS) -> str:
     """Return a probability; one that would round to 0 or 1 as what it is below or above.
 
     >>> write_probability(0.9534), write_probability(0.99991), write_probability(0.004, 2)

@@ -15,7 +15,7 @@ from backlight.explain.presentation.wording import count_of, figure
 
 UNITS = {"word": "word", "span": "phrase", "sentence": "sentence"}  # of leave-one-out
 FAITHFUL, UNFAITHFUL, WITHOUT_EFFECT, UNKNOWN = "Faithful", "Not faithful", "No word matters", "Not measured"
-MEASURED = "Measured"  # where there are no other words to compare the strongest with
+MEASURED = "Measured"  # where there are too few other words to compare the strongest with
 
 
 class WindowOf(Protocol):
@@ -153,13 +153,13 @@ def _moved(before: str, after: str, drop: float) -> str:
 
 def _random(count: int, random: Sequence[str]) -> str:
     if not random:
-        return "; there are no others to compare them with"
+        return "; there are too few others to compare them with"
     return f"; without {count_of(count, 'random word')} it is {random[0]}"
 
 
 def _compared(made: Explained) -> bool:
-    """Tell whether the document has words beside its strongest, of which as many could be drawn at random."""
-    return 0 < made.check.top < _counts(made)[1]
+    """Tell whether the strongest words were compared with random ones: see NOTE [The check] in verification.py."""
+    return 0 < 2 * made.check.top <= _counts(made)[1]
 
 
 def _scores(made: Explained, activation: str | None) -> WrittenScores:

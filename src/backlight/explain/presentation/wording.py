@@ -16,7 +16,7 @@ from backlight.explain.presentation.scales import (
 )
 from backlight.explain.presentation.scores import unit_of, write_scores
 from backlight.models.retrieval.index import Retrieval
-from backlight.report.text import number
+from backlight.report.text import digits_for, number
 
 JOINTS = 3  # sets of words that are listed
 WINDOW_ALONE = "effects of words are of this window alone: without a word another window may be the best"
@@ -40,6 +40,15 @@ class Answering(RankedDocuments, Protocol):
     def answered(self) -> bool | None: ...
 
 
+class TypoEffect(Protocol):
+    """What typos in the query did (see `try_typos` in explain/typos.py)."""
+
+    effect: float
+    close: int
+    tried: int
+    overturned: int
+
+
 class Joint(Protocol):
     """Words that were taken out together."""
 
@@ -49,13 +58,16 @@ class Joint(Protocol):
     of_query: bool
 
 
-def figure(value: float, sign: str = "") -> str:
-    """Return a number with two figures, with a real minus sign.
+def figure(value: float, sign: str = "", beside: Sequence[float] = ()) -> str:
+    """Return a change of the score, with a real minus sign (see NOTE [Digits] in scores.py).
 
-    >>> figure(-4.04), figure(123.4), figure(0.5, "+"), figure(0.00031)
-    ('−4.0', '123', '+0.50', '0.00031')
+    Args:
+        beside: other changes that stand next to it.
+
+    >>> figure(-4.04), figure(0.5, "+"), figure(0.00031), figure(0.031, beside=[0.25])
+    ('−4.04', '+0.50', '0.00031', '0.03')
     """
-    return number(value, f"{sign}.0f" if abs(value) >= 9.95 else f"{sign}#.2g")
+    return number(value, f"{sign}z.{digits_for([value, *beside])}f")
 
 
 def ordinal(place: int) -> str:
@@ -93,10 +105,33 @@ def which_of(word: ValuedWord, words: Sequence[ValuedWord]) -> str:
 
 
 def _joint_line(joint: Joint, text: Sequence[ValuedWord]) -> str:
-    numbers = [which_of(word, text) for word in joint.words]
-    words = " + ".join(f"{word.text} ({nth})" if nth else word.text for word, nth in zip(joint.words, numbers))
-    place = " in the query" if joint.of_query else ""
-    return f"{words}{place}: {figure(joint.effect, '+')} together, {figure(joint.alone, '+')} one by one"
+    together, alone = (figure(value, "+", (joint.effect, joint.alone)) for value in (joint.effect, joint.alone))
+    place = "in the query, " if joint.of_query else ""
+    return f"{place}{_joint_words(joint.words, text)}: {together} together, {alone} one by one"
+
+
+def _joint_words(words: Sequence[ValuedWord], text: Sequence[ValuedWord]) -> str:
+    """Return words that were taken out together: neighbours as they stand in the text, others with `and` between them.
+
+    Which of the same words is meant is said of each word that stands alone, and of a phrase's first.
+    """
+    places = {word.start: place for place, word in enumerate(text)}
+    phrases: list[list[ValuedWord]] = []
+    for word in words:
+        if phrases and places[word.start] == places[phrases[-1][-1].start] + 1:
+            phrases[-1].append(word)
+        else:
+            phrases.append([word])
+    said = []
+    for phrase in phrases:
+        nth = which_of(phrase[0], text)
+        said.append(f"“{_as_in_text(phrase)}”" + (f" ({nth})" if nth else ""))
+    return " and ".join(said) + (", apart in the text" if len(said) > 1 else "")
+
+
+def _as_in_text(phrase: Sequence[ValuedWord]) -> str:
+    gaps = (first.start + len(first.text) < second.start for first, second in zip(phrase, phrase[1:]))
+    return phrase[0].text + "".join(" " * gap + word.text for gap, word in zip(gaps, phrase[1:]))
 
 
 def effect_sentence(ranked: Scored, ranking: RankedDocuments) -> str | None:
@@ -141,19 +176,33 @@ QUERY_NAME = "the query"  # in `OtherLanguage.text`
 NAMED = 3  # documents that a line names
 
 
-def closeness_line(ranking: RankedDocuments, typo: float | None) -> str | None:
-    """Return that the first documents differ by less than a typo changes; None where they differ by more."""
-    if typo is None or not ranking.documents:
+def closeness_line(ranking: RankedDocuments, typo: TypoEffect | None) -> str | None:
+    """Return how often a typo in the query put another of the close documents first; None where none is close."""
+    if typo is None or typo.close < 2:
         return None
-    best = ranking.documents[0].score
-    close = sum(best - one.score < typo for one in ranking.documents)
-    if close < 2:
-        return None
-    apart = best - ranking.documents[close - 1].score
+    apart = ranking.documents[0].score - ranking.documents[typo.close - 1].score
     unit = unit_of(activation_of(ranking.documents))
+    apart, moved = (figure(value, beside=(apart, typo.effect)) for value in (apart, typo.effect))
     return (
-        f"the first {close} documents are close: their {unit}s are {figure(apart)} apart, and one typo in the query "
-        f"moves that of the best by {figure(typo)}"
+        f"the first {typo.close} documents are close: their {unit}s are {apart} apart, and one typo in the query moves "
+        f"that of the best by {moved}; with {_share_of(typo.overturned, typo.tried)} "
+        f"{'the other' if typo.close == 2 else 'another of them'} is first"
+    )
+
+
+def _share_of(count: int, tries: int) -> str:
+    """Return in how many of some tries, in words.
+
+    >>> _share_of(0, 3), _share_of(2, 3), _share_of(3, 3)
+    ('none of 3 typos tried', '2 of 3 typos tried', 'all 3 typos tried')
+    """
+    typos = count_of(tries, "typo")
+    return (
+        f"none of {typos} tried"
+        if not count
+        else f"all {typos} tried"
+        if count == tries
+        else f"{count} of {typos} tried"
     )
 
 

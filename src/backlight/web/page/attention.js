@@ -1,6 +1,7 @@
 // Which words of the document each word of the query looks at, layer by layer and head by head, and the other way round.
 
 const LINES = 48; // most lines at once
+const FADED = 0.25; // how much of a line is seen behind the document, whose letters keep a rim of the card's ground
 
 // Links of a head are [the largest share, then query word, document word, 0 to 255 of the largest, …].
 const linksOf = (flat) => {
@@ -45,7 +46,8 @@ const attentionView = (ranked) => {
   const [asked, askedParts] = plainWords(data.query, found.query, data.queryRead);
   const [told, toldParts] = plainWords(ranked.text, found.document, ranked.read);
   const lines = draw("svg", { class: "lines", "aria-hidden": "true" });
-  const stage = make("div", { class: "stage" }, make("p", { class: "asked" }, askedParts), make("p", { class: "text" }, toldParts), lines);
+  const text = make("p", { class: "text" }, toldParts);
+  const stage = make("div", { class: "stage" }, lines, make("p", { class: "asked" }, askedParts), text);
   const status = make("p", { class: "apart", role: "status" });
   const chosen = { layer: found.layers - 1, head: 0, direction: 0, word: -1 };
 
@@ -60,11 +62,13 @@ const attentionView = (ranked) => {
     told.forEach((span, place) => lit(span, sums.get(place) || 0, false));
     asked.forEach((span, place) => span.classList.toggle("lifted", place === chosen.word));
     const origin = stage.getBoundingClientRect();
+    const top = text.getBoundingClientRect().top - origin.top;
+    lines.style.maskImage = `linear-gradient(#000 ${top - 12}px, rgb(0 0 0 / ${FADED}) ${top}px)`;
     lines.replaceChildren(...shown.map((link) => curve(asked[link.query].getBoundingClientRect(), told[link.document].getClientRects()[0], origin, link.size, chosen.direction === 1)));
     const best = shown[0];
     const names = best ? [asked[best.query].textContent, told[best.document].textContent] : [];
     if (chosen.direction === 1) names.reverse();
-    status.textContent = best ? `Strongest here: ${names[0]} → ${names[1]}, ${(100 * best.share).toFixed(1)} % of what ${names[0]} looks at.` : "No attention between the two here.";
+    status.textContent = best ? `Strongest here: “${names[0]}” → “${names[1]}”, ${(100 * best.share).toFixed(1)} % of what “${names[0]}” looks at.` : "No attention between the two here.";
   };
   asked.forEach((span, place) => {
     span.tabIndex = place ? -1 : 0;

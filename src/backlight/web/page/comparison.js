@@ -2,9 +2,11 @@
 
 const baseOf = (name) => name.slice(name.lastIndexOf("/") + 1);
 
+const estimatesIn = ({ a, b, query }) => hasEstimates([...a.words, ...b.words, ...query]);
+
 const sideOf = (comparison, side) => {
   const one = comparison[side];
-  const found = litText(one.text, one.words, one.read, { signed: true, scale: comparison.scale, verdict: null }, `document ${side.toUpperCase()}`);
+  const found = litText(one.text, one.words, one.read, { signed: true, scale: comparison.scale, verdict: null, estimates: estimatesIn(comparison) }, `document ${side.toUpperCase()}`);
   const swap = comparison.swap && comparison.swap.side === side ? comparison.swap : null;
   for (const start of swap ? swap.words : []) found.spans.get(start).classList.add("struck");
   return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
@@ -28,12 +30,13 @@ const swapOf = ({ swap, a, b, identical }) => {
 
 const comparisonCard = (comparison, place) => {
   const { a, b } = comparison;
-  const asked = litText(data.query, comparison.query, data.queryRead, { signed: true, scale: 0, verdict: null }, "the query");
+  const asked = litText(data.query, comparison.query, data.queryRead, { signed: true, scale: 0, verdict: null, estimates: estimatesIn(comparison) }, "the query");
   return make("article", { id: `comparison-${place}`, class: "comparison", "aria-labelledby": `against-${place}`, tabindex: -1 },
     make("header", {},
       make("h2", { id: `against-${place}` }, "A against B"),
       make("span", { class: "score" }, `${number(a.score)} − ${b.score < 0 ? `(${number(b.score)})` : number(b.score)} = ${signed(comparison.difference)}`, make("small", {}, ` ${data.scoreName}`))),
-    legendOf(true, ["for B", "for A"], "Orange words (underlined) speak for A: they raise its score or lower B's. Blue words (dotted) speak for B. Shades can be compared between the two."),
+    legendOf(true, ["for B", "for A"], "Orange words (solid line) speak for A: they raise its score or lower B's. Blue words (dotted line) speak for B. Shades can be compared between the two.",
+      estimatesIn(comparison) ? kinds() : []),
     swapOf(comparison),
     make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
     make("h3", {}, "The query's words, to the difference", unitNote(asked.look)), make("p", { class: "asked" }, asked.group),

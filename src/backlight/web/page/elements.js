@@ -1,27 +1,28 @@
 // Numbers in words, and keys that walk through a group; elements are made by the kit (report/elements.js).
 
-// Digits after the point that show three figures of the largest of some values.
-const digitsFor = (most) => (most > 0 ? Math.max(0, Math.min(9, 2 - Math.floor(Math.log10(most)))) : 2);
+// Digits after the point of changes, by the rule of `digits_for` (report/text.py), of which `most` is the largest.
+const digitsFor = (most) => {
+  let digits = 2;
+  while (most && most * 10 ** digits < 9.5 && digits < 9) digits += 1;
+  return digits;
+};
 const number = (value, digits = 3) => value.toFixed(digits).replace("-", "−").replace(/^−(0(\.0*)?)$/, "$1");
-const signed = (value, digits = 3) => (value > 0 ? "+" : "") + number(value, digits);
+const signed = (value, digits = 3) => (+value.toFixed(digits) > 0 ? "+" : "") + number(value, digits);
 const figures = (value) => number(value, digitsFor(Math.abs(value)));
 const plainList = (settings) => Object.entries(settings).map(([name, value]) => `${name} ${value}`).join(", ");
-const SIGMOID_DIGITS = [2, 3]; // of probabilities: the same in both are written as logits (see explain/presentation/scores.py)
-const probability = (score, digits) => {
+const SCORE_DIGITS = 3; // of scores and probabilities (see NOTE [Digits] in explain/presentation/scores.py)
+const probability = (score, digits = SCORE_DIGITS) => {
   const [value, least] = [1 / (1 + Math.exp(-score)), 10 ** -digits];
   if (value < least / 2) return `<${least.toFixed(digits)}`;
   return value > 1 - least / 2 ? `>${(1 - least).toFixed(digits)}` : value.toFixed(digits);
 };
 // A change of a score, by the rule of `write_scores`.
 const changeOf = (before, after) => {
-  const digits = Math.max(2, digitsFor(Math.abs(before - after)) - 1);
+  const digits = Math.max(SCORE_DIGITS, digitsFor(Math.abs(before - after)));
   const raw = `${number(before, digits)} → ${number(after, digits)}`;
   if (data.activation !== "probability") return `score ${raw}`;
-  for (const places of SIGMOID_DIGITS) {
-    const [first, second] = [before, after].map((score) => probability(score, places));
-    if (first !== second || before === after) return `probability ${first} → ${second} (logit ${raw})`;
-  }
-  return `logit ${raw}`;
+  const [first, second] = [before, after].map((score) => probability(score));
+  return first !== second || before === after ? `probability ${first} → ${second} (logit ${raw})` : `logit ${raw}`;
 };
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 

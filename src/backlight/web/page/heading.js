@@ -11,11 +11,12 @@ const leftOut = () => {
 
 const facts = () => {
   const explained = data.documents.filter((ranked) => Object.keys(ranked.explanations).length).length;
-  const documents = data.documents.length + (explained < data.documents.length ? `, the best ${explained} explained` : "");
+  const some = explained === 1 ? "the best one explained" : `the best ${explained} explained`;
+  const documents = data.documents.length + (explained && explained < data.documents.length ? `, ${some}` : "");
   return make("dl", { class: "facts" },
     fact("Model", data.model),
     fact("Score", data.activation === "probability" ? `probability (sigmoid of the ${data.scoreName})` : data.scoreLine),
-    data.documents.length ? fact("Documents", documents) : null,
+    data.documents.length > 1 ? fact("Documents", documents) : null,
     data.candidates ? fact("Candidates", data.candidates.line) : null,
     data.leftOut.length ? fact("Left out", leftOut()) : null,
     fact("Date", make("time", { datetime: data.when }, data.date)));
@@ -45,7 +46,7 @@ const methodSwitch = (change) => {
 };
 
 const meaningOf = (isSigned) => (isSigned
-  ? "Orange words (underlined) raise the score, blue words (dotted) lower it; the fuller the colour, the more. "
+  ? "Orange words (solid line) raise the score, blue words (dotted line) lower it; the fuller the colour, the more. "
   : "The fuller the colour, the larger the value: how much, not in which direction. ");
 
 // What shades are shares of, for the documents of a ranking and for its query.
@@ -58,7 +59,7 @@ const scaleMeaning = (isSigned) => {
 
 const swatch = (weak, text) => {
   const sample = make("span", { class: "word" }, text);
-  lit(sample, weak === "fails" ? 0.8 : 0.5, true, weak);
+  lit(sample, { fails: 0.8, estimated: 0.5, measured: 0.05 }[weak], true, weak);
   return make("span", { class: "swatch" }, sample);
 };
 
@@ -69,6 +70,9 @@ const legendOf = (isSigned, [lower, higher], meaning, weak = []) =>
     make("span", {}, isSigned ? make("span", { class: "word signed", style: "--share:.5" }, higher) : "strongest word"),
     weak, make("p", {}, meaning));
 
+// A line says that a word was measured, however pale it is; estimated words have none.
+const kinds = () => [swatch("measured", "a line: measured"), swatch("estimated", "no line: estimated, not measured")];
+
 const rankingLegend = () => {
   const made = data.documents.map((ranked) => ranked.explanations[state.method]).filter(Boolean);
   if (!made.length) return null;
@@ -77,8 +81,11 @@ const rankingLegend = () => {
     return make("div", { class: "legend" }, swatch("fails", "not to be believed"),
       make("p", {}, "No colours: the check failed. The denser the hatching, the larger the value that the method gives."));
   }
+  if (made.every((one) => one.verdict === "no effect")) {
+    return make("div", { class: "legend" }, make("p", {}, "No colours: no word that was deleted changes a score by more than what the check counts."));
+  }
   const weak = [
-    made.some((one) => [...one.query, ...one.document].some((word) => word[6])) ? swatch("estimated", "estimated, not measured") : null,
+    ...estimatesOf(state.method) ? kinds() : [],
     fails ? swatch("fails", "not to be believed") : null,
   ];
   return legendOf(made[0].signed, ["lowers the score", "raises the score"], scaleMeaning(made[0].signed), weak);

@@ -46,7 +46,7 @@ const cellOf = (matrix, row, column, most, digits) => {
 const heatMap = (matrix, all) => {
   const columns = shownColumns(matrix, all);
   const most = largest(matrix.values.flat());
-  const digits = Math.max(2, digitsFor(most));
+  const digits = digitsFor(most);
   const heads = columns.map((column) => make("th", { scope: "col" }, make("span", {}, matrix.documentText.slice(...matrix.document[column]))));
   const rows = matrix.query.map(([start, end], row) => {
     const cells = columns.map((column) => cellOf(matrix, row, column, most, digits));
@@ -70,7 +70,9 @@ const heatMap = (matrix, all) => {
 };
 
 const strongestPairs = (matrix) => {
-  const links = matrix.values.flatMap((row, place) => row.map((value, column) => [value, place, column]));
+  const isWord = (text, [start, end]) => !isMark(text.slice(start, end));
+  const links = matrix.values.flatMap((row, place) => row.map((value, column) => [value, place, column])).filter(([, row, column]) =>
+    isWord(matrix.queryText, matrix.query[row]) && isWord(matrix.documentText, matrix.document[column]));
   links.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
   const most = Math.abs(links[0]?.[0] || 0);
   const list = make("ol", { class: matrix.signed ? "strongest two-sided wide" : "strongest wide" });
@@ -97,6 +99,8 @@ const matrixOf = (matrix) => {
   };
   fill();
   return [
+    matrix.signed ? legendOf(true, ["together lower the score", "together raise it"],
+      "Orange cells: the two words raise the score more together than each alone. Blue cells with a dot: together they lower it.") : null,
     make("h3", {}, "What a word of the query brings with each word of the document"),
     rowSwitch(matrix, text), text,
     make("div", { class: "heat-head" }, make("h3", {}, "All pairs"), count > COLUMNS ? more : null), holder,

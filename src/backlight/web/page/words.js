@@ -1,27 +1,34 @@
 // A text with its words lit. A word is [start, end, value, tokens, error, effect, estimated] (see web/page_data.py).
 
 const FAINT = 0.04; // the share of the scale from which a word is lit at all
-const SIGN_FROM = 0.12; // and from which its sign is underlined: solid for +, dotted for −
+const SIGN_FROM = 0.12; // and from which its sign is underlined thickly: solid for +, dotted for −
 const BRIGHT = 0.55; // and from which its ground is bright in the dark theme, and its letters dark
 const ESTIMATED = 0.4; // of a measured word's shade: an estimated word's
 
 const shareOf = (value, most) => (most ? value / most : 0);
 const isMark = (text) => !/[\p{L}\p{N}]/u.test(text);
 
-// `weak` is "estimated" (a paler shade, no line), "fails" (hatched, no colour), or null.
+// `weak` is "estimated" (a paler shade, no line), "fails" (hatched, no colour), "measured" (beside estimated words: a line
+// under the word however pale it is), or null.
 const lit = (element, share, isSigned, weak = null) => {
   const size = Math.abs(share) * (weak === "estimated" ? ESTIMATED : 1);
   element.style.setProperty("--share", Math.abs(share) < FAINT ? 0 : size.toFixed(3));
-  element.classList.toggle("bright", size >= BRIGHT && weak === null);
+  const full = weak === null || weak === "measured";
+  element.classList.toggle("bright", size >= BRIGHT && full);
   element.classList.toggle("minus", isSigned && share < 0);
-  element.classList.toggle("signed", isSigned && Math.abs(share) >= SIGN_FROM && weak === null);
+  element.classList.toggle("signed", isSigned && Math.abs(share) >= SIGN_FROM && full);
+  element.classList.toggle("measured", weak === "measured");
   element.classList.toggle("estimated", weak === "estimated");
   element.classList.toggle("fails", weak === "fails");
 };
 
+// Whether any word that a method explains on this page is estimated.
+const estimatesOf = (method) => data.documents.some(({ explanations: { [method]: made } }) => made && hasEstimates([...made.query, ...made.document]));
+
 // How a text is shown: whether values have signs, the value of a full shade (see NOTE [One scale] in explain/presentation/scales.py),
-// and the verdict of the explanation's check.
-const lookOf = (made, scale) => ({ signed: made.signed, scale, verdict: made.verdict });
+// the verdict of the explanation's check, and whether there are estimated words, here or in a text beside it.
+const hasEstimates = (words) => words.some((word) => word[6]);
+const lookOf = (made, scale) => ({ signed: made.signed, scale, verdict: made.verdict, estimates: estimatesOf(made.method) });
 
 // The strongest words first, as TextAttribution.strongest has them: measured before estimated ones, marks last.
 const byStrength = (text, words) => {
@@ -34,7 +41,7 @@ const byStrength = (text, words) => {
 const knownOf = ([, , value, , , effect, estimated]) => {
   if (estimated) return "estimated, not measured";
   if (effect === null) return "";
-  return effect === value ? "measured" : `measured: ${signed(effect, Math.max(2, digitsFor(Math.abs(effect))))}`;
+  return effect === value ? "measured" : `measured: ${signed(effect, digitsFor(Math.abs(effect)))}`;
 };
 
 // Return the text, cut into words and what stands between them. `read` says where reading began and ended, `without` what
@@ -43,7 +50,9 @@ const litText = (text, words, read, look, label, without = () => "") => {
   const most = look.scale || largest(words.filter((word) => !isMark(text.slice(word[0], word[1]))).map((word) => word[2]));
   const order = byStrength(text, words);
   const rank = new Map(order.map((word, place) => [word[0], place + 1]));
-  const digits = Math.max(2, digitsFor(most));
+  const count = words.filter((word) => !isMark(text.slice(word[0], word[1]))).length; // punctuation is not counted
+  const beside = look.estimates && look.verdict !== "no effect" ? "measured" : null;
+  const digits = digitsFor(most);
   const spans = new Map();
   const group = make("span", { class: "lit", role: "group", "aria-label": `${label}; arrow keys walk through the words` });
   let done = read[0];
@@ -53,14 +62,14 @@ const litText = (text, words, read, look, label, without = () => "") => {
     const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, text.slice(start, end));
     const mark = isMark(text.slice(start, end)); // punctuation has no colour; its value is in the tip
     const share = mark || look.verdict === "no effect" ? 0 : shareOf(value, most);
-    lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : null);
+    lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : mark ? null : beside);
     const written = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
     span.dataset.value = written;
     tipped(span, () => [
       written,
       knownOf(word),
       without(word),
-      `${rank.get(start)} of ${words.length}` + (look.signed && data.unit === "logit" ? " · change of the logit" : "") + (tokens > 1 ? ` · ${tokens} tokens` : ""),
+      (mark ? "punctuation" : `word ${rank.get(start)} of ${count} by strength`) + (look.signed && data.unit === "logit" ? " · change of the logit" : "") + (tokens > 1 ? ` · ${tokens} tokens` : ""),
       error !== null && Math.abs(value) < 2 * error ? "may be zero: less than two standard errors" : "",
     ]);
     spans.set(start, span);
