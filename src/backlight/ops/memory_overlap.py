@@ -5,6 +5,12 @@ An elementwise op may write over an operand that is exactly what is written to, 
 another order: what it reads would depend on what it wrote before. We compute first and write afterwards, so that the
 result would be that of a copy, but a program that runs here must run in PyTorch. PyTorch looks only at memory without
 gaps, so that neither refuses `x.add_(x[:, :1])`; there its result depends on the order, ours is that of a copy.
+
+NOTE [Expanded memory]
+PyTorch refuses to write where several elements of a tensor share one place, as after expand, but for: `zero_` and
+`fill_` with a number, which write the same everywhere; `tril_` and `triu_`, which write zeros to a part; and with a
+warning `masked_fill_`, `index_fill_` and `index_put_`. Of several values for one place the last stays. No gradient flows
+to what was there: PyTorch's backward refuses to (see `CopySlices`).
 """
 
 from collections.abc import Sequence
@@ -14,6 +20,14 @@ from numpy.lib.array_utils import byte_bounds
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
+from backlight.system.user_warnings import warn_outside
+
+FILLING = ("fill_", "zero_", "tril_", "triu_")  # these may write to expanded memory: NOTE [Expanded memory]
+_INDEXED = {"index_put_": "indices] = tensor", "index_fill_": "mask] = scalar", "masked_fill_": "mask] = scalar"}
+SHARED_PLACES = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
 
 READ_FIRST = {  # these read all of their operands before they write, or look at no operand's memory
     "addbmm_",
@@ -55,6 +69,34 @@ PLACED = {  # these read or write at places, and may not even read what they wri
     "take",
     "take_along_dim",
 }
+
+
+def refuse_expanded(target: TensorState, name: str = "") -> None:
+    """Raise or warn if several elements of a tensor share one place in memory: see NOTE [Expanded memory]."""
+    if name in FILLING or not overlaps_itself(target._data):
+        return
+    if name not in _INDEXED:
+        raise ShapeError(SHARED_PLACES)
+    warn_outside(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+        f"This also applies to advanced indexing e.g. tensor[{_INDEXED[name]}"
+    )
+
+
+def overlaps_itself(data: np.ndarray | np.generic) -> bool:
+    """Tell whether several elements of an array share one place in memory, as after expand."""
+    if data.__class__ is not np.ndarray or 0 not in data.strides or data.size < 2:
+        return False
+    return any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
+
+
+def write_changes(data: np.ndarray, values: np.ndarray, adds: bool) -> None:
+    """Write values to memory that overlaps itself, where they differ from what is there, or add the differences."""
+    if adds:
+        np.add.at(data, ..., values - data)
+        return
+    changed = (values != data) & ((values == values) | (data == data))
+    data[changed] = values[changed]
 
 
 def refuse_overlaps(target: TensorState, operands: Sequence, name: str) -> None:
