@@ -1,5 +1,7 @@
 """In-place ops whose operands share memory with what is written, or that write to expanded memory, as in PyTorch."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -76,13 +78,59 @@ def test_expanded_memory_may_be_filled(write):
     assert found[0] == found[1]
 
 
-def test_expanded_memory_that_was_filled_gives_no_gradient_to_what_was_there():
-    """PyTorch's backward refuses to copy into the gradient of such a view."""
-    leaf = backlight.ones(3, 1, requires_grad=True)
-    base = leaf * 2
-    base.expand(3, 4).zero_()
-    (base.sum() + leaf.sum()).backward()
-    assert leaf.grad.tolist() == [[1.0]] * 3
+SHARED = "unsupported operation: more than one element of the written-to tensor refers to a single memory location"
+MASK = [[True, False, False, True], [False, False, False, True], [False, False, False, False]]
+EXPANDED = {
+    "fill_": lambda t, x, v: x.fill_(v),
+    "masked_fill_": lambda t, x, v: x.masked_fill_(t.tensor(MASK), v),
+    "masked_fill_ with a number": lambda t, x, v: x.masked_fill_(t.tensor(MASK), 0.5),
+    "index_fill_": lambda t, x, v: x.index_fill_(1, t.tensor([0, 2]), v),
+    "index_put_": lambda t, x, v: x.index_put_((t.tensor([0, 0]), t.tensor([1, 2])), v * t.tensor([1.0, 2.0])),
+    "index_put_ that adds": lambda t, x, v: x.index_put_((t.tensor([0, 1]),), v, accumulate=True),
+    "an assignment where a mask is true": lambda t, x, v: x.__setitem__(t.tensor(MASK), v),
+    "tril_": lambda t, x, v: x.tril_(),
+    "triu_": lambda t, x, v: x.triu_(1),
+    "copy_": lambda t, x, v: x.copy_(v),
+    "mul_": lambda t, x, v: x.mul_(2),
+}
+
+
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["of plain memory", "of memory that requires grad"])
+@pytest.mark.parametrize("recorded", [False, True], ids=["a plain value", "a value that requires grad"])
+@pytest.mark.parametrize("name", EXPANDED)
+def test_writes_to_expanded_memory_do_what_they_do_in_pytorch(name, recorded, requires_grad):
+    found = []
+    for t in (torch, backlight):
+        leaf = t.tensor([[1.0], [2.0], [3.0]] if name == "index_fill_" else [[1.0, 2.0, 3.0, 4.0]])
+        base = leaf.requires_grad_() * 1 if requires_grad else leaf
+        shown, value = base.expand(3, 4), t.tensor(7.0, requires_grad=recorded)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            seen = [said_by(lambda: EXPANDED[name](t, shown, value))]
+        seen += [str(one.message).partition(" (Triggered")[0] for one in warned]
+        seen += [shown.tolist(), base.tolist(), shown.grad_fn and shown.grad_fn.name()]
+        if shown.requires_grad:
+            seen.append(said_by(lambda: (shown * shown).sum().backward()))
+        found.append((*seen, *[None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf]))
+    assert found[0] == found[1]
+
+
+def said_by(act):
+    try:
+        act()
+    except RuntimeError as problem:
+        assert str(problem).startswith(SHARED)
+        return "refused"
+    return "done"
+
+
+def test_expanded_memory_that_was_filled_passes_no_gradient_to_what_was_there():
+    for t in (torch, backlight):
+        leaf = t.ones(3, 1, requires_grad=True)
+        base = leaf * 2
+        base.expand(3, 4).zero_()
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            base.sum().backward()
 
 
 def test_expanded_memory_may_not_be_assigned_to():

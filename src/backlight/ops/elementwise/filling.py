@@ -80,8 +80,9 @@ def fill_into(self, value: TensorState | float):
     """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
     if isinstance(value, TensorState):
         _check_single(value._data)
+        recorded = will_record(self, value)
         refuse_expanded(self)
-        if will_record(self, value):
+        if recorded:
             write_over(self, filling_tensor, (value,), "fill_")
         else:
             store(self, value._data, "fill_")
