@@ -111,7 +111,9 @@ def test_writes_to_expanded_memory_do_what_they_do_in_pytorch(name, recorded, re
         seen += [shown.tolist(), base.tolist(), shown.grad_fn and shown.grad_fn.name()]
         if shown.requires_grad:
             seen.append(said_by(lambda: (shown * shown).sum().backward()))
-        found.append((*seen, *[None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf]))
+        found.append(
+            (*seen, *[None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf])
+        )
     assert found[0] == found[1]
 
 

@@ -41,8 +41,14 @@ READ_FIRST = {  # these read all of their operands before they write, or look at
     "renorm_",
 }
 PLACED = {  # these read or write at places, and may not even read what they write to
+    "cat",
+    "column_stack",
+    "concat",
+    "concatenate",
     "cross",
+    "dstack",
     "gather",
+    "hstack",
     "index_add",
     "index_add_",
     "index_copy",
@@ -59,6 +65,7 @@ PLACED = {  # these read or write at places, and may not even read what they wri
     "nanmedian",
     "nonzero",
     "put_",
+    "row_stack",
     "scatter",
     "scatter_",
     "scatter_add",
@@ -68,6 +75,7 @@ PLACED = {  # these read or write at places, and may not even read what they wri
     "stack",
     "take",
     "take_along_dim",
+    "vstack",
 }
 
 
@@ -99,20 +107,25 @@ def write_changes(data: np.ndarray, values: np.ndarray, adds: bool) -> None:
     data[changed] = values[changed]
 
 
-def refuse_overlaps(target: TensorState, operands: Sequence, name: str) -> None:
-    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps])."""
+def refuse_overlaps(target: TensorState, operands: Sequence, name: str, size: int = 0) -> None:
+    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps]).
+
+    Args:
+        size: how many elements the target will have, where it is resized first.
+    """
     if name in READ_FIRST:
         return
     for operand in operands:
         if isinstance(operand, TensorState):
-            if overlaps_partly(target, operand, name in PLACED):
+            wholly = name in PLACED
+            if overlaps_partly(target, operand, wholly) or (wholly and size and operand is target):
                 raise ShapeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                     "single memory location. Please clone() the tensor before performing the operation.\n  "
                     f"{name} would read memory that it has written to: give it a clone() of that operand"
                 )
         elif operand.__class__ in (list, tuple):
-            refuse_overlaps(target, operand, name)
+            refuse_overlaps(target, operand, name, size)
 
 
 def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool) -> bool:
