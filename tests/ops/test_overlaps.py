@@ -99,22 +99,25 @@ EXPANDED = {
 @pytest.mark.parametrize("recorded", [False, True], ids=["a plain value", "a value that requires grad"])
 @pytest.mark.parametrize("name", EXPANDED)
 def test_writes_to_expanded_memory_do_what_they_do_in_pytorch(name, recorded, requires_grad):
-    found = []
-    for t in (torch, backlight):
-        leaf = t.tensor([[1.0], [2.0], [3.0]] if name == "index_fill_" else [[1.0, 2.0, 3.0, 4.0]])
-        base = leaf.requires_grad_() * 1 if requires_grad else leaf
-        shown, value = base.expand(3, 4), t.tensor(7.0, requires_grad=recorded)
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            seen = [said_by(lambda: EXPANDED[name](t, shown, value))]
-        seen += [str(one.message).partition(" (Triggered")[0] for one in warned]
-        seen += [shown.tolist(), base.tolist(), shown.grad_fn and shown.grad_fn.name()]
-        if shown.requires_grad:
-            seen.append(said_by(lambda: (shown * shown).sum().backward()))
-        found.append(
-            (*seen, *[None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf])
-        )
-    assert found[0] == found[1]
+    ours, theirs = (
+        after_write(t, EXPANDED[name], recorded, requires_grad, name == "index_fill_") for t in (backlight, torch)
+    )
+    assert ours == theirs
+
+
+def after_write(t, write, recorded: bool, requires_grad: bool, columns: bool) -> list:
+    """Return what a write of 7 to expanded memory leaves, and the gradients of what was there and of the 7."""
+    leaf = t.tensor([[1.0], [2.0], [3.0]] if columns else [[1.0, 2.0, 3.0, 4.0]])
+    base = leaf.requires_grad_() * 1 if requires_grad else leaf
+    shown, value = base.expand(3, 4), t.tensor(7.0, requires_grad=recorded)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = [said_by(lambda: write(t, shown, value))]
+    found += [str(one.message).partition(" (Triggered")[0] for one in warned]
+    found += [shown.tolist(), base.tolist(), shown.grad_fn and shown.grad_fn.name()]
+    if shown.requires_grad:
+        found.append(said_by(lambda: (shown * shown).sum().backward()))
+    return found + [None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf]
 
 
 def said_by(act):

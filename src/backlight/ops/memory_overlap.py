@@ -9,8 +9,8 @@ gaps, so that neither refuses `x.add_(x[:, :1])`; there its result depends on th
 NOTE [Expanded memory]
 PyTorch refuses to write where several elements of a tensor share one place, as after expand, but for: `zero_` and
 `fill_` with a number, which write the same everywhere; `tril_` and `triu_`, which write zeros to a part; and with a
-warning `masked_fill_`, `index_fill_` and `index_put_`. Of several values for one place the last stays. No gradient flows
-to what was there: PyTorch's backward refuses to (see `CopySlices`).
+warning `masked_fill_`, `index_fill_` and `index_put_`. Of several values for one place the last stays. A backward to
+what was there is refused, as in PyTorch (`CopySlices` in ops/view_history.py).
 """
 
 from collections.abc import Sequence

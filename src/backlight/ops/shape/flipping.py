@@ -70,9 +70,8 @@ def _rolled_along(xp, input: Array, shift: int, dim: int) -> Array:
         return model_of(input)
     start = -shift % input.shape[dim]
     before = (slice(None),) * dim
-    return LAYOUTS["joined"](
-        xp.roll(input, shift, dim), input[(*before, slice(start, None))], input[(*before, slice(start))]
-    )
+    parts = input[(*before, slice(start, None))], input[(*before, slice(start))]
+    return LAYOUTS["joined"](xp.roll(input, shift, dim), *parts)
 
 
 rolled.derivative("input", formula="grad, rolled back")(

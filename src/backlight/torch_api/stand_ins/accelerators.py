@@ -132,13 +132,13 @@ class JittedFunction:
             raise AssertionError("Return by value only works for single output.")
         parsed = _TEMPLATE.match(code_string)
         if parsed is None:
-            raise Exception(f"Couldn't parse code, please check correctness:\n {code_string}")  # noqa: TRY002
+            raise Exception(f"Couldn't parse code, please check correctness:\n {code_string}")
         self.code_string, self.return_by_ref, self.num_outputs = code_string, return_by_ref, num_outputs
         self.kernel_name, self.kwargs_dict, self.is_cuda_available = parsed["name"], kwargs, False
 
     def __call__(self, *tensors, **kwargs):
         raise AssertionError(
-            "Jiterator is only supported on CUDA and ROCm GPUs, none are available.\n  backlight computes on the CPU only"
+            "Jiterator is only supported on CUDA and ROCm GPUs, none are available.\n  backlight has a CPU only"
         )
 
 
