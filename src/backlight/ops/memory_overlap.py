@@ -117,8 +117,7 @@ def refuse_overlaps(target: TensorState, operands: Sequence, name: str, size: in
         return
     for operand in operands:
         if isinstance(operand, TensorState):
-            wholly = name in PLACED
-            if overlaps_partly(target, operand, wholly) or (wholly and size and operand is target):
+            if overlaps_partly(target, operand, name in PLACED, size):
                 raise ShapeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                     "single memory location. Please clone() the tensor before performing the operation.\n  "
@@ -128,19 +127,31 @@ def refuse_overlaps(target: TensorState, operands: Sequence, name: str, size: in
             refuse_overlaps(target, operand, name, size)
 
 
-def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool) -> bool:
-    """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order."""
+def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool, size: int = 0) -> bool:
+    """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order.
+
+    Args:
+        size: how many elements the target will have, where it is resized first.
+    """
     if operand is target or operand._storage is None or target._storage is None:  # `x.data` has a storage of its own
-        return wholly and operand is target and target._data.size > 0
+        return wholly and operand is target and max(target._data.size, size) > 0
     written, read = target._data, operand._data
     if written.__class__ is not np.ndarray or read.__class__ is not np.ndarray or not written.size or not read.size:
         return False
     if not (is_dense(written) and is_dense(read)):
         return False
+    if size > written.size:
+        return shares_when_resized(target, operand, size)
     (start, end), (first, last) = byte_bounds(written), byte_bounds(read)
     if start == first and end == last:
         return wholly or not same_strides(written, read)
     return start < last and first < end
+
+
+def shares_when_resized(target: TensorState, operand: TensorState, size: int) -> bool:
+    """Tell whether a tensor would reach into an operand's memory with so many elements from its start on."""
+    start, (first, last) = byte_bounds(target._data)[0], byte_bounds(operand._data)
+    return target._storage is operand._storage and start < last and first < start + size * target._data.itemsize
 
 
 def is_dense(array: np.ndarray) -> bool:

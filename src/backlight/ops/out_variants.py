@@ -198,13 +198,15 @@ def written(function: Callable, args: tuple, kwargs: dict):
         kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
     if name in _CHECKED_FIRST:
         check_out_dtype(name, _CHECKED_FIRST[name], outs[0]._data.dtype, several=False)
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except GraphError as problem:
+        if str(problem).startswith("Inference tensors cannot be saved"):  # recorded, which PyTorch refuses first
+            raise _recorded(name) from None
+        raise
     results = [result] if isinstance(result, TensorState) else list(result)
     if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):
-        raise GraphError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad.\n  Leave out= away, or write inside torch.no_grad()"
-        )
+        raise _recorded(name)
     if len(results) != len(outs):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
     for target, found in zip(outs, results):
@@ -217,6 +219,13 @@ def written(function: Callable, args: tuple, kwargs: dict):
     if isinstance(result, TensorState):
         return outs[0]
     return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
+
+
+def _recorded(name: str) -> GraphError:
+    return GraphError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad.\n  Leave out= away, or write inside torch.no_grad()"
+    )
 
 
 def _checked(name: str, out: TensorState | Sequence[TensorState]) -> list:
