@@ -41,6 +41,8 @@ def func(m, a, b, k):
     if m.open_modes:  # PyTorch refuses hooks of saved tensors
         raise Impossible
     x, t = smooth(m, a), m.t
+    if 0 in x.stride():  # PyTorch fails to copy a tangent into memory that is expanded as its primal's
+        raise Impossible
     factor = m.numbers(x.shape, x.dtype)
 
     def score(value):
