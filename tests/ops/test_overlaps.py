@@ -163,3 +163,46 @@ def test_numpy_shows_a_tensor_that_requires_grad_while_nothing_is_recorded():
             assert x.numpy().tolist() == x.__array__().tolist() == [1, 1, 1]
         with pytest.raises(RuntimeError, match="Can't call numpy"):
             x.numpy()
+
+
+OUTS = {
+    "cat into an operand that grows": lambda t, x: t.cat([x[:0, 0], x.view(-1)], out=x[:0, 0]),
+    "cat into an operand": lambda t, x: t.cat([x, x], out=x),
+    "vstack into an operand": lambda t, x: t.vstack([x, x], out=x),
+    "gather into what lies before": lambda t, x: t.gather(x.view(-1)[1:], 0, t.arange(8), out=x.view(-1)[:1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("name", OUTS)
+def test_an_out_that_reaches_into_an_operand_once_it_is_resized_is_refused(name):
+    for t in (torch, backlight):
+        with pytest.raises(RuntimeError, match=MEET):
+            OUTS[name](t, squares(t, False))
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_an_elementwise_op_looks_at_its_out_before_it_is_resized():
+    for t in (torch, backlight):
+        x = t.arange(9.0)
+        assert t.add(x[1:], 1, out=x[:1]).tolist() == list(range(2, 10))
+
+
+def test_out_of_a_recorded_result_is_refused_before_an_inference_tensor_is():
+    for t in (torch, backlight):
+        with t.inference_mode():
+            factor = t.ones(3)
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+            t.mul(t.ones(3, requires_grad=True), factor, out=t.zeros(3))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_that_repeats_saves_its_input(mode):
+    for t in (torch, backlight):
+        x = t.ones(1, 2, 3, 3, requires_grad=True) * 1
+        total = t.nn.functional.pad(x, (1, 1, 1, 1), mode=mode).sum()
+        x.mul_(2)
+        with pytest.raises(
+            RuntimeError, match="one of the variables needed for gradient computation has been modified"
+        ):
+            total.backward()

@@ -136,12 +136,12 @@ def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool, siz
     if operand is target or operand._storage is None or target._storage is None:  # `x.data` has a storage of its own
         return wholly and operand is target and max(target._data.size, size) > 0
     written, read = target._data, operand._data
+    if wholly and size > written.size and shares_when_resized(target, operand, size):
+        return True
     if written.__class__ is not np.ndarray or read.__class__ is not np.ndarray or not written.size or not read.size:
         return False
     if not (is_dense(written) and is_dense(read)):
         return False
-    if size > written.size:
-        return shares_when_resized(target, operand, size)
     (start, end), (first, last) = byte_bounds(written), byte_bounds(read)
     if start == first and end == last:
         return wholly or not same_strides(written, read)
@@ -150,8 +150,11 @@ def overlaps_partly(target: TensorState, operand: TensorState, wholly: bool, siz
 
 def shares_when_resized(target: TensorState, operand: TensorState, size: int) -> bool:
     """Tell whether a tensor would reach into an operand's memory with so many elements from its start on."""
-    start, (first, last) = byte_bounds(target._data)[0], byte_bounds(operand._data)
-    return target._storage is operand._storage and start < last and first < start + size * target._data.itemsize
+    written, read = target._data, operand._data
+    if written.__class__ is not np.ndarray or read.__class__ is not np.ndarray or not read.size:
+        return False
+    start, (first, last) = written.__array_interface__["data"][0], byte_bounds(read)
+    return target._storage is operand._storage and start < last and first < start + size * written.itemsize
 
 
 def is_dense(array: np.ndarray) -> bool:

@@ -114,11 +114,17 @@ def _declare(name: str, node: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)
 
-    @repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
-    def repeating_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
-        return ops.repeating_pad_backward(grad, input_shape, pad, mode)
-
+    rule = repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
+    rule(_circular_pad_input if circular else _repeating_pad_input)
     return repeating_pad
+
+
+def _circular_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
+    return ops.repeating_pad_backward(grad, input_shape, pad, mode)
+
+
+def _repeating_pad_input(grad: Array, input: Array, pad: tuple, mode: str, ops):  # PyTorch's node saves its input, too
+    return ops.repeating_pad_backward(grad, tuple(input.shape), pad, mode)
 
 
 _OPS = {
