@@ -100,6 +100,22 @@ static int is_watched(PyObject *leaf) {
   return 0;
 }
 
+/* Whether it can be seen when a gradient is added to this leaf's `.grad`: something else holds it, perhaps a node that
+   saved it, or the addition may be refused. */
+static int shows_when_written(PyObject *leaf) {
+  if (SLOT(leaf, core.edge) != core.leaf) return 1;
+  PyObject *present = PyObject_GetAttr(leaf, core.name_grad);
+  if (!present) return FAIL;
+  int shows = 0;
+  if (present != Py_None) {
+    PyObject *data = PyType_IsSubtype(Py_TYPE(present), core.tensor_state) ? SLOT(present, core.data) : NULL;
+    PyObject *storage = data ? SLOT(present, core.storage_slot) : NULL;
+    shows = !storage || Py_REFCNT(present) > 2 || Py_REFCNT(data) > 1 || (storage != Py_None && Py_TYPE(storage) != core.storage);
+  }
+  Py_DECREF(present);
+  return shows;
+}
+
 /* Add a node or leaf if it is new; its number, DECLINE or FAIL. */
 static int reach(struct backward_pass *pass, PyObject *edge) {
   PyObject *key = key_of(edge);
@@ -123,6 +139,12 @@ static int reach(struct backward_pass *pass, PyObject *edge) {
       Py_DECREF(key);
       return watched < 0 ? FAIL : DECLINE;
     }
+    int shows = shows_when_written(key);
+    if (shows < 0) {
+      Py_DECREF(key);
+      return FAIL;
+    }
+    pass->counted |= shows;
     made.leaf = 1;
   } else {
     return DECLINE;

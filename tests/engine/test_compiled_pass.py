@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import backlight as bl
 from backlight.autograd import Function
@@ -290,3 +291,28 @@ def test_with_hooks_the_python_pass_runs_and_gives_the_same():
         product.register_hook(seen.append)
         found = bl.autograd.grad(product.tanh().sum(), [given[i] for i in inputs])
         assert [one.tolist() for one in found] == plain and len(seen) == 1
+
+
+def test_a_node_that_saved_the_grad_of_a_leaf_notices_that_the_pass_added_to_it():
+    for t in (torch, bl):
+        x, w = t.ones(3, requires_grad=True), t.ones(3, requires_grad=True)
+        x.grad = t.full((3,), 2.0)
+        total = (x.grad * w).sum() + (x * 3).sum()
+        with pytest.raises(
+            RuntimeError, match="one of the variables needed for gradient computation has been modified"
+        ):
+            total.backward()
+        assert x.grad.tolist() == [5.0] * 3
+        assert w.grad is None
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after it", "before it"])
+def test_a_refused_grad_leaves_those_leaves_written_that_were_complete(first):
+    for t in (torch, bl):
+        leaves = [t.ones(3, requires_grad=True) for _ in range(2)]
+        parts = [(leaf * 2).sum() for leaf in leaves]
+        with t.inference_mode():
+            leaves[first].grad = t.ones(3)
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            (parts[0] + parts[1]).backward()
+        assert (leaves[not first].grad is not None) == (not first)

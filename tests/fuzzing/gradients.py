@@ -120,7 +120,7 @@ def zero_grad(m, a, b, k):
 def write_to_grad(m, a, b, k):
     x = m.leaf(a)
     if k % 6 in (0, 3) and m.t.is_inference_mode_enabled():
-        return None  # backward will refuse to add to it: which other leaves are written by then is each engine's own
+        return None  # backward refuses to add to it; PyTorch adds before it refuses
     if k % 6 == 0:
         x.grad = m.numbers(x.shape, x.dtype)
     elif k % 6 == 1:
@@ -128,7 +128,7 @@ def write_to_grad(m, a, b, k):
     elif k % 6 == 2:
         del x.grad
     elif k % 6 == 3:
-        x.grad = m.pick(b) * 1  # PyTorch adds to it before nodes run that may have saved it, where we add at the end
+        x.grad = m.pick(b)
     elif x.grad is not None:
         with m.t.no_grad():
             x.grad.mul_(0.5)

@@ -344,7 +344,10 @@ class Machine:
         return "inference" if tensor.is_inference() else tensor._version - self.born.get(id(tensor), 0)
 
     def state_of_grad(self, grad) -> tuple:
-        """Return what a gradient shows of itself."""
+        """Return what a gradient shows of itself.
+
+        Not its version: PyTorch counts the sums that its pass made in place before the gradient came.
+        """
         recorded = None if self.twice else (grad.grad_fn is None, grad.requires_grad)
         return self.values(grad), recorded, self.place(grad)
 

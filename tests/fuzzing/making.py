@@ -125,7 +125,7 @@ def reduce_sum(m, a, b, k):
         lambda: x.sum(),
         lambda: x.sum(dim),
         lambda: x.sum(dim, keepdim=True),
-        lambda: x.sum(dtype=m.t.complex128 if x.is_complex() else m.t.float64),
+        lambda: x.sum(dtype=m.t.complex128 if x.is_complex() else m.t.float64),  # a cast is a node of its own here
         lambda: x.cumsum(dim),
     ][k % 5]()
 

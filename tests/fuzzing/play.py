@@ -127,7 +127,16 @@ LEFT_OUT = (
 
 def out_of_hand(event: tuple) -> bool:
     """Tell whether PyTorch is at fault, by its own account, or one of LEFT_OUT was refused."""
-    return event[0] == "lost" or any(text in str(event) for text in LEFT_OUT)
+    return event[0] == "lost" or any(text in words for words in texts_of(event) for text in LEFT_OUT)
+
+
+def texts_of(event):
+    """Yield the strings in an event; to print its arrays as well would take longer than to run the program."""
+    for part in event:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, tuple | list):
+            yield from texts_of(part)
 
 
 def refusal(trace: list, place: int) -> str:

@@ -115,7 +115,7 @@ def coordinates(m, a, b, k):
         lambda: m.t.sparse.mm(s, dense),
         lambda: s.coalesce().to_dense() * 2,
         lambda: (s * 2).to_dense(),
-        lambda: s.permute(1, 0).to_dense(),  # the node of s.t() is named so here, too
+        lambda: (s.t() if k // 8 % 2 else s.transpose(0, 1)).to_dense(),
         lambda: (s + s).to_dense(),
         lambda: m.t.sparse.sum(s, 0).to_dense(),
         lambda: s @ dense,

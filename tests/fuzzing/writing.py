@@ -80,27 +80,35 @@ def operator(m, a, b, k):
     return x
 
 
-@step("write to expanded memory", 1)
+@step("write to expanded memory", 2)
 def write_expanded(m, a, b, k):
-    """PyTorch allows masks and indices too, with a warning, and fails in backward; we refuse them, and go backward."""
+    """PyTorch refuses most; of others its backward refuses to write a gradient into what was there."""
     x = m.pick(
         a,
         lambda one: (
             one.is_floating_point()
             and one.numel()
             and 0 in one.stride()
-            and not one.requires_grad
             and one.is_inference() <= m.t.is_inference_mode_enabled()
         ),
     )
-    return [
+    value = m.pick(b, lambda one: one.is_floating_point() and not one.dim())
+    rows, mask = m.t.tensor([0, b % x.shape[0] if x.dim() else 0]), m.numbers(x.shape) > 0
+    first = [
         lambda: x.zero_(),
         lambda: x.fill_(0.3),
-        lambda: x.fill_(m.pick(b, lambda one: one.is_floating_point() and not one.dim()).detach()),
+        lambda: x.fill_(value),
         lambda: x.mul_(0.5),
-        lambda: x.copy_(m.fitting_into(x, b).detach()),
+        lambda: x.copy_(m.fitting_into(x, b)),
         lambda: x.sin_(),
-    ][k % 6]()
+        lambda: x.masked_fill_(mask, 0.3),
+        lambda: x.masked_fill_(mask, value),
+        lambda: x.index_fill_(0, rows, 0.3),
+        lambda: x.index_put_((rows,), value.to(x.dtype)) if x.dim() else x.zero_(),
+        lambda: x.index_put_((rows,), value.to(x.dtype), accumulate=True) if x.dim() else x.zero_(),
+        lambda: x.tril_() if x.dim() > 1 else x.zero_(),
+    ]
+    return first[k % 12]()
 
 
 @step("assign", 6)

@@ -34,9 +34,15 @@ ARRANGED = {
     "odd strides at both ends": lambda t: numbers(t, 3, 4).as_strided((1, 3, 4, 1), (5, 4, 1, 9)),
     "every other column, transposed": lambda t: numbers(t, 3, 4)[:, ::2].t(),
     "one row, expanded": lambda t: numbers(t, 4).expand(2, 4),
+    "planes in channels last": lambda t: numbers(t, 2, 3, 2, 2).to(memory_format=t.channels_last),
     "volumes in channels last": lambda t: numbers(t, 2, 3, 2, 2, 2).to(memory_format=t.channels_last_3d),
 }
 CALLS = {
+    "rolled by one slice": lambda t, x: x.roll(1, 0),
+    "rolled in two dims": lambda t, x: x.roll((1, 1), (0, -1)),
+    "rolled as one row": lambda t, x: x.roll(1),
+    "not padded": lambda t, x: t.nn.functional.pad(x, (0, 0)),
+    "cut by a negative padding": lambda t, x: t.nn.functional.pad(x, (0, -1) if x.shape[-1] > 1 else (0, 0)),
     "unsqueeze": lambda t, x: x.unsqueeze(1),
     "None in an index": lambda t, x: x[..., 0:1, None, :],
     "unsqueeze in place": lambda t, x: (x * 1).unsqueeze_(0),

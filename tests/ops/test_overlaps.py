@@ -1,5 +1,7 @@
 """In-place ops whose operands share memory with what is written, or that write to expanded memory, as in PyTorch."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -76,13 +78,64 @@ def test_expanded_memory_may_be_filled(write):
     assert found[0] == found[1]
 
 
-def test_expanded_memory_that_was_filled_gives_no_gradient_to_what_was_there():
-    """PyTorch's backward refuses to copy into the gradient of such a view."""
-    leaf = backlight.ones(3, 1, requires_grad=True)
-    base = leaf * 2
-    base.expand(3, 4).zero_()
-    (base.sum() + leaf.sum()).backward()
-    assert leaf.grad.tolist() == [[1.0]] * 3
+SHARED = "unsupported operation: more than one element of the written-to tensor refers to a single memory location"
+MASK = [[True, False, False, True], [False, False, False, True], [False, False, False, False]]
+EXPANDED = {
+    "fill_": lambda t, x, v: x.fill_(v),
+    "masked_fill_": lambda t, x, v: x.masked_fill_(t.tensor(MASK), v),
+    "masked_fill_ with a number": lambda t, x, v: x.masked_fill_(t.tensor(MASK), 0.5),
+    "index_fill_": lambda t, x, v: x.index_fill_(1, t.tensor([0, 2]), v),
+    "index_put_": lambda t, x, v: x.index_put_((t.tensor([0, 0]), t.tensor([1, 2])), v * t.tensor([1.0, 2.0])),
+    "index_put_ that adds": lambda t, x, v: x.index_put_((t.tensor([0, 1]),), v, accumulate=True),
+    "an assignment where a mask is true": lambda t, x, v: x.__setitem__(t.tensor(MASK), v),
+    "tril_": lambda t, x, v: x.tril_(),
+    "triu_": lambda t, x, v: x.triu_(1),
+    "copy_": lambda t, x, v: x.copy_(v),
+    "mul_": lambda t, x, v: x.mul_(2),
+}
+
+
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["of plain memory", "of memory that requires grad"])
+@pytest.mark.parametrize("recorded", [False, True], ids=["a plain value", "a value that requires grad"])
+@pytest.mark.parametrize("name", EXPANDED)
+def test_writes_to_expanded_memory_do_what_they_do_in_pytorch(name, recorded, requires_grad):
+    ours, theirs = (
+        after_write(t, EXPANDED[name], recorded, requires_grad, name == "index_fill_") for t in (backlight, torch)
+    )
+    assert ours == theirs
+
+
+def after_write(t, write, recorded: bool, requires_grad: bool, columns: bool) -> list:
+    """Return what a write of 7 to expanded memory leaves, and the gradients of what was there and of the 7."""
+    leaf = t.tensor([[1.0], [2.0], [3.0]] if columns else [[1.0, 2.0, 3.0, 4.0]])
+    base = leaf.requires_grad_() * 1 if requires_grad else leaf
+    shown, value = base.expand(3, 4), t.tensor(7.0, requires_grad=recorded)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = [said_by(lambda: write(t, shown, value))]
+    found += [str(one.message).partition(" (Triggered")[0] for one in warned]
+    found += [shown.tolist(), base.tolist(), shown.grad_fn and shown.grad_fn.name()]
+    if shown.requires_grad:
+        found.append(said_by(lambda: (shown * shown).sum().backward()))
+    return found + [None if one.grad is None else one.grad.tolist() for one in (leaf, value) if one.is_leaf]
+
+
+def said_by(act):
+    try:
+        act()
+    except RuntimeError as problem:
+        assert str(problem).startswith(SHARED)
+        return "refused"
+    return "done"
+
+
+def test_expanded_memory_that_was_filled_passes_no_gradient_to_what_was_there():
+    for t in (torch, backlight):
+        leaf = t.ones(3, 1, requires_grad=True)
+        base = leaf * 2
+        base.expand(3, 4).zero_()
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            base.sum().backward()
 
 
 def test_expanded_memory_may_not_be_assigned_to():
@@ -110,3 +163,46 @@ def test_numpy_shows_a_tensor_that_requires_grad_while_nothing_is_recorded():
             assert x.numpy().tolist() == x.__array__().tolist() == [1, 1, 1]
         with pytest.raises(RuntimeError, match="Can't call numpy"):
             x.numpy()
+
+
+OUTS = {
+    "cat into an operand that grows": lambda t, x: t.cat([x[:0, 0], x.view(-1)], out=x[:0, 0]),
+    "cat into an operand": lambda t, x: t.cat([x, x], out=x),
+    "vstack into an operand": lambda t, x: t.vstack([x, x], out=x),
+    "gather into what lies before": lambda t, x: t.gather(x.view(-1)[1:], 0, t.arange(8), out=x.view(-1)[:1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("name", OUTS)
+def test_an_out_that_reaches_into_an_operand_once_it_is_resized_is_refused(name):
+    for t in (torch, backlight):
+        with pytest.raises(RuntimeError, match=MEET):
+            OUTS[name](t, squares(t, False))
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_an_elementwise_op_looks_at_its_out_before_it_is_resized():
+    for t in (torch, backlight):
+        x = t.arange(9.0)
+        assert t.add(x[1:], 1, out=x[:1]).tolist() == list(range(2, 10))
+
+
+def test_out_of_a_recorded_result_is_refused_before_an_inference_tensor_is():
+    for t in (torch, backlight):
+        with t.inference_mode():
+            factor = t.ones(3)
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+            t.mul(t.ones(3, requires_grad=True), factor, out=t.zeros(3))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_that_repeats_saves_its_input(mode):
+    for t in (torch, backlight):
+        x = t.ones(1, 2, 3, 3, requires_grad=True) * 1
+        total = t.nn.functional.pad(x, (1, 1, 1, 1), mode=mode).sum()
+        x.mul_(2)
+        with pytest.raises(
+            RuntimeError, match="one of the variables needed for gradient computation has been modified"
+        ):
+            total.backward()

@@ -49,14 +49,17 @@ def raised_by(function: Callable, arguments: tuple) -> Raised:
     return Raised((NO_ERROR,), "")
 
 
-def raised_here(entry, arguments: tuple) -> Raised:
-    """Return what backlight raises for the arguments of a call of PyTorch's."""
+def call_here(entry, arguments: tuple) -> Callable[[], Raised]:
+    """Return a function that gives what backlight raises for the arguments of a call of PyTorch's, as they are now."""
     try:
-        return raised_by(our_function(entry), converted(arguments, sharing_memory(arguments)))
+        function, ours = our_function(entry), converted(arguments, copied_tensors(arguments))
     except Missing as problem:
-        return Raised(("missing",), str(problem))
+        found = Raised(("missing",), str(problem))
+        return lambda: found
     except ShapeError as problem:  # more dims than NumPy has: the tensor itself is refused
-        return Raised(("RuntimeError",), str(problem))
+        found = Raised(("RuntimeError",), str(problem))
+        return lambda: found
+    return lambda: raised_by(function, ours)
 
 
 def tensors_of(value: object) -> list[torch.Tensor]:
@@ -67,17 +70,19 @@ def tensors_of(value: object) -> list[torch.Tensor]:
     return [tensor for part in parts for tensor in tensors_of(part)]
 
 
-def sharing_memory(arguments: tuple) -> dict:
-    """Return our tensors, by the ids of PyTorch's, of those that share memory with others or overlap themselves."""
+def copied_tensors(arguments: tuple) -> dict:
+    """Return our tensors by the ids of PyTorch's; those that share memory with others or overlap themselves do here."""
     found, memories = {}, {}
     tensors = {id(one): one for one in tensors_of(arguments)}
     places = [one.untyped_storage().data_ptr() for one in tensors.values()]
     for one in tensors.values():
+        if one.ndim <= 64 and not one.requires_grad and not one.is_conj() and one.is_contiguous():
+            found[id(one)] = same_tensor(one.clone())  # NumPy's view of memory forbids PyTorch to resize it
         place = one.untyped_storage().data_ptr()
         if one.numel() and (places.count(place) > 1 or 0 in one.stride()):
             if place not in memories:
                 whole = one.detach().as_strided((one.untyped_storage().nbytes() // one.itemsize,), (1,), 0)
-                memories[place] = same_tensor(whole.clone())  # NumPy's view of memory forbids PyTorch to resize it
+                memories[place] = same_tensor(whole.clone())
             found[id(one)] = memories[place].as_strided(one.shape, one.stride(), one.storage_offset())
     return found
 
@@ -92,8 +97,8 @@ def differences(entry) -> Iterator[Difference]:
     for number, wrong in enumerate(wrong_calls(entry)):
         sample = wrong.sample_input
         arguments = (sample.input, sample.args, sample.kwargs)
-        theirs = raised_by(entry.op, arguments)
-        ours = raised_here(entry, arguments)
+        here = call_here(entry, arguments)  # before PyTorch writes to them
+        theirs, ours = raised_by(entry.op, arguments), here()
         if theirs.kinds[0] != NO_ERROR and not (theirs.kinds[0] in ours.kinds and ours.line.startswith(theirs.line)):
             yield Difference(full_name(entry), number, ours, theirs)
 

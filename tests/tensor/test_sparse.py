@@ -95,6 +95,32 @@ def result_of(t, seed):
 NOT_IN_PYTORCH = ("NotImplementedError", "RuntimeError")  # gradients that it lacks for a sparse tensor, and we have
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["mul", "div"])
+def test_a_factor_without_dims_gets_its_gradient(name):
+    seen = []
+    for t in (torch, backlight):
+        values = t.tensor([1.0, 2.0, 3.0], dtype=t.float64, requires_grad=True)
+        factor = t.tensor(2.5, requires_grad=True)
+        x = t.sparse_coo_tensor(t.tensor([[0, 1, 1], [1, 0, 0]]), values, (2, 4))
+        out = getattr(x, name)(factor)
+        out.to_dense().pow(2).sum().backward()
+        nodes = [len(one.grad_fn.next_functions) for one in (out, getattr(x, name)(2.5))]
+        seen.append(
+            (nodes, values.grad.tolist(), pytest.approx(factor.grad.item()), str(factor.grad.dtype).split(".")[1])
+        )
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transposes_have_pytorchs_nodes():
+    seen = []
+    for t in (torch, backlight):
+        x = t.sparse_coo_tensor(t.tensor([[0, 1], [1, 0]]), t.ones(2, requires_grad=True), (2, 4))
+        seen.append([one.grad_fn.name() for one in (x.t(), x.transpose(0, 1), x.permute(1, 0))])
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize("first", range(0, 600, 50))
 @pytest.mark.filterwarnings("ignore")
 def test_random_programs_give_what_pytorch_gives(first):

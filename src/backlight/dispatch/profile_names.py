@@ -58,7 +58,7 @@ put_positions ragged_attention repeating_pad_backward reverse_cumsum rnn_steps s
 smoothed_cross_entropy spread spread_over_classes take_of_classes take_positions taken_at_places tie_weights
 to_discrete upsample_backward view_of_parts view_of_rows with_zeros of_pairs to_pairs vm weighted_rows
 sparse_entries values_at_entries entry_values in_layout_of sparse_to_dense dense_to_sparse coalesced_entries
-sparse_clone sparse_cast sparse_permute without_sparse sparse_along
+sparse_clone sparse_cast sparse_permute sparse_transpose sparse_t without_sparse sparse_along
 """
 OURS = frozenset(_OURS.split())
 

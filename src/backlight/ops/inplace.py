@@ -23,7 +23,7 @@ from backlight.engine.storage import Storage
 from backlight.engine.tensor_state import TensorState, storage_of, transforms, wrap, writable
 from backlight.engine.views import check_may_write, has_history
 from backlight.errors import ShapeError
-from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.ops.memory_overlap import overlaps_itself, refuse_expanded, refuse_overlaps, write_changes
 from backlight.ops.type_promotion import LONG, category
 from backlight.ops.view_history import edge_of_values, rewritten_history
 
@@ -71,7 +71,8 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
     else:
         refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = target
-    write(target, public(source, *args, **kwargs), name, before=source._edge)
+    adds = name == "index_put_" and bool(kwargs.get("accumulate", len(args) > 2 and args[-1] is True))
+    write(target, public(source, *args, **kwargs), name, before=source._edge, adds=adds)
     return target
 
 
@@ -123,12 +124,15 @@ def write_over(target: TensorState, public: Callable, values: tuple, name: str) 
     write(target, result, name, replaces=ends if recorded else 0)
 
 
-def write(target: TensorState, result: TensorState, name: str, *, replaces: int = 0, before=None) -> None:
+def write(
+    target: TensorState, result: TensorState, name: str, *, replaces: int = 0, before=None, adds: bool = False
+) -> None:
     """Write the value and the history of `result` into `target`.
 
     Args:
         replaces: how many edges the node of a result has that does not depend on `target`.
         before: the edge that `target` had when the result was computed from it.
+        adds: whether the op adds to what is there, also several times to one place.
 
     Raises:
         RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
@@ -148,7 +152,10 @@ def write(target: TensorState, result: TensorState, name: str, *, replaces: int 
         _save_written_output(result, target, data if data.__class__ is np.ndarray else values)
         history = rewritten_history(target, result, before, replaces)
     if data.__class__ is np.ndarray:  # from here on in one step: NOTE [Interrupts] in kernels/state_blocks.py
-        data[...] = values
+        if overlaps_itself(data) and name not in ("fill_", "zero_"):
+            write_changes(data, values, adds)
+        else:
+            data[...] = values
     else:
         target._data = values
     if history is not None:
@@ -200,9 +207,6 @@ def begin_write(target: TensorState, name: str) -> None:
     storage_of(target).wrote(name, user_place(3))
 
 
-FILLING = ("fill_", "zero_")  # these write the same value everywhere, so that overlapping elements do no harm
-
-
 def refuse_writing(target: TensorState, name: str = "") -> None:
     """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode.
 
@@ -213,8 +217,7 @@ def refuse_writing(target: TensorState, name: str = "") -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
-    if name not in FILLING:
-        refuse_expanded(target)
+    refuse_expanded(target, name)
 
 
 def _prepare_storage(target: TensorState) -> None:
@@ -231,16 +234,6 @@ def count_unchanged(target: TensorState, name: str) -> None:
     observation.end_write(target)
 
 
-def refuse_expanded(target: TensorState) -> None:
-    """Raise if several elements of a tensor share one memory location."""
-    data = target._data
-    if data.__class__ is np.ndarray and 0 in data.strides and data.size and _overlaps_itself(data):
-        raise ShapeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
-
-
 def check_fits(target: TensorState, result: TensorState) -> None:
     """Raise PyTorch's error unless a result may be written into a tensor: its shape is equal, its dtype no larger."""
     if tuple(result._data.shape) != tuple(target._data.shape):
@@ -254,11 +247,6 @@ def check_fits(target: TensorState, result: TensorState) -> None:
             f"result type {from_numpy_dtype(found).old_name} can't be cast to the desired output type "
             f"{from_numpy_dtype(wanted).old_name}"
         )
-
-
-def _overlaps_itself(data: np.ndarray) -> bool:
-    """Tell whether several elements of an array share one memory location, as after expand."""
-    return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 
 
 def _save_written_output(result: TensorState, target: TensorState, data: Array) -> None:

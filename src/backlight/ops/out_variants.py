@@ -140,7 +140,6 @@ NAMES = frozenset(_NAMES.split())
 _IN_PLACE_OF_READ = """
 abs absolute acos acosh add addcdiv addcmul addmm addr angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin
 asinh atan atan2 atanh bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-cat
 ceil clamp clamp_max clamp_min clip concat concatenate conj_physical copysign cos cosh cumprod cumsum deg2rad diff
 digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax fmin fmod frac frexp gcd ge ger greater
 greater_equal gt hardshrink heaviside hstack hypot i0 igamma igammac isneginf isposinf kron lcm ldexp le lerp less
@@ -213,25 +212,34 @@ def written(function: Callable, args: tuple, kwargs: dict):
             )
     if name in _CHECKED_FIRST:
         check_out_dtype(name, _CHECKED_FIRST[name], outs[0]._data.dtype, several=False)
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except GraphError as problem:
+        if str(problem).startswith("Inference tensors cannot be saved"):  # recorded, which PyTorch refuses first
+            raise _recorded(name) from None
+        raise
     results = [result] if isinstance(result, TensorState) else list(result)
     if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):
-        raise GraphError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad.\n  Leave out= away, or write inside torch.no_grad()"
-        )
+        raise _recorded(name)
     if len(results) != len(outs):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
     for target, found in zip(outs, results):
         check_out_dtype(name, found._data.dtype, target._data.dtype, len(outs) > 1)
     if name in MAY_NOT_OVERLAP:
-        for target in outs:
-            refuse_overlaps(target, (*args, *kwargs.values()), name)
+        for target, found in zip(outs, results):
+            refuse_overlaps(target, (*args, *kwargs.values()), name, found._data.size)
     for target, found in zip(outs, results):
         _write(target, found._data, name)
     if isinstance(result, TensorState):
         return outs[0]
     return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
+
+
+def _recorded(name: str) -> GraphError:
+    return GraphError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad.\n  Leave out= away, or write inside torch.no_grad()"
+    )
 
 
 def _checked(name: str, out: TensorState | Sequence[TensorState]) -> list:

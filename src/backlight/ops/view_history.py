@@ -21,6 +21,8 @@ from backlight.engine.hook_calls import retain_gradient
 from backlight.engine.node import Edge, Edges, Node, Output, extra_of, freed, new_node, node_and_number
 from backlight.engine.tensor_state import Gradient, TensorState, edge_of, wrap
 from backlight.engine.views import CUSTOM, live_views, positions_in, shows_parts, stale_view
+from backlight.errors import ShapeError
+from backlight.ops.memory_overlap import SHARED_PLACES
 from backlight.ops.type_promotion import holds_complex
 
 set_edge = TensorState._edge.__set__
@@ -122,6 +124,7 @@ class CopySlices(Node):
             self.free()
         if edges[0] is None:
             return (None, *others)
+        _refuse_shared(self.positions)
         full = np.array(grad, order="C")
         full.reshape(-1)[self.positions.reshape(-1)] = 0 if first is None else first.reshape(-1)
         return (full, *others)
@@ -133,6 +136,7 @@ class CopySlices(Node):
         first, *others = self._run().backward_graph(take_positions(grad, positions=self.positions), edges)
         if edges[0] is None:
             return (None, *others)
+        _refuse_shared(self.positions)
         if first is None:
             first = wrap(np.zeros(self.positions.shape, grad._data.dtype))
         return (put_positions(grad, first, positions=self.positions), *others)
@@ -149,6 +153,7 @@ class CopySlices(Node):
         first, *others = run(ops.of_pairs(part) if split else part)
         if edges[0] is None:
             return (None, *others)
+        _refuse_shared(self.positions)
         if first is None:
             written = ops.new_zeros(parts, self.positions.shape)
         else:
@@ -177,6 +182,15 @@ class CopySlices(Node):
         inner, self.inner = self.inner, None
         if inner is not None:
             inner.free()
+
+
+def _refuse_shared(positions: np.ndarray) -> None:
+    """Raise if elements of what was written to share places: PyTorch writes a gradient there, which it then refuses."""
+    if positions.size > 1:
+        first = positions[(0,) * positions.ndim]
+        starts = ((0,) * dim + (1,) for dim, size in enumerate(positions.shape) if size > 1)
+        if any(positions[start].flat[0] == first for start in starts):
+            raise ShapeError(SHARED_PLACES)
 
 
 class PassThrough(Node):

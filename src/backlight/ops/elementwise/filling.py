@@ -7,6 +7,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.inplace import store, will_record, write_over
+from backlight.ops.memory_overlap import refuse_expanded
 from backlight.ops.scalars import element, is_plain
 from backlight.ops.shape.expanding import repeated_view
 from backlight.ops.type_promotion import FLOAT32
@@ -79,7 +80,9 @@ def fill_into(self, value: TensorState | float):
     """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
     if isinstance(value, TensorState):
         _check_single(value._data)
-        if will_record(self, value):
+        recorded = will_record(self, value)
+        refuse_expanded(self)
+        if recorded:
             write_over(self, filling_tensor, (value,), "fill_")
         else:
             store(self, value._data, "fill_")

@@ -25,7 +25,8 @@ from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.index_selection import INDEX_KINDS
 from backlight.ops.indexing.index_writes import index_at, put_at, put_into
 from backlight.ops.indexing.slicing import select, sliced
-from backlight.ops.inplace import begin_write, inplace, refuse_expanded, refuse_writing, will_record
+from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_record
+from backlight.ops.memory_overlap import refuse_expanded
 from backlight.ops.scalars import element, is_plain
 from backlight.ops.shape.expanding import check_expands, expand
 from backlight.ops.shape.reshaping import alias, reshape, unsqueeze
@@ -311,12 +312,15 @@ def set_where(input: TensorState, mask: TensorState, value: TensorState) -> None
         value = cast(value, input._data.dtype)
     if single and mask._data.shape == input._data.shape and not will_record(input, value):
         refuse_writing(input, "index_put_")
+        refuse_expanded(input, "masked_fill_")  # PyTorch's index_put_ calls it
         begin_write(input, "index_put_")
         np.copyto(writable(input), value._data.reshape(()), where=mask._data)
         end_write(input)
         return
     _, found = _read(input, (mask,))
     put_into(input, value, list(found.values()), tuple(found))
+    if single:
+        refuse_expanded(input, "masked_fill_")
 
 
 def _name_of(value: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
-from backlight.kernels.memory_order import model_of
+from backlight.kernels.memory_order import LAYOUTS, model_of
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
@@ -54,10 +54,24 @@ def flipud(input: TensorState):
     return flipped(input, (0,))
 
 
-@op(name="roll", tangent="linear", complex="linear", layout="rows")
+@op(name="roll", tangent="linear", complex="linear")
 def rolled(xp, input: Array, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
-    return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
+    if not dims:
+        return xp.roll(input, shifts[0])
+    for shift, dim in zip(shifts, dims):
+        input = _rolled_along(xp, input, shift, dim)
+    return input
+
+
+def _rolled_along(xp, input: Array, shift: int, dim: int) -> Array:
+    """Roll along one dim; the result lies in memory as PyTorch's, which joins the two parts."""
+    if not input.size:
+        return model_of(input)
+    start = -shift % input.shape[dim]
+    before = (slice(None),) * dim
+    parts = input[(*before, slice(start, None))], input[(*before, slice(start))]
+    return LAYOUTS["joined"](xp.roll(input, shift, dim), *parts)
 
 
 rolled.derivative("input", formula="grad, rolled back")(

@@ -16,12 +16,14 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.indexing.index_selection import take
 from backlight.ops.shape.expanding import expand
+from backlight.ops.shape.padding import constant_pad_nd
 from backlight.ops.shape.reshaping import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
 from backlight.ops.type_promotion import promote_types
 from backlight.sizes import Shape, check_work, sizes_given, storage_errors
 from backlight.system.user_warnings import warn_once
 
 __all__ = [
+    "_chunk_cat",
     "block_diag",
     "cartesian_prod",
     "cat",
@@ -205,6 +207,41 @@ def column_stack(tensors: Sequence[TensorState]):
     """Join tensors along their second dim; vectors as columns."""
     columns = [reshape(one, one._data.size, 1) if one._data.ndim < 2 else one for one in tensors]
     return cat(columns, 1)
+
+
+def _chunk_cat(tensors: Sequence[TensorState], dim: int, num_chunks: int):
+    """Cut each tensor into chunks along a dim, the last ones filled up with zeros, and join the chunks of all.
+
+    Returns:
+        A tensor of shape (*sizes before dim, num_chunks, elements of all tensors in one chunk).
+
+    Raises:
+        RuntimeError: there are no tensors or chunks, a tensor is empty or of another dtype, or sizes before dim differ.
+    """
+    arrays = [one._data for one in tensors]
+    if num_chunks < 1:
+        raise ShapeError(f"_chunk_cat expects positive num_chunks; got {num_chunks}")
+    if not arrays:
+        raise ShapeError("_chunk_cat expects a non-empty input tensor list")
+    for array in arrays:
+        if not array.size:
+            raise ShapeError(f"_chunk_cat expects non-empty tensor; got one of shape {list(array.shape)}")
+        if array.dtype != arrays[0].dtype:
+            raise ShapeError("_chunk_cat expects all input tensors with the same dtype; convert them with .to()")
+    if len({array.ndim for array in arrays}) == 1:
+        dim = normalise_dim(dim, arrays[0].ndim)
+    elif dim < 0:
+        raise ShapeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    elif any(dim >= array.ndim for array in arrays):
+        raise ShapeError("_chunk_cat expects dim < ndim for all input tensors")
+    if len({array.shape[:dim] for array in arrays}) > 1:
+        raise ShapeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    parts = []
+    for one, array in zip(tensors, arrays):
+        missing = -array.shape[dim] % num_chunks
+        whole = constant_pad_nd(one, (0, 0) * (array.ndim - dim - 1) + (0, missing)) if missing else one
+        parts.append(reshape(whole, *array.shape[:dim], num_chunks, -1))
+    return cat(parts, dim + 1)
 
 
 @op(name="block_diag", tangent="linear", complex="linear")

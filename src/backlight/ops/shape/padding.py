@@ -8,6 +8,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, UnsupportedError
+from backlight.kernels.memory_order import LAYOUTS, model_of
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.number_operands import no_bools
 from backlight.ops.scalars import element, is_plain
@@ -16,7 +17,7 @@ from backlight.sizes import Shape
 __all__ = ["constant_pad_nd"]
 
 
-@op(tangent="linear", tangent_with={"value": 0}, complex="linear", layout="suggested")
+@op(tangent="linear", tangent_with={"value": 0}, complex="linear")
 def constant_pad_nd(xp, input: Array, pad: tuple, value: float = 0):
     """`input` with slices of one value at the ends of its last dims; a negative count takes slices away.
 
@@ -34,8 +35,12 @@ def constant_pad_nd(xp, input: Array, pad: tuple, value: float = 0):
     out = xp.full(shape, filling, input.dtype)
     inner = tuple(slice(max(before, 0), size - max(behind, 0)) for size, (before, behind) in zip(shape, pairs))
     read = tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in zip(input.shape, pairs))
+    if input.ndim and max(pad, default=0) <= 0:  # a copy in PyTorch, too
+        out = model_of(input[read])
+        out[...] = input[read]
+        return out
     out[inner] = input[read] if input.ndim else input
-    return out
+    return LAYOUTS["suggested"](out, input)
 
 
 constant_pad_nd.derivative("input", formula="grad without the padding")(
@@ -109,11 +114,17 @@ def _declare(name: str, node: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)
 
-    @repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
-    def repeating_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
-        return ops.repeating_pad_backward(grad, input_shape, pad, mode)
-
+    rule = repeating_pad.derivative("input", formula="grad, with that of the padding added at the slices repeated")
+    rule(_circular_pad_input if circular else _repeating_pad_input)
     return repeating_pad
+
+
+def _circular_pad_input(grad: Array, input_shape: Shape, pad: tuple, mode: str, ops):
+    return ops.repeating_pad_backward(grad, input_shape, pad, mode)
+
+
+def _repeating_pad_input(grad: Array, input: Array, pad: tuple, mode: str, ops):  # PyTorch's node saves its input, too
+    return ops.repeating_pad_backward(grad, tuple(input.shape), pad, mode)
 
 
 _OPS = {

@@ -45,21 +45,29 @@ sparse_neg.derivative("input", formula="−grad")(lambda grad: -grad)
 
 
 @op(node="MulBackward0", tangent="linear")
-def sparse_scaled(xp, input: Array, values: Array, factor: float):
+def sparse_scaled(xp, input: Array, factor: Array, values: Array):
     """The entries of a sparse tensor with their values multiplied, which is done already."""
     return input.with_values(values)
 
 
 sparse_scaled.derivative("input", formula="grad · factor")(lambda grad, factor: grad * factor)
+sparse_scaled.derivative("factor", formula="Σ grad · input")(
+    lambda grad, input, factor_dtype, ops: ops.to_copy(ops.sparse_total(grad * input), factor_dtype)
+)
 
 
 @op(node="DivBackward0", tangent="linear")
-def sparse_divided(xp, input: Array, values: Array, divisor: float):
+def sparse_divided(xp, input: Array, divisor: Array, values: Array):
     """The entries of a sparse tensor with their values divided, which is done already."""
     return input.with_values(values)
 
 
 sparse_divided.derivative("input", formula="grad / divisor")(lambda grad, divisor: grad / divisor)
+sparse_divided.derivative("divisor", formula="−Σ grad · input / divisor²")(
+    lambda grad, input, divisor, divisor_dtype, ops: ops.to_copy(
+        -ops.sparse_total(grad * input) / (divisor * divisor), divisor_dtype
+    )
+)
 
 
 @op(node="MulBackward0", tangent="multilinear")

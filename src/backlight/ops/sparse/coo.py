@@ -122,9 +122,7 @@ sparse_cast.derivative("input", formula="grad, cast back")(
 )
 
 
-@op(node="PermuteBackward0", tangent="linear")
-def sparse_permute(xp, input: Array, dims: Sequence[int]):
-    """A tensor with its dims in another order; of a sparse one, sparse and dense dims stay apart."""
+def _permuted(input: Array, dims: Sequence[int]) -> Array:
     if not is_sparse(input):
         return np.transpose(input, dims)
     sparse = len(input.indices)
@@ -139,9 +137,35 @@ def sparse_permute(xp, input: Array, dims: Sequence[int]):
     return permuted
 
 
+@op(node="PermuteBackward0", tangent="linear")
+def sparse_permute(xp, input: Array, dims: Sequence[int]):
+    """A tensor with its dims in another order; of a sparse one, sparse and dense dims stay apart."""
+    return _permuted(input, dims)
+
+
 sparse_permute.derivative("input", formula="grad, its dims in the old order")(
     lambda grad, dims, ops: ops.sparse_permute(grad, np.argsort(dims).tolist())
 )
+
+
+@op(node="TransposeBackward0", tangent="linear")
+def sparse_transpose(xp, input: Array, dims: Sequence[int]):
+    """The same where two dims are exchanged."""
+    return _permuted(input, dims)
+
+
+sparse_transpose.derivative("input", formula="grad, the dims exchanged back")(
+    lambda grad, dims, ops: ops.sparse_transpose(grad, dims)
+)
+
+
+@op(node="TBackward0", tangent="linear")
+def sparse_t(xp, input: Array):
+    """The transpose of a matrix."""
+    return _permuted(input, (1, 0))
+
+
+sparse_t.derivative("input", formula="gradᵀ")(lambda grad, ops: ops.sparse_t(grad))
 
 
 @op(node="SparseSumBackward0", tangent="linear")

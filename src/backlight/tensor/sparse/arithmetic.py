@@ -71,7 +71,7 @@ def mul(input: TensorState | float, other: TensorState | float) -> TensorState:
     if not is_scalar(other):
         return sparse_arithmetic.sparse_mul(*in_common_dtype(input, other))
     found = arithmetic.mul(values_of(input), other)
-    return sparse_arithmetic.sparse_scaled(cast(input, found._data.dtype), found, number(other))
+    return sparse_arithmetic.sparse_scaled(cast(input, found._data.dtype), as_operand(other), found)
 
 
 def div(input: TensorState, other: TensorState | float, *, rounding_mode: str | None = None) -> TensorState:
@@ -84,15 +84,15 @@ def div(input: TensorState, other: TensorState | float, *, rounding_mode: str | 
         entries = coo.coalesced_entries(input)
         return same_values(entries, division.div(coo.entry_values(entries), other, rounding_mode=rounding_mode))
     found = division.div(values_of(input), other)
-    return sparse_arithmetic.sparse_divided(cast(input, found._data.dtype), found, number(other))
+    return sparse_arithmetic.sparse_divided(cast(input, found._data.dtype), as_operand(other), found)
 
 
 def floor_divide(input: TensorState, other: TensorState | float) -> TensorState:
     return div(input, other, rounding_mode="floor")
 
 
-def number(value: TensorState | float) -> float:
-    return value.item() if isinstance(value, TensorState) else value
+def as_operand(value: TensorState | float) -> TensorState:
+    return value if isinstance(value, TensorState) else wrap(np.asarray(value))
 
 
 def pow(input: TensorState, exponent: float) -> TensorState:

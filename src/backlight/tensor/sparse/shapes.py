@@ -18,7 +18,7 @@ def transpose(input: TensorState, dim0: int, dim1: int) -> TensorState:
     order = list(range(input._data.ndim))
     first, second = (normalise_dim(dim, len(order)) for dim in (dim0, dim1))
     order[first], order[second] = order[second], order[first]
-    return coo.sparse_permute(input, order)
+    return coo.sparse_transpose(input, order)
 
 
 def t(input: TensorState) -> TensorState:
@@ -28,7 +28,7 @@ def t(input: TensorState) -> TensorState:
             f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {sparse} sparse and {dense} dense "
             "dimensions"
         )
-    return transpose(input, 0, 1) if input._data.ndim == 2 else input
+    return coo.sparse_t(input) if input._data.ndim == 2 else input
 
 
 def permute(input: TensorState, *dims) -> TensorState:

@@ -5,6 +5,7 @@ build without it.
 """
 
 import importlib
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -115,6 +116,40 @@ def current_device() -> str:
 def one() -> int:
     """Return 1."""
     return 1
+
+
+_TEMPLATE = re.compile(
+    r"\s*template\s*(?P<parameters><.+>)\s*(?P<kind>\w+)\s+(?P<name>\w+)\s*(?P<arguments>\(.+\))\s*(?P<body>\{.+\})\s*",
+    re.DOTALL,
+)
+
+
+class JittedFunction:
+    """What `torch.cuda.jiterator` makes of CUDA code: a function that needs a GPU, which it looks for when called."""
+
+    def __init__(self, code_string: str, return_by_ref: bool, num_outputs: int, **kwargs):
+        if not (return_by_ref or num_outputs == 1):
+            raise AssertionError("Return by value only works for single output.")
+        parsed = _TEMPLATE.match(code_string)
+        if parsed is None:
+            raise Exception(f"Couldn't parse code, please check correctness:\n {code_string}")
+        self.code_string, self.return_by_ref, self.num_outputs = code_string, return_by_ref, num_outputs
+        self.kernel_name, self.kwargs_dict, self.is_cuda_available = parsed["name"], kwargs, False
+
+    def __call__(self, *tensors, **kwargs):
+        raise AssertionError(
+            "Jiterator is only supported on CUDA and ROCm GPUs, none are available.\n  backlight has a CPU only"
+        )
+
+
+def create_jit_fn(code_string: str, **kwargs) -> JittedFunction:
+    """Return a function of one output for CUDA code, which raises when it is called."""
+    return JittedFunction(code_string, return_by_ref=False, num_outputs=1, **kwargs)
+
+
+def create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs) -> JittedFunction:
+    """Return a function of several outputs for CUDA code, which raises when it is called."""
+    return JittedFunction(code_string, return_by_ref=True, num_outputs=num_outputs, **kwargs)
 
 
 class Switch:
@@ -294,6 +329,11 @@ MODULES = {
         "get_capabilities": empty_dict,
     },
     "torch.cuda": CUDA,
+    "torch.cuda.jiterator": {
+        "_create_jit_fn": create_jit_fn,
+        "_create_multi_output_jit_fn": create_multi_output_jit_fn,
+        "_JittedFunction": JittedFunction,
+    },
     "torch.cuda.memory": {**MEMORY, "memory_stats": empty_dict, "empty_cache": nothing},
     "torch.cuda.nvtx": needs(
         "NVTX functions not installed. Are you sure you have a CUDA build?", "range_push range_pop", RuntimeError
