@@ -19,10 +19,15 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.cut_off import CutOff
+from backlight.lens.doctor.detectors.data.aliases import Aliases
+from backlight.lens.doctor.detectors.data.batch_first import BatchFirst
+from backlight.lens.doctor.detectors.data.class_balance import ClassBalance
 from backlight.lens.doctor.detectors.data.constant_terms import ConstantTerms
 from backlight.lens.doctor.detectors.data.futures import Futures
 from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
 from backlight.lens.doctor.detectors.data.leaks import Leaks
+from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
+from backlight.lens.doctor.detectors.data.policy_signs import PolicySigns
 from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
 from backlight.lens.doctor.detectors.data.teachers import Teachers
@@ -91,6 +96,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
     *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers, TrainedRows),
+    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity, PolicySigns),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

@@ -3,8 +3,8 @@
 NOTE [Rows that belong together]
 A data set is a tensor whose rows are chosen by an index or cut by a slice. What is chosen, and what is computed row by
 row of it, keeps the way it was chosen. Inputs and target of one step that come from two data sets of the same length,
-the same number of rows each, must have been chosen alike. It is reported if they were not in two steps, and an index (no
-slice alone: a window may be shifted on purpose) makes the difference. A data set that was made after the
+the same number of rows each, must have been chosen alike. It is reported if they were not in two steps, and an index
+(no slice alone: a window may be shifted on purpose) makes the difference. A data set that was made after the
 index was first used is left alone: what it is made of is not known.
 """
 
@@ -21,7 +21,7 @@ from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
-CHOOSES = {"getitem", "__getitem__", "index_select", "index", "slice"}  # index and slice: backlight's
+CHOOSES = {"getitem", "__getitem__", "index_select", "index", "slice", "select"}  # the last three: backlight's
 LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "binary_cross_entropy", "nll_loss"}
 LOSSES |= {"binary_cross_entropy_with_logits"}
 FIRST = {"linear", "conv1d", "conv2d", "lstm", "gru", "embedding", "matmul"}
@@ -47,6 +47,7 @@ class ShuffledRows(Detector):
         self.chosen: WeakIdDict[Chosen | None] = WeakIdDict()  # None: mixed of several
         self.sources: WeakIdDict[tuple[int, int]] = WeakIdDict()  # data sets -> number, when it was made
         self.made: WeakIdDict[int] = WeakIdDict()  # results of ops without a graph -> when
+        self.rows: WeakIdDict[tuple[Chosen, int]] = WeakIdDict()  # single rows -> what they are of, which one
         self.now = 0
         self.inputs: dict[Chosen, Instruction] = {}
         self.unknown = False  # whether a first layer got rows of unknown choice
@@ -70,7 +71,9 @@ class ShuffledRows(Detector):
                 self._enters(Instruction(call.code, call.lasti), name, inputs)
             return
         self.now += 1
-        if name in CHOOSES and inputs and not inputs[0].requires_grad:
+        if name == "stack" and inputs and all(one in self.rows for one in inputs):
+            self._collate(Instruction(call.code, call.lasti), inputs, out)
+        elif name in CHOOSES and inputs and not inputs[0].requires_grad:
             self._choose(call, inputs[0], out)
         elif out.dim() and all(out is not one for one in inputs):
             self._computed(inputs, out)
@@ -101,9 +104,13 @@ class ShuffledRows(Detector):
             index = args[-1] if len(args) > 1 else call.kwargs.get("index")
         index = index[0] if isinstance(index, (tuple, list)) and index and not isinstance(index[0], int) else index
         known = self._of(tensor)
-        if known is None or not out.dim():
-            if tensor.dim() and tensor.shape[0] >= LEAST and isinstance(index, int):
-                self.chosen[out] = None
+        if name == "select" and args[1] == 0:
+            index = args[2]
+        if known is None:
+            return
+        if isinstance(index, (int, np.integer)):
+            self.rows[out] = known, int(index)
+            self.chosen[out] = None
             return
         if isinstance(index, slice):
             bounds = index.indices(tensor.shape[0])
@@ -120,6 +127,15 @@ class ShuffledRows(Detector):
         if values.dtype.kind == "b":
             step = (zlib.crc32(np.flatnonzero(values).astype(np.int64).tobytes()), int(values.sum()))
         self.chosen[out] = Chosen(known.source, known.rows, (*known.steps, step), line, self.now)
+
+    def _collate(self, line: Instruction, rows: list, out: Tensor) -> None:
+        """Note a batch that a loader stacks of single rows."""
+        found = [self.rows.get(one) for one in rows]
+        known = found[0][0]
+        same = all(one == known for one, _ in found)
+        step = (zlib.crc32(np.array([index for _, index in found], np.int64).tobytes()), len(found))
+        chosen = Chosen(known.source, known.rows, (*known.steps, step), known.line, known.used)
+        self.chosen[out] = chosen if same else None
 
     def _indices(self, index: Any) -> np.ndarray | None:
         if self.engine.is_tensor(index):
@@ -139,8 +155,11 @@ class ShuffledRows(Detector):
             return
         if known and known[0] is not None and all(one == known[0] for one in known) and not sources:
             rows = {one.shape[0] for one in inputs if one in self.chosen and one.dim()}
-            self.chosen[out] = known[0] if rows == {out.shape[0]} else None
-        elif not known and len(sources) == 1 and sources[0].dim() and sources[0].shape[0] == out.shape[0]:
+            if rows == {out.shape[0]}:
+                self.chosen[out] = known[0]
+        elif not known and len(sources) == 1:
+            if sources[0].shape[0] != out.shape[0]:
+                return  # a mean, a size: a data set of its own
             number, made = self.sources.get(sources[0])
             self.chosen[out] = Chosen(number, out.shape[0], (), None, made)
         else:

@@ -17,8 +17,10 @@ import numpy as np
 from backlight.dispatch.observers import Call
 from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.places import Instruction, brief_at, place_of, users_frames
+from backlight.lens.doctor.graph import Optimizer
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, users_frames
 from backlight.lens.doctor.source import spot_of
+from backlight.lens.records.record import Place
 
 FIRST = {"linear", "conv1d", "conv2d", "lstm", "gru", "matmul"}
 TESTS = re.compile(r"(?:^|_)(?:val|valid|validation|test|eval|dev|holdout|heldout|held)(?:_|\d|$)", re.IGNORECASE)
@@ -35,6 +37,7 @@ class TrainedRows(Detector):
         self.trained: set[int] = set()
         self.looked: dict[tuple, int] = {}
         self.done: set = set()
+        self.steps: set[tuple] = set()  # lines that step
 
     def called(self, call: Call) -> None:
         """Note rows that are trained on; look at those of an evaluation."""
@@ -49,6 +52,27 @@ class TrainedRows(Detector):
                 self.trained |= self._rows(tensor)
         elif self.trained and not self.engine.module.is_grad_enabled():
             self._look(call, tensor)
+
+    def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
+        """Look at the loop in which a step is made."""
+        if place is None or (place.file, place.line) in self.steps or len(self.steps) > LOOKS:
+            return
+        self.steps.add((place.file, place.line))
+        user = next(users_frames(sys._getframe(1)), None)
+        if user is None:
+            return
+        spot = spot_of(Instruction(user.f_code, user.f_lasti), user)
+        for loop in spot.around(ast.For):
+            name = next((one for one in _names(loop.iter) if TESTS.search(one) and "train" not in one), None)
+            if name is not None and type(spot.value(loop.iter)).__name__ == "DataLoader":
+                self.report(
+                    "evaluated-on-trained-rows",
+                    spot.at(loop.iter).place,
+                    f"The loop over {name} makes the optimizer's step at {brief(place)}.",
+                    title="a model is trained on the data of its test",
+                    cause="The wrong loader is passed, or the step stands in the loop of the evaluation.",
+                    cure="Train on the training data; leave backward() and step() out of the evaluation.",
+                )
 
     def _rows(self, tensor) -> set[int]:
         values = self.values(tensor)

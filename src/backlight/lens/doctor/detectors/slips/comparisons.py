@@ -3,7 +3,7 @@
 NOTE [A comparison that broadcasts]
 (n, 1) against (n,) makes a table of n × n. It is a mistake if one side was computed from parameters and the other from
 none, and the column was not made for it by unsqueeze or an index: then each prediction is compared with each target.
-Where a difference is taken, the table must also come into a loss.
+Differences in a loss are looked at in losses.py.
 
 NOTE [A threshold of another scale]
 Scores that binary_cross_entropy_with_logits was trained with are compared with 0.5 while they lie outside of 0 to 1,
@@ -16,11 +16,8 @@ from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
-from backlight.lens.records.record import Place
 
 ORDERS = {"gt", "ge", "lt", "le"}
-SQUARES = {"pow", "square", "abs", "mul"}
-SUMS = {"mean", "sum"}
 COLUMNS = {"unsqueeze", "getitem", "__getitem__", "index", "expand", "None"}
 KEEPS = {"squeeze", "view", "reshape", "flatten", "cpu", "detach", "to", "float", "getitem", "__getitem__", "select"}
 LOGITS = "binary_cross_entropy_with_logits"
@@ -30,11 +27,10 @@ HALF = 0.5
 class Comparisons(Detector):
     """Finds them (see NOTE [A comparison that broadcasts], NOTE [A threshold of another scale])."""
 
-    calls = frozenset({"eq", "ne", "sub", "rsub", "sigmoid", LOGITS, *ORDERS, *SQUARES, *SUMS, *KEEPS})
+    calls = frozenset({"eq", "ne", "sigmoid", LOGITS, *ORDERS, *KEEPS})
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.tables: WeakIdDict[tuple[Instruction, str]] = WeakIdDict()  # differences, and what is computed of them
         self.probabilities: WeakIdDict[Instruction] = WeakIdDict()  # what sigmoid returned, and views of it
         self.scored: dict[int, Instruction] = {}  # leaves behind scores -> the line of their loss
         self.done: set[Instruction] = set()
@@ -58,13 +54,7 @@ class Comparisons(Detector):
         elif name in ("eq", "ne") and len(inputs) == 2:
             table = self._table(*inputs)
             if table is not None:
-                self._report_table(line, table, "The comparison", [])
-        elif name in ("sub", "rsub") and len(inputs) == 2 and is_computed(out):
-            table = self._table(*inputs)
-            if table is not None:
-                self.tables[out] = line, table
-        elif inputs[0] in self.tables and out is not inputs[0] and is_computed(out):
-            self.tables[out] = self.tables.get(inputs[0])
+                self._report_table(line, table)
 
     def _table(self, left: Tensor, right: Tensor) -> str | None:
         """Return the two shapes, if predictions and targets broadcast to a table."""
@@ -80,14 +70,13 @@ class Comparisons(Detector):
                 return f"{list(left.shape)} against {list(right.shape)}"
         return None
 
-    def _report_table(self, line: Instruction, table: str, what: str, more: list[str]) -> None:
+    def _report_table(self, line: Instruction, table: str) -> None:
         if line not in self.done:
             self.done.add(line)
             self.report(
                 "comparison-broadcasts",
                 place_of(line),
-                f"{what} at {brief_at(line)} is of {table}: it makes a table of all pairs.",
-                *more,
+                f"The comparison at {brief_at(line)} is of {table}: it makes a table of all pairs.",
             )
 
     def _look_at_threshold(self, call: Call, line: Instruction, inputs: list) -> None:
@@ -117,10 +106,3 @@ class Comparisons(Detector):
                 f"{brief_at(line)}: scores, and no probabilities.",
                 f"The same parameters are trained with {LOGITS} at {brief_at(loss)}, which applies a sigmoid itself.",
             )
-
-    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
-        """Report a loss that is made of a table."""
-        known = self.tables.get(tensor)
-        if known is not None:
-            line, table = known
-            self._report_table(line, table, "The difference", ["The loss is computed of it."])
