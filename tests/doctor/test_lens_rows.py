@@ -1,4 +1,4 @@
-"""Mistakes with rows, masks, targets and teachers: forms that the rules' own programs do not show, and near misses.
+"""Mistakes with rows, masks, targets and teachers: forms that the rules' own programs do not show, and near misses."""
 
 import pytest
 from under_the_doctor import findings_of, marked_line
