@@ -22,13 +22,17 @@ from backlight.lens.doctor.detectors.cut_off import CutOff
 from backlight.lens.doctor.detectors.data.aliases import Aliases
 from backlight.lens.doctor.detectors.data.batch_first import BatchFirst
 from backlight.lens.doctor.detectors.data.class_balance import ClassBalance
+from backlight.lens.doctor.detectors.data.codes import Codes
 from backlight.lens.doctor.detectors.data.constant_terms import ConstantTerms
 from backlight.lens.doctor.detectors.data.futures import Futures
 from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
 from backlight.lens.doctor.detectors.data.leaks import Leaks
+from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
+from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
 from backlight.lens.doctor.detectors.data.policy_signs import PolicySigns
 from backlight.lens.doctor.detectors.data.reach import Reach
+from backlight.lens.doctor.detectors.data.returns import Returns
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
 from backlight.lens.doctor.detectors.data.teachers import Teachers
 from backlight.lens.doctor.detectors.data.trained_rows import TrainedRows
@@ -97,6 +101,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
     *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers, TrainedRows),
     *(Aliases, BatchFirst, ClassBalance, OwnSimilarity, PolicySigns),
+    *(Codes, NoiseTargets, OwnStatistics, Returns),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

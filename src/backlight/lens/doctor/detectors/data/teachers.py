@@ -19,6 +19,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cross_entropy", "cosine_similarity"}
+OWN = 4
 TEACHER = re.compile(r"teacher|(?:^|_)(?:ema|momentum|target|frozen|reference|ref|pretrained|expert)(?:_|$)")
 
 
@@ -31,6 +32,7 @@ class Teachers(Detector):
         super().__init__(watch)
         self.ran: WeakIdDict[tuple[Instruction | None, bool]] = WeakIdDict()  # outermost modules -> train mode
         self.pending: dict[tuple[int, int], tuple[Instruction, str]] = {}
+        self.own: dict[Instruction, int] = {}  # lines that compare an output with a part of its own model's
         self.done = False
 
     def entered(self, module: Module, path: str) -> None:
@@ -47,8 +49,23 @@ class Teachers(Detector):
             return
         flow = self.watch.flow
         output, target = flow.of(inputs[0]).leaves, flow.of(inputs[1]).leaves
-        if output and target and not output & target:
+        if self.watch.name == "cosine_similarity" and output != target and output & target == target:
+            self._look_at_own_target(Instruction(call.code, call.lasti))
+        elif output and target and not output & target:
             self.pending[output, target] = Instruction(call.code, call.lasti), self.watch.name
+
+    def _look_at_own_target(self, line: Instruction) -> None:
+        """Report a predictor's output that is compared with the encoder's, where both have their graphs."""
+        self.own[line] = self.own.get(line, 0) + 1
+        if self.own[line] == OWN:
+            self.report(
+                "bootstrapped-target",
+                place_of(line),
+                f"cosine_similarity at {brief_at(line)} compares an output with another one of the same model, of which "
+                "it has all parameters and more: a predictor behind the same encoder. Both require grad.",
+                "Without negative pairs the shortest way is one and the same output for all inputs.",
+                cure="Detach the target: F.cosine_similarity(p, z.detach()).",
+            )
 
     def stepped(self, optimizer, params: list, grads: list, place: Place | None) -> None:
         """Judge the pairs of which the optimizer holds both sides."""
