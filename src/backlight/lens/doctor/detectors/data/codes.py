@@ -5,8 +5,8 @@ The nearest entry of a codebook is chosen by argmin, which has no derivative. A 
 its gradient to the codebook and none to the encoder; z + (entry - z).detach() sends it there.
 
 NOTE [A blank among the labels]
-ctc_loss has a class of its own for no label, 0 unless another one is named. Targets within their lengths that are of that
-class cannot be told from it.
+ctc_loss has a class of its own for no label, 0 unless another one is named. Targets within their lengths that are of
+that class cannot be told from it.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Targets that are drawn anew: a denoiser is compared with other noise than was mixed into its input.
 
 NOTE [Another noise]
-The target of a loss is what a random op returned and nothing else has used, while noise of the same shape was drawn before
-and mixed, by a product or a sum, into what the model got.
+The target of a loss is what a random op returned and nothing else has used, while noise of the same shape was drawn
+before and mixed, by a product or a sum, into what the model got.
 """
 
 from backlight.dispatch.observers import Call
@@ -52,7 +52,8 @@ class NoiseTargets(Detector):
             self.report(
                 "target-is-other-noise",
                 place_of(line),
-                f"The target at {brief_at(line)} was drawn at {brief_at(self.fresh.get(target))}, and nothing else uses "
+                f"The target at {brief_at(line)} was drawn at {brief_at(self.fresh.get(target))}, and "
+                "nothing else uses "
                 "it.",
                 f"The noise in the model's input is another draw of the same shape, made at {brief_at(used)}.",
             )

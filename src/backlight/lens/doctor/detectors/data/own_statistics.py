@@ -1,9 +1,9 @@
 """Test data that are normalised by their own mean and deviation, and not by those of the training data.
 
 NOTE [Statistics of another set]
-A data set less its mean over the rows, divided, is normalised by its own statistics. If two sets were, from different lines,
-and the model that the first one trained is evaluated on the second, the two are not on one scale. Batches that are
-normalised one by one give many such sets, and are left alone.
+A data set less its mean over the rows, divided, is normalised by its own statistics. If two sets were, from different
+lines, and the model that the first one trained is evaluated on the second, the two are not on one scale. Batches that
+are normalised one by one give many such sets, and are left alone.
 """
 
 import sys
@@ -75,7 +75,8 @@ class OwnStatistics(Detector):
             self.report(
                 "normalised-by-own-statistics",
                 place_of(where),
-                f"The data set that {brief_at(where)} normalises is divided by its own mean and deviation, and the model "
+                f"The data set that {brief_at(where)} normalises is divided by its own mean and "
+                "deviation, and the model "
                 f"is evaluated on it at {brief_at(Instruction(call.code, call.lasti))}.",
                 f"Another set was normalised by its own at {brief_at(first)}.",
             )

@@ -1,9 +1,10 @@
 """Returns that stand in the wrong order, episodes whose end is ignored, losses that are added up and not divided.
 
 NOTE [Names that say what is meant]
-These mistakes leave no trace in the graph. They are read off the source of the function that ran: a list that is filled from
-the last step to the first and never reversed; a discounted value of the next state in a function that takes `done` from
-its batch and never uses it; a step every `accum_steps` batches, where nothing is divided by that number.
+These mistakes leave no trace in the graph. They are read off the source of the function that ran: a list that is
+filled from the last step to the first and never reversed; a discounted value of the next state in a function that
+takes `done` from its batch and never uses it; a step every `accum_steps` batches, where nothing is divided by that
+number.
 """
 
 import ast
@@ -64,7 +65,8 @@ class Returns(Detector):
             self.report(
                 "end-of-episode-ignored",
                 spot.place,
-                f"{spot.function} gets {name} and does not use it; {brief_at(line)} discounts what comes next, also where "
+                f"{spot.function} gets {name} and does not use it; {brief_at(line)} discounts what comes "
+                "next, also where "
                 "the episode has ended.",
                 cure=f"Multiply what comes next by (1 - {name}).",
             )
@@ -84,9 +86,10 @@ class Returns(Detector):
             self.report(
                 "returns-in-reverse",
                 spot.at(appended).place,
-                f"{argument.id} is filled from the last step to the first, and {brief_at(line)} makes a tensor of it in "
+                f"{argument.id} is filled from the last step to the first, and {brief_at(line)} makes a "
+                "tensor of it in "
                 "that order.",
-                cure=f"Insert at the front, {argument.id}.insert(0, …), or call {argument.id}.reverse() after the loop.",
+                cure=f"Insert at the front, {argument.id}.insert(0, …), or reverse {argument.id} after the loop.",
             )
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
@@ -114,8 +117,8 @@ class Returns(Detector):
         self.report(
             "accumulated-not-divided",
             where,
-            f"backward() at {brief(where)} adds to the gradients of the batches before it; the step at {brief(place)} is "
-            f"made once in {name} batches, and nothing is divided by {name}.",
+            f"backward() at {brief(where)} adds to the gradients of the batches before it; the step at {brief(place)} "
+            f"is made once in {name} batches, and nothing is divided by {name}.",
             cure=f"Divide each loss: ({spot.text(owner)} / {name}).backward().",
         )
 

@@ -61,7 +61,8 @@ class Teachers(Detector):
             self.report(
                 "bootstrapped-target",
                 place_of(line),
-                f"cosine_similarity at {brief_at(line)} compares an output with another one of the same model, of which "
+                f"cosine_similarity at {brief_at(line)} compares an output with another one of the same "
+                "model, of which "
                 "it has all parameters and more: a predictor behind the same encoder. Both require grad.",
                 "Without negative pairs the shortest way is one and the same output for all inputs.",
                 cure="Detach the target: F.cosine_similarity(p, z.detach()).",
