@@ -108,17 +108,6 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(4):
     loss = model(torch.arange(10)).square().sum()
 {STEP}"""
-PRUNED = f"""
-model = nn.Linear(6, 6, bias=False)
-pruned = model.weight.detach().abs() < 0.2
-with torch.no_grad():
-    model.weight[pruned] = 0.0
-def hide(grad):  # here
-    return grad * MASK.float()
-model.weight.register_hook(hide){SGD}
-for step in range(3):
-    loss = model(torch.randn(8, 6)).square().mean()
-{STEP}"""
 AGENT = """
 class Agent:
     def __init__(self):
@@ -187,11 +176,6 @@ CASES = {  # the rule, the wrong program, the right one
         "BL790",
         HOOK.replace("(FACTOR)", "frozen"),
         HOOK.replace("FACTOR", "1 - frozen"),
-    ),
-    "a hook that trains what is pruned": (
-        "BL790",
-        PRUNED.replace("MASK", "pruned"),
-        PRUNED.replace("MASK", "(~pruned)"),
     ),
     "rows of a data set": (
         "BL789",

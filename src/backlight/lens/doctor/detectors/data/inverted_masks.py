@@ -10,14 +10,13 @@ to in nn.MultiheadAttention.
 
 import ast
 import re
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from backlight.dispatch.observers import Call, Run
+from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Node, Tensor
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.source import spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -45,7 +44,6 @@ class InvertedMasks(Detector):
         self.masks: WeakIdDict[tuple[bool, Instruction]] = WeakIdDict()  # of tokens -> true for real ones, line
         self.done: set[Instruction] = set()
         self.looked: dict[Instruction, int] = {}
-        self.hooks: set[CodeType] = set()
 
     def called(self, call: Call) -> None:
         """Follow a mask; look at where it is used."""
@@ -220,32 +218,6 @@ class InvertedMasks(Detector):
                         cure=f"Multiply by 1 - {mask}, or by its inverse ~{mask}.",
                     )
                     return
-
-    def changed(self, run: Run, node: Node, number: int, hook: Any, before: Tensor, after: Tensor) -> None:
-        """Look at a hook that masks the gradient of a parameter, some of whose values are 0."""
-        parameter, code = getattr(node, "variable", None), getattr(hook, "__code__", None)
-        if code is None or parameter is None or code in self.hooks or node.next_functions:
-            return
-        arrays = [self.values(one) for one in (parameter, before, after)]
-        if any(one is None for one in arrays) or arrays[1].shape != arrays[2].shape:
-            return
-        values, old, new = arrays
-        kept, dropped = new != 0, (new == 0) & (old != 0)
-        if (
-            kept.any()
-            and dropped.any()
-            and not values[kept].any()
-            and values[dropped].all()
-            and (new == old)[kept].all()
-        ):
-            self.hooks.add(code)
-            self._report(
-                Instruction(code, 0),
-                "The hook leaves the gradient where the parameter is 0, and sets it to 0 everywhere else.",
-                title="a hook keeps the gradient that it is to drop",
-                cause="The mask of the hook marks the pruned weights, whose gradient is to be 0.",
-                cure="Multiply the gradient by the mask of the weights that are left.",
-            )
 
     def _report(self, line: Instruction, *evidence: str, **words: str) -> None:
         self.done.add(line)
