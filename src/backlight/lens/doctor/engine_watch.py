@@ -19,6 +19,23 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
 from backlight.lens.doctor.detectors.cut_off import CutOff
+from backlight.lens.doctor.detectors.data.aliases import Aliases
+from backlight.lens.doctor.detectors.data.batch_first import BatchFirst
+from backlight.lens.doctor.detectors.data.class_balance import ClassBalance
+from backlight.lens.doctor.detectors.data.codes import Codes
+from backlight.lens.doctor.detectors.data.constant_terms import ConstantTerms
+from backlight.lens.doctor.detectors.data.futures import Futures
+from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
+from backlight.lens.doctor.detectors.data.leaks import Leaks
+from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
+from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
+from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
+from backlight.lens.doctor.detectors.data.policy_signs import PolicySigns
+from backlight.lens.doctor.detectors.data.reach import Reach
+from backlight.lens.doctor.detectors.data.returns import Returns
+from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
+from backlight.lens.doctor.detectors.data.teachers import Teachers
+from backlight.lens.doctor.detectors.data.trained_rows import TrainedRows
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.embeddings import Embeddings
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
@@ -34,6 +51,8 @@ from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
+from backlight.lens.doctor.detectors.slips.averages import Averages
+from backlight.lens.doctor.detectors.slips.comparisons import Comparisons
 from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
@@ -42,6 +61,7 @@ from backlight.lens.doctor.detectors.slips.ratios import Ratios
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
 from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.detectors.slips.td_errors import TdErrors
+from backlight.lens.doctor.detectors.slips.unused_values import UnusedValues
 from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.detectors.totals import Totals
 from backlight.lens.doctor.detectors.training.clipping import Clipping
@@ -78,7 +98,10 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Clipping, Evaluation, ForeignGradients, GrowingGraphs, LossArguments, NoEffect, ThrownUpdates, RemadeOptimizers),
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
-    *(SoftmaxDims, LateMasks, TdErrors),
+    *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
+    *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers, TrainedRows),
+    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity, PolicySigns),
+    *(Codes, NoiseTargets, OwnStatistics, Returns),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

@@ -28,6 +28,7 @@ VIEWS = {"view", "reshape"}
 CHOOSES = {"getitem", "__getitem__", "select"}
 POOLS = {"mean", "amax"}
 KEEPS = {"dropout", "relu", "tanh", "sigmoid", "gelu", "contiguous", "clone", "layer_norm", "to", "float"}
+MAPS = {"conv2d", "conv_transpose2d", "max_pool2d", "interpolate", "batch_norm", "conv1d", "conv_transpose1d"}
 SWAPPED = ".transpose(0, 1)"
 DIMS = 3
 FIRST = "(time, batch, features): batch_first is False", "(batch, time, features): batch_first is True"
@@ -46,12 +47,13 @@ class Mixed:
 class MixedRows(Detector):
     """Finds them (see NOTE [When rows mix])."""
 
-    calls = frozenset({*VIEWS, *KEEPS, *CHOOSES, *POOLS})
+    calls = frozenset({*VIEWS, *KEEPS, *CHOOSES, *POOLS, *MAPS})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.batch_second: WeakIdDict[str] = WeakIdDict()  # outputs whose batch is dim 1 -> where they come from
         self.batch_first: WeakIdDict[str] = WeakIdDict()  # of recurrent layers with batch_first
+        self.maps: WeakIdDict[None] = WeakIdDict()  # outputs of convolutions: (batch, channels, …)
         self.done: set[Instruction] = set()
         self.suspects: WeakIdDict[Mixed] = WeakIdDict()  # views of data, which is reported if a training uses them
 
@@ -79,6 +81,10 @@ class MixedRows(Detector):
     def called(self, call: Call) -> None:
         """Look at a view."""
         inputs, outs = self.watch.inputs, self.watch.outs
+        if self.watch.name in MAPS:
+            if len(outs) == 1 and is_computed(outs[0]) and outs[0].dim() > 2:
+                self.maps[outs[0]] = None
+            return
         if len(inputs) != 1 or len(outs) != 1 or outs[0] is inputs[0]:
             return
         tensor, out = inputs[0], outs[0]
@@ -87,9 +93,14 @@ class MixedRows(Detector):
         if self.watch.name in KEEPS:
             if layer is not None and before == after:
                 self.batch_second[out] = layer
+            if tensor in self.maps and before == after:
+                self.maps[out] = None
             return
         if self.watch.name not in VIEWS:
             self._look_at_choice(call, tensor, layer)
+            return
+        if tensor in self.maps and len(after) == 2 and after[1] == before[1] != before[-1] and after[0] != before[0]:
+            self._report_channels(Instruction(call.code, call.lasti), before, after)
             return
         mixes = layer is not None and _takes_second_for_first(before, after)
         if not mixes and not _permutes(before, after):
@@ -99,6 +110,19 @@ class MixedRows(Detector):
             self._report(found)
         else:
             self.suspects[out] = found
+
+    def _report_channels(self, line: Instruction, before: tuple, after: tuple) -> None:
+        if line in self.done:
+            return
+        self.done.add(line)
+        order = ", ".join(map(str, (0, *range(2, len(before)), 1)))
+        self.report(
+            "rows-mixed-by-view",
+            spot_of(line).place,
+            f"A map of shape {list(before)}, (batch, channels, …), became {list(after)} at {brief_at(line)}: each row "
+            f"holds {before[1]} neighbours of one channel, and not the channels of one place.",
+            cure=f"Move the channels last: .permute({order}).reshape(-1, {before[1]}).",
+        )
 
     def _look_at_choice(self, call: Call, tensor: Tensor, layer: str | None) -> None:
         """Look at `out[:, -1]`, `out[-1]` and `out.mean(1)`."""

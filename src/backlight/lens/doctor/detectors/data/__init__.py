@@ -1,0 +1,1 @@
+"""What a training is given: rows, labels, masks, what an evaluation sees."""
