@@ -56,7 +56,9 @@ def test_old_constructor_of_sizes_has_that_shape():
 
 
 def test_old_constructor_refuses_a_tensor_of_another_dtype():
-    with pytest.raises(TypeError, match=r"expected TensorOptions\(dtype=long int, .*\(got TensorOptions\(dtype=float, "):
+    with pytest.raises(
+        TypeError, match=r"expected TensorOptions\(dtype=long int, .*\(got TensorOptions\(dtype=float, "
+    ):
         backlight.LongTensor(backlight.ones(2))
 
 
