@@ -35,6 +35,7 @@ from backlight.engine.hook_calls import (
     call_tensor_hooks,
 )
 from backlight.engine.node import Edge, Edges, Gradients, Node, Output, accumulator, node_and_number
+from backlight.engine.ready_queue import leaves_as_queued
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.sparse_array import gradient_sum
 
@@ -167,13 +168,18 @@ class BackwardPass:
     def leaves_by_last_node(self, order: list[Node]) -> dict[Node | None, list[TensorState]]:
         """Return the leaves whose last gradient comes from each node; from the roots' own gradients for None."""
         masks, complete, seen = self.masks, {}, set()
+
+        def edges_of(node: Node) -> Edges:
+            return node.edges if masks is None else masks.get(node, ())
+
         for node in (*reversed(order), None):
-            edges = self.roots if node is None else node.edges if masks is None else masks.get(node, ())
-            for edge in edges:
+            for edge in self.roots if node is None else edges_of(node):
                 if edge is not None and edge.is_leaf_edge and edge not in seen:
                     seen.add(edge)
                     complete.setdefault(node, []).append(edge)
-        return complete
+        if all(len(leaves) < 3 for leaves in complete.values()):  # two run in the order of their edges
+            return complete
+        return leaves_as_queued(self.roots, order, edges_of)
 
     def propagate(self, edges: Edges, grads: Iterable) -> None:
         """Add gradients to what has arrived at the ends of edges."""
