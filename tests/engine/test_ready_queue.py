@@ -43,6 +43,14 @@ def test_leaves_of_one_node_are_written_in_pytorchs_order(count):
     assert _order_of_stack(bl, count) == _order_of_stack(torch, count)
 
 
+def test_a_leaf_is_written_after_its_last_edge():
+    found: dict = {torch: [], bl: []}
+    for library, order in found.items():
+        first, second = _watched(library, 2, order)
+        library.cat([first, second, first]).sum().backward()
+    assert found[bl] == found[torch] == ["grad 1", "written 1", "grad 0", "written 0"]
+
+
 def test_leaves_of_random_programs_are_written_in_pytorchs_order():
     for seed in range(60):
         assert _order_of_program(bl, seed) == _order_of_program(torch, seed)

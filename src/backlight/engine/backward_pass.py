@@ -173,10 +173,10 @@ class BackwardPass:
             return node.edges if masks is None else masks.get(node, ())
 
         for node in (*reversed(order), None):
-            for edge in self.roots if node is None else edges_of(node):
+            for edge in reversed(self.roots if node is None else edges_of(node)):  # a node may lead to a leaf twice
                 if edge is not None and edge.is_leaf_edge and edge not in seen:
                     seen.add(edge)
-                    complete.setdefault(node, []).append(edge)
+                    complete.setdefault(node, []).insert(0, edge)
         if all(len(leaves) < 3 for leaves in complete.values()):  # two run in the order of their edges
             return complete
         return leaves_as_queued(self.roots, order, edges_of)
