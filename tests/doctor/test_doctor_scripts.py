@@ -54,7 +54,7 @@ RULES = {
     "two_targets": "BL707", "two_tower": "BL731", "used_up_parameters": "BL702", "view_mixes_rows": "BL781",
     "waves_gan": "BL204", "weight_gradient_shape": "BL907", "weighted_rows": "BL201", "wide_deep": "BL728",
     "wine_classes": "BL713", "wine_quality": "BL703",
-    "road_segmentation": "BL781", "sensor_drift": "BLA02",
+    "road_segmentation": "BL781", "sensor_drift": "BLA02", "forced_pinn": "BL607",
     "digit_ctc": "BLA08", "contrastive_pairs": "BLA03",
 }  # fmt: skip
 HEALTHY = [*sorted((SCRIPTS / "fixed").glob("*.py")), *sorted((SCRIPTS / "healthy").glob("*.py"))]

@@ -128,7 +128,7 @@ def write_to_grad(m, a, b, k):
     elif k % 6 == 2:
         del x.grad
     elif k % 6 == 3:
-        x.grad = m.pick(b)
+        x.grad = m.pick(b) * 1  # views of it keep their history here when backward, which records nothing, adds to it
     elif x.grad is not None:
         with m.t.no_grad():
             x.grad.mul_(0.5)

@@ -1,6 +1,7 @@
 """What `autograd.grad` returned: gradients that cannot be differentiated again, and inputs that were not used."""
 
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -14,6 +15,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 LEAVES = {"detach", "data", "item", "tolist", "numpy", "__array__", "__float__", "backward"}
+DEEP = 200  # nodes of a graph that are looked at
 MARKED_IN = ("torch/autograd/function.py", "backlight/autograd/function.py")
 
 
@@ -43,7 +45,7 @@ class Gradients(Detector):
             return
         out, inputs = call.out, self.watch.inputs
         given = next((known for one in inputs if (known := self.derived.get(one)) is not None), None)
-        if given is not None and not out.requires_grad:
+        if given is not None and not self._reaches_parameters(out):
             self.derived[out] = given
         elif out.requires_grad and out.numel() == 1:
             summed = next((known for one in inputs if (known := self.sums.get(one)) is not None), None)
@@ -52,6 +54,13 @@ class Gradients(Detector):
                 self.sums[out] = given, Instruction(call.code, call.lasti)
             elif summed is not None:
                 self.sums[out] = summed
+
+    def _reaches_parameters(self, tensor: Tensor) -> bool:
+        """Tell whether a graph leads to parameters: that of a residual may lead to the points of an equation alone."""
+        if not tensor.requires_grad:
+            return False
+        leaves = [getattr(node, "variable", None) for node in islice(nodes_behind([tensor.grad_fn]), DEEP)]
+        return len(leaves) == DEEP or any(isinstance(one, self.engine.module.nn.Parameter) for one in leaves)
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a penalty that the loss holds as a constant."""
