@@ -158,7 +158,7 @@ def _random(count: int, random: Sequence[str]) -> str:
 
 
 def _compared(made: Explained) -> bool:
-    """Tell whether the strongest words were compared with random ones: see NOTE [The check] in verification.py."""
+    """Tell whether the strongest words were compared with random ones: NOTE [The check] in explain/verification.py."""
     return 0 < 2 * made.check.top <= _counts(made)[1]
 
 

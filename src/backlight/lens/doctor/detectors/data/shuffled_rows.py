@@ -67,7 +67,7 @@ class ShuffledRows(Detector):
         if not self.engine.is_tensor(out):
             return
         if out.requires_grad:
-            if name in FIRST:
+            if name in FIRST and inputs:
                 self._enters(Instruction(call.code, call.lasti), name, inputs)
             return
         self.now += 1
