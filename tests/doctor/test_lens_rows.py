@@ -54,13 +54,6 @@ BATCHES = f"""
 for start in range(0, 64, 16):
     loss = F.mse_loss(model(x[start : start + 16]), y[start : start + 16])
 {STEP}"""
-POLICY = f"""
-model = nn.Linear(4, 3){SGD}
-for step in range(4):
-    policy = torch.distributions.Categorical(logits=model(torch.randn(8, 4)))
-    actions, advantages = policy.sample(), torch.randn(8)
-    loss = -(policy.log_prob(actions) * advantages).mean() SIGN 0.01 * policy.entropy().mean()  # here
-{STEP}"""
 SEQUENCES = f"""
 class Classifier(nn.Module):
     def __init__(self):
@@ -141,11 +134,6 @@ MASK = "torch.tril(torch.ones(8, 8), -1).bool()"
 CAUSAL = "self.body(x, mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]), is_causal=True)"
 CASES = {  # the rule, the wrong program, the right one
     "an encoder without a mask": ("BL791", language(ENCODER, "self.body(x)"), language(ENCODER, CAUSAL)),
-    "a bidirectional layer": (
-        "BL791",
-        language(GRU.format(8, ", bidirectional=True"), LAST),
-        language(GRU.format(16, ""), LAST),
-    ),
     "a causal mask inverted": (
         "BL790",
         language(ENCODER, f"self.body(x, mask={MASK})"),
@@ -186,12 +174,6 @@ CASES = {  # the rule, the wrong program, the right one
         "BL789",
         ROWS + "x, y = x[np.random.permutation(64)], y[np.random.permutation(64)]" + BATCHES,
         ROWS + "order = np.random.permutation(64)\nx, y = x[order], y[order]" + BATCHES,
-    ),
-    "an entropy that is added": ("BL718", POLICY.replace("SIGN", "+"), POLICY.replace("SIGN", "-")),
-    "attention over the batch": (
-        "BL783",
-        SEQUENCES.replace("WORD", ""),
-        SEQUENCES.replace("WORD", ", batch_first=True"),
     ),
     "an average of products": (
         "BL799",

@@ -20,7 +20,7 @@ from backlight.lens.finding import Finding
 
 NEEDS_PROCESSES = {"BL714"}
 ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
-ONLY_TORCH |= {"BL909", "BL910", "BL911", "BL912", "BL913"}
+ONLY_TORCH |= {"BLA08", "BL909", "BL910", "BL911", "BL912", "BL913"}
 OF_RULES = [
     (rule.id, textwrap.dedent(rule.wrong).lstrip(), engine, {"strict": True, "notes": True})
     for rule in rules().values()

@@ -222,13 +222,15 @@ def test_float_of_none_outside_of_an_optimizer_is_none_of_our_business():
     ],
 )  # fmt: skip
 def test_an_advantage_with_a_graph_is_detached_where_it_weights(loss, corrected, engine):
+    advantage = "advantage = returns - value" if "advantage" in loss else ""
+    chosen = "policy(states).log_softmax(1).gather(1, actions[:, None]).squeeze(1)"
     source = (
         POLICY
         + f"""
 for _ in range(4):
     value = critic(states).squeeze(1)
-    advantage = returns - value
-    chosen = policy(states).log_softmax(1).gather(1, actions[:, None]).squeeze(1)
+    {advantage}
+    {f"chosen = {chosen}" if "chosen" in loss else ""}
     loss = {loss}
     {STEP}
 """

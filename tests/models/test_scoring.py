@@ -143,7 +143,8 @@ def test_nothing_below_the_layer_is_recorded_and_no_attention_is_laid_out():
             waiting += [before for before, _ in node.next_functions]
     names = [node.name() for node in reached]
     assert sum("AccumulateGrad" in name for name in names) == 1
-    assert not any("Softmax" in name for name in names)
+    softmax = [node._saved_result.shape for node in reached if "Softmax" in node.name()]
+    assert all(len(shape) == 2 for shape in softmax)  # (heads, tokens), of the one token that is read
     trace = Trace()
     whole = ranker.pair_scores(batch, None, trace)
     assert not whole.requires_grad and len(trace.attentions) == 2

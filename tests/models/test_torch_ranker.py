@@ -212,7 +212,7 @@ def test_a_score_that_ignores_its_embeddings_is_an_error(tmp_path):
         saliency(ranker, batch.pairs)
 
 
-def test_a_model_that_takes_no_embeddings_is_named(tmp_path):
+def test_a_model_of_encoder_and_decoder_has_gradients(tmp_path):
     config = transformers.BartConfig(
         vocab_size=SIZES["vocab_size"], d_model=24, encoder_layers=1, decoder_layers=1, encoder_attention_heads=3,
         decoder_attention_heads=3, encoder_ffn_dim=40, decoder_ffn_dim=40, num_labels=1, eos_token_id=3,
@@ -222,8 +222,9 @@ def test_a_model_that_takes_no_embeddings_is_named(tmp_path):
     ranker = TorchRanker(tmp_path)
     batch = PairBatch.of(ranker.read(PAIRS))
     np.testing.assert_allclose(ranker.score(batch), alone(tmp_path, batch.pairs, segments=False), rtol=1e-4, atol=1e-5)
-    with pytest.raises(InputError, match="BartForSequenceClassification must take word embeddings for this"):
-        ranker.gradients(batch)
+    scores, gradients = ranker.gradients(batch)
+    np.testing.assert_allclose(scores, ranker.score(batch), rtol=1e-5, atol=1e-6)
+    assert all(np.abs(one).max() > 0 for one in batch.by_pair(gradients))
 
 
 def test_a_model_whose_layers_join_tokens_shows_no_inside(tmp_path):

@@ -1,4 +1,5 @@
 """Physics-informed net for u' = 3 cos(3t), u(0) = 1 on [0, 2]."""
+
 import torch
 import torch.nn as nn
 
@@ -7,8 +8,10 @@ class Field(nn.Module):
     def __init__(self, width=24):
         super().__init__()
         self.net = nn.Sequential(
-            nn.Linear(1, width), nn.Tanh(),
-            nn.Linear(width, width), nn.Tanh(),
+            nn.Linear(1, width),
+            nn.Tanh(),
+            nn.Linear(width, width),
+            nn.Tanh(),
             nn.Linear(width, 1),
         )
 

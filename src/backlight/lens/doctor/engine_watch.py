@@ -30,12 +30,10 @@ from backlight.lens.doctor.detectors.data.leaks import Leaks
 from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
 from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
-from backlight.lens.doctor.detectors.data.policy_signs import PolicySigns
 from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.data.returns import Returns
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
 from backlight.lens.doctor.detectors.data.teachers import Teachers
-from backlight.lens.doctor.detectors.data.trained_rows import TrainedRows
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.embeddings import Embeddings
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
@@ -99,8 +97,8 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
-    *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers, TrainedRows),
-    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity, PolicySigns),
+    *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers),
+    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,

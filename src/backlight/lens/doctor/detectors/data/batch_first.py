@@ -49,7 +49,8 @@ class BatchFirst(Detector):
         """Note such a layer's output."""
         if self.steps >= LOOKS:
             return
-        batch_first = getattr(module, "batch_first", None)
+        recurrent = isinstance(module, self.engine.module.nn.RNNBase)  # attention alone is seen by `MixedRows`
+        batch_first = module.batch_first if recurrent else None
         if batch_first is None:
             batch_first = getattr(getattr(module, "self_attn", None), "batch_first", None)
         first = out[0] if isinstance(out, tuple) else out

@@ -1,21 +1,19 @@
-"""Language models that see the token that they are to predict: attention without a causal mask, a bidirectional layer.
+"""Language models that see the token that they are to predict: attention without a causal mask.
 
 NOTE [Seeing the future]
 The targets are the tokens that were embedded, shifted by one, so that the target of each position is the next input.
-It is a mistake if attention over these positions, all of it, gives weight to later ones, or if a recurrent layer reads
-them in both directions.
+It is a mistake if attention over these positions, all of it, gives weight to later ones. A recurrent layer that reads
+in both directions is left alone: it may be the encoder of a model that copies.
 """
 
-import sys
 from collections.abc import Iterable
-from itertools import islice
 
 import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Module, Tensor
-from backlight.lens.doctor.places import Instruction, brief_at, place_of, users_frames
+from backlight.lens.doctor.graph import Tensor
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.records.record import Place
 
 CLASSES = {"cross_entropy", "nll_loss"}
@@ -35,15 +33,6 @@ class Futures(Detector):
         self.causal = False
         self.times: dict[Instruction, int] = {}
         self.steps = 0
-
-    def left(self, module: Module, path: str, out) -> None:
-        """Note a recurrent layer that reads both directions."""
-        if self.steps < LOOKS and getattr(module, "bidirectional", False) and isinstance(out, tuple):
-            user = next(islice(users_frames(sys._getframe(1)), 1), None)
-            if user is not None and self.engine.is_tensor(out[0]) and out[0].dim() == 3:
-                line = Instruction(user.f_code, user.f_lasti)
-                length = out[0].shape[1 if module.batch_first else 0]
-                self.ahead[line] = length, f"{type(module).__name__} at {brief_at(line)} reads in both directions"
 
     def called(self, call: Call) -> None:
         """Note tokens, attention, and compare with a target."""
@@ -103,13 +92,11 @@ class Futures(Detector):
         where, (_, how) = next(iter(ahead))
         if self.session.has({"BL790"}):
             return  # a mask that is the wrong way round
-        recurrent = "directions" in how
         self.report(
             "sees-the-future",
             place_of(where),
             f"The target of each position at {brief_at(line)} is the next token of the sequence that is embedded.",
             f"{how[0].upper()}{how[1:]}: the model is shown what it is to predict.",
-            cure="Make the layer with bidirectional=False." if recurrent else None,
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
