@@ -21,7 +21,7 @@ SIZES = {  # settings by the names that configurations have for them
     8: ("head_dim", "d_kv", "attention_window"),
     64: ("max_position_embeddings", "n_positions"),
 }
-NO_WORDS = 0, 1, 3  # GPT-2 takes segments 0 and 1 from the same table, and a decoder starts with [PAD] or [SEP]
+NO_WORDS = range(5)  # GPT-2 takes segments 0 and 1 from the same table, and a decoder starts with a special token
 ENCODERS = "albert bert big_bird camembert data2vec-text deberta deberta-v2 distilbert electra esm fnet ibert"
 ENCODERS += " longformer mobilebert modernbert mpnet nystromformer rembert roberta roformer xlm-roberta"
 DECODERS = "bloom gemma gemma2 gpt2 gpt_bigcode gpt_neox llama mistral openai-gpt opt phi qwen2 qwen3 starcoder2"
