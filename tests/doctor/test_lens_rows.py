@@ -54,17 +54,6 @@ BATCHES = f"""
 for start in range(0, 64, 16):
     loss = F.mse_loss(model(x[start : start + 16]), y[start : start + 16])
 {STEP}"""
-SEQUENCES = f"""
-class Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention, self.head = nn.MultiheadAttention(8, 2WORD), nn.Linear(8, 2)  # here
-    def forward(self, x):
-        return self.head(self.attention(x, x, x)[0].mean(1))
-model = Classifier(){SGD}
-for step in range(4):
-    loss = F.cross_entropy(model(torch.randn(16, 5, 8)), torch.randint(0, 2, (16,)))
-{STEP}"""
 AVERAGE = f"""
 model = nn.Linear(4, 1)
 average, tau = copy.deepcopy(model), 0.005{SGD}

@@ -1,9 +1,9 @@
 """Layers without batch_first that get (batch, time, features): they mix the samples of a batch.
 
 NOTE [Batch or time]
-A recurrent layer, attention or a transformer without batch_first takes (time, batch, features). It got the batch first
+A recurrent layer or one of a transformer without batch_first takes (time, batch, features). It got the batch first
 if its first dim has as many rows as the loss has targets, its second has not, and neither is 1. What is taken of its
-output by `out[:, -1]` is looked at in slips/mixed_rows.py.
+output by `out[:, -1]`, and attention alone, is looked at in slips/mixed_rows.py.
 """
 
 from dataclasses import dataclass
