@@ -11,13 +11,12 @@ from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.graph import Module, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, place_of_frame
 from backlight.lens.records.record import Place
 
-LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "binary_cross_entropy", "nll_loss"}
-LOSSES |= {"binary_cross_entropy_with_logits"}
 FOUND = {"BL783", "BL781"}
 TWICE, LOOKS = 2, 12
 

@@ -12,13 +12,12 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.records.record import Place
 
 FIRST = {"linear", "conv1d", "lstm", "gru", "rnn_tanh", "matmul"}
-LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "binary_cross_entropy"}
-LOSSES |= {"binary_cross_entropy_with_logits", "nll_loss"}
 REPEATS = {"expand", "repeat", "repeat_interleave"}
 STEPS, LOOKS, ROWS, VALUES, TOKENS = 3, 12, 32, 8, 4
 RARE = 0.1

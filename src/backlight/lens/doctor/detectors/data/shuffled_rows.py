@@ -16,14 +16,13 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 CHOOSES = {"getitem", "__getitem__", "index_select", "index", "slice", "select"}  # the last three: backlight's
-LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "binary_cross_entropy", "nll_loss"}
-LOSSES |= {"binary_cross_entropy_with_logits"}
 FIRST = {"linear", "conv1d", "conv2d", "lstm", "gru", "embedding", "matmul"}
 LEAST, STEPS, LOOKS = 8, 2, 12
 
