@@ -1,5 +1,6 @@
 """Formulas with numbers in them are true: what is written, computed by somebody else, is the gradient."""
 
+import importlib
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import backlight
+from backlight.adapters import torch_formulas
 from backlight.codegen.declaration import TABLE
 from backlight.lens.replays.filled import filled
 from backlight.lens.replays.formulas import Name, Prose, read
@@ -186,3 +188,8 @@ def test_prose_after_a_comma_is_left():
 def test_named_parts_are_read():
     formula = read("grad · s · (1 − s), s = sigmoid(input)")
     assert formula.parts[0][0] == "s" and not formula.rest
+
+
+def test_ops_of_sparse_tensors_never_stand_for_the_dense_ones():
+    importlib.import_module("backlight.ops.sparse.arithmetic")  # which comes when it is first needed
+    assert torch_formulas.formulas_of("DivBackward0") == {"input": "grad / other", "other": "−grad · input / other²"}

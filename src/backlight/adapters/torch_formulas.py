@@ -1,6 +1,6 @@
 """The derivatives' formulas of PyTorch's nodes: our own of the same name, and those of nodes that only PyTorch has."""
 
-from functools import cache
+from functools import lru_cache
 
 from backlight.codegen.declaration import TABLE, camel
 
@@ -48,15 +48,25 @@ ONLY_PYTORCHS = {
 }
 
 
-@cache
-def our_formulas() -> dict[str, dict[str, str]]:
-    """Return the formulas of our own ops by the names of their nodes: of several with one name, the op called so."""
-    found = {declared.node_name: declared.formulas() for declared in TABLE.values()}
-    called_so = (declared for declared in TABLE.values() if declared.node_name == camel(declared.name) + "Backward0")
-    named = {declared.node_name: declared.formulas() for declared in called_so}
-    return {name: named.get(name, formulas) for name, formulas in found.items()}
+@lru_cache(1)
+def _our_formulas(count: int) -> dict[str, dict[str, str]]:
+    """Return the formulas of our own ops by the names of their nodes.
+
+    Of several ops with one name of node it is the op that is called so, else the one that was declared first: ops of
+    sparse tensors, which come when they are needed, never stand for the dense ones.
+
+    Args:
+        count: how many ops there are: more come when their module is first needed.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for declared in TABLE.values():
+        if camel(declared.name) == declared.node_name.partition("Backward")[0]:
+            found[declared.node_name] = declared.formulas()
+    for declared in TABLE.values():
+        found.setdefault(declared.node_name, declared.formulas())
+    return found
 
 
 def formulas_of(name: str) -> dict[str, str]:
     """Return the formulas of a node by its name, one an edge; {} if there are none."""
-    return ONLY_PYTORCHS.get(name) or our_formulas().get(name, {})
+    return ONLY_PYTORCHS.get(name) or _our_formulas(len(TABLE)).get(name, {})
