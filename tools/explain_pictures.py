@@ -2,7 +2,8 @@
 
     PYTHONPATH=src:tests/support python tools/explain_pictures.py [FOLDER]
 
-FOLDER is docs/images unless another is given. It needs Chromium. `report.png` is the page, `terminal.svg` the terminal.
+FOLDER is docs/images unless another is given. It needs Chromium. `report.png` is the page, `terminal.svg` the terminal,
+`attention.png` and `against.png` are two of the page's views, which take minutes.
 What they show is also kept as data in the PNG (`shown_in`), so that a test can hold it against the command.
 """
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 from browser import Browser
@@ -26,6 +28,11 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 COLUMNS = 100
 WIDTH, HEIGHT = 1200, 1180
+VIEW_HEIGHT = 860
+VIEWS = [  # the picture, its theme, the tab to click, the part of the page
+    ("attention.png", "light", "#tab-1-attention", "#document-1"),
+    ("against.png", "dark", "", "#comparison-0"),
+]
 KEYWORD = b"backlight"  # of the PNG's tEXt chunk
 STRONGEST = 3  # words of each document that are kept as data
 
@@ -82,15 +89,30 @@ def shown_in(picture: bytes) -> dict:
 
 def page_picture(page: Path, folder: Path) -> bytes:
     """Return the upper part of a page in a light window, with a folder for what the browser writes."""
-    browser = Browser(folder / "profile")
-    try:
+    with closing(Browser(folder / "profile")) as browser:
         browser.size(WIDTH, HEIGHT)
         browser.prefer("light")
         browser.open(page)
         browser.picture(folder / "page.png")
-    finally:
-        browser.close()
     return (folder / "page.png").read_bytes()
+
+
+def view_pictures(page: Path, work: Path, folder: Path) -> None:
+    """Write `attention.png`, in a light window, and `against.png`, in a dark one, of a page that has these views.
+
+    Args:
+        work: a folder for what the browser writes.
+    """
+    with closing(Browser(work / "views")) as browser:
+        browser.size(WIDTH, VIEW_HEIGHT)
+        for name, scheme, tab, part in VIEWS:
+            browser.prefer(scheme)
+            browser.open(page)
+            if tab:
+                browser.click(tab)
+            browser.run(f"document.querySelector('{part}').scrollIntoView({{ behavior: 'instant' }}); scrollBy(0, -20)")
+            browser.run("document.activeElement.blur()")
+            browser.picture(folder / name)
 
 
 def terminal_picture(printed: str) -> str:
@@ -109,9 +131,11 @@ def main(folder: Path) -> None:
         picture = page_picture(page, Path(temporary))
         colours = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
         printed = run(page, **colours)
+        run(page, "--views", "attention,compare")
+        view_pictures(page, Path(temporary), folder)
     (folder / "report.png").write_bytes(with_data(picture, shown(found)))
     (folder / "terminal.svg").write_text(terminal_picture(printed), encoding="utf-8")
-    print(f"report.png and terminal.svg are in {folder}")
+    print(f"report.png, terminal.svg, {' and '.join(view[0] for view in VIEWS)} are in {folder}")
 
 
 if __name__ == "__main__":
