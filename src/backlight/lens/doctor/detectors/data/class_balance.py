@@ -2,10 +2,12 @@
 
 NOTE [Weights of classes]
 Weights are to make up for rare classes. They are the wrong way round if over the whole run the more frequent class
-has the greater weight, in the same order for all classes, and the weights are nearly a power of the counts.
+has the greater weight, in the same order for all classes, and the weights are nearly a power of the counts. Two
+weights are always a power of two counts: they must be nearly the counts, or their roots. Others are costs of a mistake.
 
 NOTE [Batches of one class]
-Eight batches in a row hold one class each, and the class changes seldom: the data are sorted, and not shuffled.
+Eight batches in a row that one model gets hold one class each, and the class changes seldom: the data are sorted, and
+not shuffled.
 """
 
 from dataclasses import dataclass, field
@@ -23,19 +25,25 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 MAKES = {"div", "true_divide", "rdiv", "reciprocal", "pow", "mul", "softmax", "tensor", "sqrt", "log", "add", "to"}
 BINARY = "binary_cross_entropy_with_logits"
 ROWS, UNEQUAL, ALIKE = 48, 1.4, 0.97
+POWERS, NEAR = (0.5, 1.0), 0.15
 BATCHES, SMALLEST, MOST = 8, 4, 1000
 
 
 @dataclass(slots=True)
 class Counted:
-    """The classes that one line's loss was given: how many of each, with which weights, batches of one class."""
+    """The classes that one line's loss was given: how many of each, with which weights."""
 
     line: Instruction
     counts: np.ndarray
     weights: np.ndarray | None = None
     made: Instruction | None = None
+
+
+@dataclass(slots=True)
+class Batches:
+    """The first batches that one model's loss was given, as long as each holds one class."""
+
     alone: list[int] = field(default_factory=list)
-    loader: Instruction | None = None
     mixed: bool = False
 
 
@@ -48,6 +56,7 @@ class ClassBalance(Detector):
         super().__init__(watch)
         self.made: WeakIdDict[Instruction] = WeakIdDict()  # vectors without a graph -> line
         self.lines: dict[tuple, Counted] = {}
+        self.batches: dict[tuple, Batches] = {}  # of a line and the parameters behind its scores
 
     def called(self, call: Call) -> None:
         """Count the classes of a loss."""
@@ -77,24 +86,24 @@ class ClassBalance(Detector):
                 known.weights = np.array([1.0, given[0]]) if name == BINARY else given
                 known.made = self.made.get(weight)
         if name != BINARY and values.ndim == 1:
-            self._look_at_batch(known, values)
+            self._look_at_batch(line, self.watch.flow.of(scores).leaves, values)
 
-    def _look_at_batch(self, known: Counted, values: np.ndarray) -> None:
+    def _look_at_batch(self, line: Instruction, leaves: int, values: np.ndarray) -> None:
+        known = self.batches.setdefault((line, leaves), Batches())
         if known.mixed or len(known.alone) >= BATCHES:
             return
         if values.size < SMALLEST or values.min() != values.max():
             known.mixed = True
             return
-        loaders = self.watch.detectors[Loaders]
-        known.loader = None if loaders.open is None else loaders.open.made
         known.alone.append(int(values[0]))
         changes = sum(one != other for one, other in zip(known.alone, known.alone[1:]))
         if len(known.alone) == BATCHES and 0 < changes <= BATCHES // 3:
-            where = known.loader or known.line
+            loaders = self.watch.detectors[Loaders]
+            where = line if loaders.open is None else loaders.open.made or line
             self.report(
                 "batches-of-one-class",
                 place_of(where),
-                f"The first {BATCHES} batches that the loss at {brief_at(known.line)} got hold one class each: "
+                f"The first {BATCHES} batches that the loss at {brief_at(line)} got hold one class each: "
                 f"{', '.join(map(str, known.alone))}.",
             )
 
@@ -107,7 +116,7 @@ class ClassBalance(Detector):
             weights, counts = np.log(one.weights[seen]), np.log(one.counts[seen])
             if np.ptp(weights) < np.log(UNEQUAL) or np.ptp(counts) < np.log(UNEQUAL):
                 continue
-            if np.corrcoef(weights, counts)[0, 1] > ALIKE:
+            if np.corrcoef(weights, counts)[0, 1] > ALIKE and (len(counts) > 2 or _is_power(weights, counts)):
                 rare, often = int(np.argmin(one.counts[seen])), int(np.argmax(one.counts[seen]))
                 where = one.made or one.line
                 self.report(
@@ -117,3 +126,9 @@ class ClassBalance(Detector):
                     f"a weight of {short(float(one.weights[seen][often]))}, and {int(one.counts[seen][rare])} of "
                     f"another, at {short(float(one.weights[seen][rare]))}.",
                 )
+
+
+def _is_power(weights: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether two weights are as their counts, or as the roots of these, both given as logarithms."""
+    exponent = np.ptp(weights) / np.ptp(counts)
+    return bool(min(abs(exponent - one) / one for one in POWERS) < NEAR)

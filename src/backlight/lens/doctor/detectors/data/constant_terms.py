@@ -2,7 +2,8 @@
 
 NOTE [A term without a gradient]
 A number, or a tensor of one element without a graph, that was computed from parameters is added to a loss, and backward
-starts from the sum. It changes the loss's value and no gradient. Penalties on weights are looked at by `Penalties`.
+starts from the sum. It changes the loss's value and no gradient. Penalties on weights are looked at by `Penalties`. In
+`x + (f(x) - x).detach()` that is meant: the value is f's, the gradient x's.
 """
 
 import ast
@@ -59,6 +60,8 @@ class ConstantTerms(Detector):
             if not info.leaves or not info.leaves & flow.of(loss).leaves:
                 return None
             cuts = flow.cuts_in(info.cuts)
+            if _keeps_gradient_of(spot_of(line).expression):
+                return None
             return f"{cuts[-1].call} at {cuts[-1].line}" if cuts and cuts[-1].recording else None
         if not any(isinstance(one, float) for one in call.args):
             return None
@@ -78,6 +81,17 @@ class ConstantTerms(Detector):
             f"A term that is added at {brief_at(line)} has no graph: it left it by {how}.",
             f"backward() at {brief(place)} starts from the sum; the term changes its value, and no gradient.",
         )
+
+
+def _keeps_gradient_of(node: ast.AST | None) -> bool:
+    """Return whether a sum is x + (… - x).detach()."""
+    if not isinstance(node, ast.BinOp):
+        return False
+    for kept, other in ((node.left, node.right), (node.right, node.left)):
+        taken = other.func.value if isinstance(other, ast.Call) and isinstance(other.func, ast.Attribute) else None
+        if isinstance(taken, ast.BinOp) and isinstance(taken.op, ast.Sub) and ast.dump(taken.right) == ast.dump(kept):
+            return True
+    return False
 
 
 def _number_of_tensor(spot: Spot) -> str | None:

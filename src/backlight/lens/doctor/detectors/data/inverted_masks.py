@@ -1,11 +1,13 @@
 """Masks the wrong way round: attention that sees only the future, scores of real tokens filled with -inf.
 
 NOTE [Which way round a mask is]
-A square mask that leaves each position only itself and later ones (or only later ones) is a causal mask inverted. A
-mask of tokens is known by how it was made: `tokens != 0` and `positions < lengths` are true for real tokens,
-`tokens == 0` and `positions >= lengths` for padding. It counts only if padding ends or begins each row, and not all
-rows have the same number of it. Attention's bool masks say where to look in scaled_dot_product_attention, and where not
-to in nn.MultiheadAttention.
+A square mask that leaves each position only itself and later ones (or only later ones) is a causal mask inverted,
+unless the targets of the step are the tokens before: then the model reads from right to left. A mask of tokens is known
+by how it was made: `tokens != 0` and `positions < lengths` are true for real tokens, `tokens == 0` and `positions >=
+lengths` for padding. It counts only if padding ends or begins each row, and not all rows have the same number of it.
+What is multiplied by a mask of padding is left alone where something else is multiplied by one of real tokens: the two
+are put together, as where padding has an embedding of its own. Attention's bool masks say where to look in
+scaled_dot_product_attention, and where not to in nn.MultiheadAttention.
 """
 
 import ast
@@ -16,16 +18,19 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.data.futures import Futures
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.source import spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
 
 FLIPS = {"logical_not", "bitwise_not", "invert", "__invert__", "rsub"}
 KEEPS = {"unsqueeze", "squeeze", "view", "reshape", "getitem", "__getitem__", "expand", "to", "float", "bool", "long"}
 KEEPS |= {"int", "repeat", "transpose", "type_as", "clone", "contiguous", "half", "double", "type"}
 ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 MADE = {"ne": True, "eq": False, "lt": True, "ge": False, "le": True, "gt": False}
+CLASSES = {"cross_entropy", "nll_loss"}
 FAR = -1e4
 LEAST = 3
 DONE = re.compile(r"^(?:.*_)?(?:done|dones|terminal|terminals|terminated|is_done|is_terminal)$")
@@ -37,13 +42,18 @@ FROZEN = re.compile(r"(?:^|_)(?:frozen|freeze|fixed|locked|pruned|dead)(?:_|$)")
 class InvertedMasks(Detector):
     """Finds them (see NOTE [Which way round a mask is])."""
 
-    calls = frozenset({*FLIPS, *KEEPS, *ATTENTION, *MADE, "masked_fill", "where", "mul", "add", "register_hook"})
+    calls = frozenset(
+        {*FLIPS, *KEEPS, *ATTENTION, *MADE, *CLASSES, "masked_fill", "where", "mul", "add", "register_hook"}
+    )
 
     def __init__(self, watch):
         super().__init__(watch)
         self.masks: WeakIdDict[tuple[bool, Instruction]] = WeakIdDict()  # of tokens -> true for real ones, line
         self.done: set[Instruction] = set()
         self.looked: dict[Instruction, int] = {}
+        self.later: set[Instruction] = set()  # lines of this step that attend to later positions only
+        self.products: dict[Instruction, Instruction] = {}  # products of this step with padding -> where it was made
+        self.both = False  # whether a product of this step is with real tokens
 
     def called(self, call: Call) -> None:
         """Follow a mask; look at where it is used."""
@@ -62,6 +72,10 @@ class InvertedMasks(Detector):
             self._look_at_product(line, inputs, out)
         elif name == "register_hook":
             self._look_at_hook(line)
+        elif name in CLASSES:
+            if self.later and len(inputs) > 1 and self._comes_before(inputs[1]):
+                self.done |= self.later
+                self.later.clear()
         elif name == "add":
             self._look_at_bias(line, inputs)
         elif not self.engine.is_tensor(out) or not inputs or out.requires_grad:
@@ -108,7 +122,7 @@ class InvertedMasks(Detector):
         elif self._once(line):
             values = self.values(mask)
             if values is not None and _sees_future((values == 0) if masks_out else (values != 0)):
-                self._report_future(line)
+                self.later.add(line)
 
     def _look_at_bias(self, line: Instruction, inputs: list) -> None:
         if len(inputs) != 2:
@@ -118,7 +132,7 @@ class InvertedMasks(Detector):
             return
         values = self.values(mask)
         if values is not None and values.dtype.kind == "f" and _is_square_bias(values) and _sees_future(values == 0):
-            self._report_future(line)
+            self.later.add(line)
 
     def _look_at_attention(self, call: Call, line: Instruction, name: str) -> None:
         if line in self.done:
@@ -138,26 +152,46 @@ class InvertedMasks(Detector):
                 return
             kept = (values if dot else ~values) if values.dtype.kind == "b" else values > FAR
             if _sees_future(kept):
-                self._report_future(line)
+                self.later.add(line)
 
-    def _report_future(self, line: Instruction) -> None:
-        self._report(
-            line,
-            f"The mask at {brief_at(line)} is square, and leaves each position only later ones, and perhaps itself.",
-            title="a causal mask is the wrong way round: each position sees only later ones",
-        )
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+        """Report what the step did with masks that are the wrong way round."""
+        for line in self.later:
+            self._report(
+                line,
+                f"The mask at {brief_at(line)} is square. It leaves each position only later ones, and perhaps itself.",
+                title="a causal mask is the wrong way round: each position sees only later ones",
+            )
+        for line, made in () if self.both else self.products.items():
+            self._report(
+                line,
+                f"The mask, made at {brief_at(made)}, is 1 for padding and 0 for real tokens.",
+                f"{brief_at(line)} multiplies by it: only the padding is left.",
+            )
+        self.later.clear()
+        self.products.clear()
+        self.both = False
+
+    def _comes_before(self, target: Tensor) -> bool:
+        """Return whether targets are the tokens that were embedded, each the one before its position."""
+        values = self.values(target)
+        for tokens in self.watch.detectors[Futures].tokens if values is not None else ():
+            earlier = tokens[:, :-1]
+            if values.size == earlier.size and (values.reshape(earlier.shape) == earlier).all():
+                return True
+            if values.size == tokens.size and (values.reshape(tokens.shape)[:, 1:] == earlier).all():
+                return True
+        return False
 
     def _look_at_product(self, line: Instruction, inputs: list, out: Any) -> None:
         """Look at losses and states times a mask of padding, and at gamma · done."""
         known = next((one for tensor in inputs if (one := self.masks.get(tensor)) is not None), None)
-        if known is not None and self.engine.is_tensor(out) and out.requires_grad and not known[0]:
-            if line not in self.done and any(one.requires_grad for one in inputs):
-                self._report(
-                    line,
-                    f"The mask, made at {brief_at(known[1])}, is 1 for padding and 0 for real tokens.",
-                    f"{brief_at(line)} multiplies by it: only the padding is left.",
-                )
-        elif known is None and line not in self.looked:
+        if known is not None:
+            if self.engine.is_tensor(out) and out.requires_grad and any(one.requires_grad for one in inputs):
+                self.both = self.both or known[0]
+                if not known[0] and line not in self.done:
+                    self.products[line] = known[1]
+        elif line not in self.looked:
             self.looked[line] = 1
             self._look_at_discount(line)
 

@@ -20,6 +20,7 @@ from backlight.lens.records.record import Place
 
 DISCOUNT = re.compile(r"gamma|discount")
 DONE = re.compile(r"^(?:.*_)?(?:d|done|dones|terminal|terminals|terminated)$")
+STEP_OF_EPISODE = re.compile(r"^(?:s|a|r|ns|s2|s_next|obs|states?|actions?|rewards?|next_.*)$")
 ACCUMULATES = re.compile(r"accum", re.IGNORECASE)
 MAKERS = {"tensor", "as_tensor", "stack", "FloatTensor", "cat"}
 
@@ -60,7 +61,7 @@ class Returns(Detector):
                 given |= {one.id for one in inner.elts if isinstance(one, ast.Name)}
         given |= {one.arg for one in spot.scope.args.args} if len(spot.scope.args.args) > 3 else set()
         unread = sorted(one for one in given - read if DONE.match(one.lower()))
-        if unread:
+        if unread and any(STEP_OF_EPISODE.match(one.lower()) for one in given):
             name = unread[0]
             self.report(
                 "end-of-episode-ignored",
@@ -76,12 +77,13 @@ class Returns(Detector):
         argument = spot.call.args[0] if spot.call is not None and spot.call.args else None
         if not isinstance(argument, ast.Name) or not isinstance(spot.scope, (ast.FunctionDef, ast.Module)):
             return
-        appended = None
+        appended, expected = None, set()
         for node in ast.walk(spot.scope):
             if isinstance(node, ast.For) and _is_reversed(node.iter):
                 appended = appended or _appends(node, argument.id)
-            elif _restores(node, argument.id):
-                return
+                expected.add(node.iter)
+            elif _restores(node, argument.id) or (_is_reversed(node) and node not in expected):
+                return  # in order again; or something else is turned round to go with it
         if appended is not None:
             self.report(
                 "returns-in-reverse",

@@ -3,9 +3,9 @@
 NOTE [Rows that belong together]
 A data set is a tensor whose rows are chosen by an index or cut by a slice. What is chosen, and what is computed row by
 row of it, keeps the way it was chosen. Inputs and target of one step that come from two data sets of the same length,
-the same number of rows each, must have been chosen alike. It is reported if they were not in two steps, and an index
-(no slice alone: a window may be shifted on purpose) makes the difference. A data set that was made after the
-index was first used is left alone: what it is made of is not known.
+the same number of rows each, must have been chosen alike. It is reported if they were not in two steps, and the order
+of an index makes the difference: slices, and all of an index, may be shifted on purpose, as for what comes next. A data
+set that was made after the index was first used is left alone: what it is made of is not known.
 """
 
 import zlib
@@ -25,6 +25,15 @@ from backlight.lens.records.record import Place
 CHOOSES = {"getitem", "__getitem__", "index_select", "index", "slice", "select"}  # the last three: backlight's
 FIRST = {"linear", "conv1d", "conv2d", "lstm", "gru", "embedding", "matmul"}
 LEAST, STEPS, LOOKS = 8, 2, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """Rows chosen by indices: a checksum of these less the first one, the first one, how many."""
+
+    order: int
+    first: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +131,16 @@ class ShuffledRows(Detector):
             self.chosen[out] = None
             return
         line = Instruction(call.code, call.lasti)
-        step = (zlib.crc32(values.astype(np.int64).tobytes()), len(values))
-        if values.dtype.kind == "b":
-            step = (zlib.crc32(np.flatnonzero(values).astype(np.int64).tobytes()), int(values.sum()))
-        self.chosen[out] = Chosen(known.source, known.rows, (*known.steps, step), line, self.now)
+        steps = *known.steps, _indexed(np.flatnonzero(values) if values.dtype.kind == "b" else values)
+        self.chosen[out] = Chosen(known.source, known.rows, steps, line, self.now)
 
     def _collate(self, line: Instruction, rows: list, out: Tensor) -> None:
         """Note a batch that a loader stacks of single rows."""
         found = [self.rows.get(one) for one in rows]
         known = found[0][0]
         same = all(one == known for one, _ in found)
-        step = (zlib.crc32(np.array([index for _, index in found], np.int64).tobytes()), len(found))
-        chosen = Chosen(known.source, known.rows, (*known.steps, step), known.line, known.used)
+        steps = *known.steps, _indexed(np.array([index for _, index in found]))
+        chosen = Chosen(known.source, known.rows, steps, known.line, known.used)
         self.chosen[out] = chosen if same else None
 
     def _indices(self, index: Any) -> np.ndarray | None:
@@ -180,7 +187,7 @@ class ShuffledRows(Detector):
         (given, first), *_ = self.inputs.items()
         if given.source == target.source or given.rows != target.rows or given.steps == target.steps:
             return
-        one, other = [step for step in given.steps if len(step) == 2], [step for step in target.steps if len(step) == 2]
+        one, other = _orders(given), _orders(target)
         if one == other or _count(given) != _count(target):
             return
         if (not one and given.used > target.used) or (not other and target.used > given.used):
@@ -213,9 +220,20 @@ class ShuffledRows(Detector):
         self.unknown = False
 
 
+def _indexed(indices: np.ndarray) -> Indexed:
+    indices = indices.astype(np.int64)
+    first = int(indices[0]) if len(indices) else 0
+    return Indexed(zlib.crc32((indices - first).tobytes()), first, len(indices))
+
+
+def _orders(chosen: Chosen) -> list[tuple[int, int]]:
+    """Return the orders in which indices chose rows, wherever these began."""
+    return [(step.order, step.count) for step in chosen.steps if isinstance(step, Indexed)]
+
+
 def _count(chosen: Chosen) -> int:
     """Return how many rows were chosen."""
     rows = chosen.rows
     for step in chosen.steps:
-        rows = step[1] if len(step) == 2 else len(range(*step))
+        rows = step.count if isinstance(step, Indexed) else len(range(*step))
     return rows

@@ -4,6 +4,11 @@ NOTE [What a teacher is]
 Output and target of a loss require grad, have no parameter in common, and one optimizer holds parameters of both. Two
 networks may be trained to agree; it is a mistake if the target's model runs in eval mode, if its name says that it is
 a teacher, or if the loss is a divergence, whose target is a distribution to be learned from.
+
+NOTE [An encoder as its own target]
+A predictor behind an encoder is compared by cosine similarity with the encoder itself, both with their graphs, and
+nothing else holds the encoder apart: no other loss of the step has a target from outside, the similarity is compared
+with nothing, and each output is compared once, so that there are no negative pairs.
 """
 
 import re
@@ -13,26 +18,31 @@ from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.evidence import counted, name_in
-from backlight.lens.doctor.graph import Module, is_computed
+from backlight.lens.doctor.graph import Module, Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cross_entropy", "cosine_similarity"}
+OUTSIDE = {"nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss"}
 OWN = 4
 TEACHER = re.compile(r"teacher|(?:^|_)(?:ema|momentum|target|frozen|reference|ref|pretrained|expert)(?:_|$)")
 
 
 class Teachers(Detector):
-    """Finds them (see NOTE [What a teacher is])."""
+    """Finds them (see NOTE [What a teacher is], NOTE [An encoder as its own target])."""
 
-    calls = frozenset({*LOSSES, "sub"})
+    calls = frozenset({*LOSSES, *OUTSIDE, "sub"})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.ran: WeakIdDict[tuple[Instruction | None, bool]] = WeakIdDict()  # outermost modules -> train mode
         self.pending: dict[tuple[int, int], tuple[Instruction, str]] = {}
-        self.own: dict[Instruction, int] = {}  # lines that compare an output with a part of its own model's
+        self.own: dict[Instruction, int] = {}  # lines that compare an output with a part of its own model's -> steps
+        self.compared: dict[Instruction, None] = {}  # such lines of this step
+        self.outputs: WeakIdDict[None] = WeakIdDict()  # what was compared in this step
+        self.similarities: WeakIdDict[None] = WeakIdDict()
+        self.held_apart = False  # whether something else than similarity is asked for in this step
         self.done = False
 
     def entered(self, module: Module, path: str) -> None:
@@ -43,30 +53,39 @@ class Teachers(Detector):
     def called(self, call: Call) -> None:
         """Look at the two sides of a loss."""
         inputs = self.watch.inputs
-        if self.done or len(inputs) < 2 or not (is_computed(inputs[0]) and is_computed(inputs[1])):
+        if self.done or len(inputs) < 2:
+            return
+        if not (is_computed(inputs[0]) and is_computed(inputs[1])):
+            asks = self.watch.name != "sub" or inputs[0] in self.similarities or inputs[1] in self.similarities
+            self.held_apart = self.held_apart or asks
             return
         if inputs[0].shape != inputs[1].shape:
             return
         flow = self.watch.flow
         output, target = flow.of(inputs[0]).leaves, flow.of(inputs[1]).leaves
         if self.watch.name == "cosine_similarity" and output != target and output & target == target:
-            self._look_at_own_target(Instruction(call.code, call.lasti))
+            self.held_apart = self.held_apart or inputs[0] in self.outputs or inputs[1] in self.outputs
+            self.outputs[inputs[0]] = self.outputs[inputs[1]] = self.similarities[call.out] = None
+            self.compared[Instruction(call.code, call.lasti)] = None
         elif output and target and not output & target:
             self.pending[output, target] = Instruction(call.code, call.lasti), self.watch.name
 
-    def _look_at_own_target(self, line: Instruction) -> None:
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report a predictor's output that is compared with the encoder's, where both have their graphs."""
-        self.own[line] = self.own.get(line, 0) + 1
-        if self.own[line] == OWN:
-            self.report(
-                "bootstrapped-target",
-                place_of(line),
-                f"cosine_similarity at {brief_at(line)} compares an output with another one of the same "
-                "model, of which "
-                "it has all parameters and more: a predictor behind the same encoder. Both require grad.",
-                "Without negative pairs the shortest way is one and the same output for all inputs.",
-                cure="Detach the target: F.cosine_similarity(p, z.detach()).",
-            )
+        for line in () if self.held_apart else self.compared:
+            self.own[line] = self.own.get(line, 0) + 1
+            if self.own[line] == OWN:
+                self.report(
+                    "bootstrapped-target",
+                    place_of(line),
+                    f"cosine_similarity at {brief_at(line)} compares an output with another one of the same model, of "
+                    "which it has all parameters and more: a predictor behind the same encoder. Both require grad.",
+                    "Without negative pairs the shortest way is one and the same output for all inputs.",
+                    cure="Detach the target: F.cosine_similarity(p, z.detach()).",
+                )
+        self.compared.clear()
+        self.outputs.clear()
+        self.held_apart = False
 
     def stepped(self, optimizer, params: list, grads: list, place: Place | None) -> None:
         """Judge the pairs of which the optimizer holds both sides."""
