@@ -153,13 +153,14 @@ class Layer:
     calls: int = 0
     zeros: int = 0
     least_target: float | None = None  # of the loss that is given what it returns
+    is_hinge: bool = False  # whether a loss is the mean or the sum of it, which may come to 0
     shape: tuple[int, ...] = ()
 
 
 class Trends(Detector):
     """Follows activations and norms over steps (see NOTE [How long is long])."""
 
-    calls = frozenset({"relu", *SQUARES})
+    calls = frozenset({"relu", "mean", "sum", *SQUARES})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -180,9 +181,14 @@ class Trends(Detector):
             self.paths.pop()
 
     def called(self, call: Call) -> None:
-        """Look at what a rectifier returns, and whether a loss is given that."""
+        """Look at what a rectifier returns, and whether a loss is given that, or is its mean or sum."""
         if self.watch.name in SQUARES:
             self._look_at_target(call)
+            return
+        if self.watch.name != "relu":
+            layer = self.outputs.get(call.args[0]) if call.args else None
+            if layer is not None and self.engine.is_tensor(call.out) and not call.out.dim():
+                layer.is_hinge = True
             return
         if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
@@ -236,7 +242,7 @@ class Trends(Detector):
     def end(self, problem: BaseException | None) -> None:
         """Report dead layers."""
         for (line, path), layer in self.layers.items():
-            if layer.zeros >= LONG:
+            if layer.zeros >= LONG and not layer.is_hinge:
                 name = f"relu of {path}" if path else "relu"
                 always = layer.zeros == layer.calls
                 which = (

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
@@ -20,6 +21,8 @@ def diagnose_warning(session: Session, name: str, text: str, spot: Spot | None) 
     """Return what a warning is the sign of; None where another finding says it better."""
     if name == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
+    if name == "BL711" and _is_table_of_pairs(text):
+        return None
     said = f"UserWarning: {first_sentence(text).partition(' (Triggered internally')[0]}"
     if name == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
@@ -46,6 +49,16 @@ def _makes_divergence(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and (spelled(node.func) or "").rpartition(".")[2] == "KLDivLoss"
 
 
+def _is_table_of_pairs(text: str) -> bool:
+    """Return whether both sides of a loss were opened on purpose: (b, n, 1) against (b, 1, m)."""
+    one, other = ([int(size) for size in sizes.split(",") if size.strip()] for sizes in SIZES.findall(text)[:2])
+    return (
+        len(one) == len(other)
+        and any(a == 1 < b for a, b in zip(one, other))
+        and any(b == 1 < a for a, b in zip(one, other))
+    )
+
+
 def _is_shown(spot: Spot) -> bool:
     """Return whether a number is printed, formatted or kept in a list: nothing is computed from it there."""
     return any(True for _ in spot.around(ast.FormattedValue)) or any(
@@ -54,6 +67,7 @@ def _is_shown(spot: Spot) -> bool:
     )
 
 
+SIZES = re.compile(r"torch\.Size\(\[([\d, ]*)\]\)")
 COPIES = ("tensor", "as_tensor")
 SHOWING = ("print", "append", "format", "info", "debug", "write", "set_postfix", "set_description", "add_scalar")
 NEW_LEAF = (

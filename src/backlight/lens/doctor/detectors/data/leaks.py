@@ -4,6 +4,7 @@ NOTE [A target in the input]
 A column of what the first layer gets is equal to the target in every row, in several steps, and the target takes
 several values. Or the classes to predict are the tokens that were embedded, position by position: nothing was shifted
 or masked. One column alone is an identity to be learned, and a sequence that goes through one vector an autoencoder.
+Numbers that are drawn anew in each step are no data: a target that is a column of them is a task that was made up.
 """
 
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 FIRST = {"linear", "conv1d", "lstm", "gru", "rnn_tanh", "matmul"}
+DRAWS = {"randn", "rand", "randint", "randn_like", "rand_like", "normal", "randperm"}
 REPEATS = {"expand", "repeat", "repeat_interleave"}
 STEPS, LOOKS, ROWS, VALUES, TOKENS = 3, 12, 32, 8, 4
 RARE = 0.1
@@ -37,11 +40,12 @@ class Shown:
 class Leaks(Detector):
     """Finds them (see NOTE [A target in the input])."""
 
-    calls = frozenset({*FIRST, *LOSSES, *REPEATS, "embedding"})
+    calls = frozenset({*FIRST, *LOSSES, *REPEATS, *DRAWS, "embedding"})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.inputs: dict[Instruction, np.ndarray] = {}  # first layers of this step -> rows
+        self.drawn: WeakIdDict[None] = WeakIdDict()  # in this step
         self.tokens: list[tuple[Instruction, np.ndarray]] = []
         self.repeats = False
         self.shown: dict[tuple, Shown] = {}
@@ -55,14 +59,18 @@ class Leaks(Detector):
             return
         name, inputs, out = self.watch.name, self.watch.inputs, call.out
         line = Instruction(call.code, call.lasti)
-        if name in REPEATS:
+        if name in DRAWS:
+            if self.engine.is_tensor(out):
+                self.drawn[out] = None
+        elif name in REPEATS:
             self.repeats = self.repeats or (self.engine.is_tensor(out) and is_computed(out))
         elif name == "embedding":
             ids = next((one for one in inputs if not one.requires_grad and one.dim() == 2), None)
             if ids is not None and ids.shape[1] >= TOKENS and (values := self.values(ids)) is not None:
                 self.tokens.append((line, values.copy()))
         elif name in FIRST:
-            if inputs and not inputs[0].requires_grad and inputs[0].dim() in (2, 3) and self.watch.outs:
+            known = inputs and not inputs[0].requires_grad and inputs[0] not in self.drawn
+            if known and inputs[0].dim() in (2, 3) and self.watch.outs:
                 first = inputs[0]
                 values = self.values(first) if first.numel() <= MOST and self.watch.outs[0].requires_grad else None
                 if values is not None and not self.watch.flow.of(first).leaves:
@@ -134,5 +142,6 @@ class Leaks(Detector):
         """A step is over."""
         self.steps += 1
         self.inputs.clear()
+        self.drawn.clear()
         self.tokens.clear()
         self.repeats = False

@@ -1,0 +1,153 @@
+"""What looks like a mistake and is meant: the doctor leaves it alone."""
+
+import pytest
+from under_the_doctor import findings_of
+
+STEP = """
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SGD = "optimizer = torch.optim.SGD(model.parameters(), lr=0.05)\n"
+TOWERS = f"""
+model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+shared, query = model
+{SGD}"""
+MEANT = {
+    "a triplet whose query has a head of its own": TOWERS
+    + """
+for step in range(6):
+    a, b, c = torch.randn(3, 16, 8)
+    a, b, c = query(shared(a)), shared(b), shared(c)
+    loss = F.relu(0.3 - F.cosine_similarity(a, b) + F.cosine_similarity(a, c)).mean()"""
+    + STEP,
+    "a similarity with a label": TOWERS
+    + """
+for step in range(6):
+    a, b = torch.randn(2, 16, 8)
+    loss = F.mse_loss(F.cosine_similarity(query(shared(a)), shared(b)), torch.rand(16))"""
+    + STEP,
+    "layers that are kept apart": TOWERS
+    + """
+for step in range(6):
+    h = shared(torch.randn(16, 8))
+    g = query(h)
+    loss = F.cross_entropy(g, torch.randint(0, 8, (16,))) + 0.1 * F.cosine_similarity(g, h).abs().mean()"""
+    + STEP,
+    "a forecast of the next row": f"""
+features = torch.randn(200, 4)
+price = features.sum(1).roll(1)
+model = nn.Linear(4, 1)
+{SGD}
+for step in range(6):
+    index = torch.randint(0, 199, (32,))
+    loss = F.mse_loss(model(features[index]).squeeze(1), price[index + 1])"""
+    + STEP,
+    "padding with an embedding of its own": f"""
+model = nn.ModuleList([nn.Embedding(20, 8), nn.Linear(8, 8), nn.Linear(8, 3)])
+{SGD}
+for step in range(4):
+    lengths, tokens = torch.randint(2, 6, (8,)), torch.randint(1, 20, (8, 6))
+    padding = (torch.arange(6)[None] >= lengths[:, None]).float().unsqueeze(-1)
+    x = model[0](tokens) * (1 - padding) + model[1].bias * padding
+    loss = F.cross_entropy(model[2](model[1](x).mean(1)), torch.randint(0, 3, (8,)))"""
+    + STEP,
+    "a norm of many arguments": f"""
+def scaled(x, gamma, beta, eps, d):
+    return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps) * gamma + beta
+model = nn.Linear(8, 8)
+{SGD}
+for step in range(3):
+    loss = scaled(torch.randn(4, 8), model.weight[0], model.bias, 1e-5, 8).square().mean()"""
+    + STEP,
+    "returns in reverse, and what goes with them": f"""
+model = nn.Linear(4, 2)
+{SGD}
+for episode in range(3):
+    policy = torch.distributions.Categorical(logits=model(torch.randn(9, 4)))
+    scores, gamma, rewards = policy.log_prob(policy.sample()), 0.9, [float(t) for t in range(9)]
+    total, returns = 0.0, []
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        returns.append(total)
+    loss = sum(-score * total for score, total in zip(reversed(list(scores)), torch.tensor(returns)))"""
+    + STEP,
+    "random inputs and targets": f"""
+model = nn.Linear(8, 8)
+{SGD}
+for step in range(4):
+    x = torch.randn(16, 8) * 2
+    loss = F.mse_loss(model(x), torch.randn(16, 8))"""
+    + STEP,
+    "a task that is made up in each step": f"""
+model = nn.Linear(8, 1)
+{SGD}
+for step in range(12):
+    x = torch.randn(16, 8)
+    loss = F.mse_loss(model(x), x[:, :1])"""
+    + STEP,
+    "a model that reads from right to left": f"""
+class RightToLeft(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.mix, self.head = nn.Embedding(20, 8), nn.Linear(8, 8), nn.Linear(8, 20)
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        earlier = torch.ones(9, 9).tril(-1).bool()
+        scores = (self.mix(x) @ x.transpose(1, 2)).masked_fill(earlier, float("-inf"))
+        return self.head(scores.softmax(-1) @ x)
+model = RightToLeft()
+{SGD}
+for step in range(4):
+    tokens = torch.randint(0, 20, (8, 9))
+    loss = F.cross_entropy(model(tokens)[:, 1:].reshape(-1, 20), tokens[:, :-1].reshape(-1))"""
+    + STEP,
+    "a number that is rounded straight through": f"""
+model = nn.Linear(8, 3)
+bits = nn.Parameter(torch.tensor(3.2))
+{SGD}optimizer.add_param_group({{"params": [bits]}})
+for step in range(4):
+    whole = bits + (bits.round() - bits).detach()
+    loss = F.cross_entropy(model(torch.randn(16, 8)), torch.randint(0, 3, (16,))) + 0.01 * whole"""
+    + STEP,
+    "what a missed positive costs": f"""
+model = nn.Linear(6, 1)
+{SGD}
+cost = torch.tensor([4.0])
+for step in range(8):
+    x = torch.randn(32, 6)
+    loss = F.binary_cross_entropy_with_logits(model(x), (x[:, :1] > -0.6).float(), pos_weight=cost)"""
+    + STEP,
+    "clients with a class each": """
+server = nn.Linear(8, 5)
+for client in range(5):
+    model = copy.deepcopy(server)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for batch in torch.randn(64, 8).split(16):
+        loss = F.cross_entropy(model(batch), torch.full((16,), client))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    "a hinge that has come to 0": """
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+y = torch.arange(64) % 2 * 2.0 - 1
+x = torch.randn(64, 2) * 0.3 + y[:, None] * 3
+for step in range(40):
+    loss = F.relu(1 - y * model(x).squeeze(1)).mean()"""
+    + STEP,
+    "all pairs of quantiles": f"""
+model = nn.Linear(4, 8)
+{SGD}
+for step in range(3):
+    quantiles, targets = model(torch.randn(16, 4)), torch.randn(16, 8)
+    loss = F.smooth_l1_loss(quantiles.unsqueeze(2), targets.unsqueeze(1))"""
+    + STEP,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MEANT)
+def test_what_is_meant_is_left_alone(name):
+    assert findings_of(MEANT[name], "torch") == []
