@@ -10,7 +10,7 @@ for all. A detector that fails gets no more events: it must not stop the user's 
 import sys
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from backlight.dispatch.observers import Call, Watcher
@@ -140,7 +140,7 @@ class EngineWatch(Watcher):
         self.detectors: dict[type[Detector], Any] = {kind: kind(self) for kind in kinds}
         self.flow: Flow = self.detectors[Flow]
         self.listeners = {
-            event: [getattr(one, event) for one in self.detectors.values() if _overrides(one, event)]
+            event: [getattr(one, event) for kind, one in self.detectors.items() if event in _events_of(kind)]
             for event in EVENTS
         }
         calls = self.listeners.pop("called")
@@ -316,5 +316,9 @@ class EngineWatch(Watcher):
                     self.failed[kind.__name__] = failure
 
 
-def _overrides(detector: Detector, event: str) -> bool:
-    return getattr(type(detector), event, None) not in (None, getattr(Detector, event, None))
+@cache
+def _events_of(kind: type[Detector]) -> frozenset[str]:
+    """Return the events that a detector overrides."""
+    return frozenset(
+        event for event in EVENTS if getattr(kind, event, None) not in (None, getattr(Detector, event, None))
+    )

@@ -40,6 +40,12 @@ def parsed(lines: tuple[str, ...]) -> ast.Module | None:
     return tree
 
 
+@lru_cache(maxsize=64)
+def _by_span(tree: ast.Module) -> dict[tuple, ast.AST]:
+    """Return a file's syntax by where it stands; of a statement that is nothing but a call, the call."""
+    return {span(node): node for node in ast.walk(tree)}
+
+
 Edit = tuple[int, int, int, str]  # line, first column, last column, new text
 Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, column, end column
 
@@ -89,8 +95,7 @@ class Spot:
         """The syntax that this instruction is the work of; None if the source is not known."""
         if self.tree is None or None in self.position:
             return None
-        found = [node for node in ast.walk(self.tree) if span(node) == self.position]
-        return found[-1] if found else None  # the call, and not the statement that is nothing but the call
+        return _by_span(self.tree).get(self.position)
 
     @property
     def call(self) -> ast.Call | None:
