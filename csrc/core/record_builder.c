@@ -690,19 +690,46 @@ static PyObject *add_one(Builder *self, struct added *one, PyObject *kind) {
 
 /* --- a graph ------------------------------------------------------------------------------------------------------ */
 
+/* Nodes that are to be added. Most calls add one: a small block that grows spares malloc, which a large one, allocated
+   and freed at each op of a program, has join the small blocks that the program freed. */
+struct batch {
+  struct added *all;
+  int count, room;
+};
+
+/* Put a node at the end of a batch, which takes both references over; -1 with an exception. */
+static int append_added(struct batch *to, PyObject *node, PyObject *key) {
+  if (to->count == to->room) {
+    int room = to->room ? 4 * to->room : 8;
+    struct added *larger = PyMem_Realloc(to->all, (size_t)room * sizeof *larger);
+    if (!larger) {
+      Py_XDECREF(node);
+      Py_XDECREF(key);
+      PyErr_NoMemory();
+      return -1;
+    }
+    to->all = larger, to->room = room;
+  }
+  to->all[to->count++] = (struct added){node, key, 0, NULL, 0};
+  return 0;
+}
+
+static void drop_batch(struct batch *of) {
+  for (int at = 0; at < of->count; at++) drop_added(&of->all[at]);
+  PyMem_Free(of->all);
+}
+
 /* Collect the nodes behind a root that are not in the record: how many, 0 if they are left to Python, -1 on failure. */
-static int collect(Builder *self, struct added *found, PyObject *root) {
-  int count = 0, failed = 0;
-  PyObject *places = PyDict_New(); /* key -> place in `found` */
+static int collect(Builder *self, struct batch *batch, PyObject *root) {
+  PyObject *places = PyDict_New(); /* key -> place in the batch */
   if (!places) return -1;
-  found[count++] = (struct added){Py_NewRef(root), key_of(self, root), 0, NULL, 0};
-  for (int at = 0; !failed && at < count; at++) {
-    struct added *one = &found[at];
-    PyObject *place = PyLong_FromLong(at);
-    failed = !place || !one->key || PyDict_SetItem(places, one->key, place) < 0 || read_inputs(self, one) < 0;
+  int failed = append_added(batch, Py_NewRef(root), key_of(self, root)) < 0;
+  for (int at = 0; !failed && at < batch->count; at++) {
+    PyObject *place = PyLong_FromLong(at), *key = batch->all[at].key;
+    failed = !place || !key || PyDict_SetItem(places, key, place) < 0 || read_inputs(self, &batch->all[at]) < 0;
     Py_XDECREF(place);
-    for (Py_ssize_t i = 0; !failed && i < one->count; i++) {
-      struct input *to = &one->inputs[i];
+    for (Py_ssize_t i = 0; !failed && i < batch->all[at].count; i++) {
+      struct input *to = &batch->all[at].inputs[i]; /* stays where it is when the batch grows */
       if (!to->key) continue;
       int known = PyDict_Contains(self->ids, to->key);
       PyObject *before = known ? NULL : PyDict_GetItemWithError(places, to->key);
@@ -710,27 +737,28 @@ static int collect(Builder *self, struct added *found, PyObject *root) {
       if (failed || known) continue;
       if (before) {
         to->pending = (int)PyLong_AsLong(before);
-      } else if (count == MOST_NEW) {
+      } else if (batch->count == MOST_NEW) {
         goto left;
       } else {
-        to->pending = count;
-        found[count] = (struct added){Py_NewRef(to->end), Py_NewRef(to->key), 0, NULL, 0};
-        PyObject *next = PyLong_FromLong(count++);
-        failed = !next || PyDict_SetItem(places, to->key, next) < 0;
+        to->pending = batch->count;
+        PyObject *next = PyLong_FromLong(batch->count);
+        failed = !next || PyDict_SetItem(places, to->key, next) < 0 ||
+                 append_added(batch, Py_NewRef(to->end), Py_NewRef(to->key)) < 0;
         Py_XDECREF(next);
       }
     }
   }
-  for (int at = 0; !failed && count > 1 && at < count; at++) failed = read_sequence(self, &found[at]) < 0;
-  for (int at = 0; !failed && at < count; at++)
+  struct added *found = batch->all;
+  for (int at = 0; !failed && batch->count > 1 && at < batch->count; at++)
+    failed = read_sequence(self, &found[at]) < 0;
+  for (int at = 0; !failed && at < batch->count; at++)
     for (Py_ssize_t i = 0; i < found[at].count; i++)
       if (found[at].inputs[i].pending >= 0 && found[found[at].inputs[i].pending].sequence >= found[at].sequence)
         goto left;
   Py_DECREF(places);
-  return failed ? -1 - count : count;
+  return failed ? -1 : batch->count;
 left:
   Py_DECREF(places);
-  for (int at = 0; at < count; at++) drop_added(&found[at]);
   return 0;
 }
 
@@ -743,17 +771,14 @@ static int by_sequence(const void *a, const void *b) {
 static PyObject *builder_add(Builder *self, PyObject *root) {
   if (!self->ids) return PyErr_Format(PyExc_RuntimeError, "RecordBuilder.__init__ was not called");
   if (!self->of_torch && !PyObject_TypeCheck(root, core.node)) Py_RETURN_NONE;
-  struct added *found = PyMem_Malloc(MOST_NEW * sizeof *found), *kept;
-  if (!found) return PyErr_NoMemory();
-  int count = collect(self, found, root), failed = count < 0;
-  if (failed) count = -1 - count;
+  struct batch batch = {NULL, 0, 0};
+  int count = collect(self, &batch, root), failed = count < 0;
   if (!failed && (!count || PyList_GET_SIZE(self->nodes) + count > self->limit)) {
-    for (int at = 0; at < count; at++) drop_added(&found[at]);
-    PyMem_Free(found);
+    drop_batch(&batch);
     Py_RETURN_NONE;
   }
-  if ((kept = PyMem_Realloc(found, (size_t)(count ? count : 1) * sizeof *found))) found = kept;
-  qsort(found, failed ? 0 : (size_t)count, sizeof *found, by_sequence);
+  struct added *found = batch.all;
+  if (!failed && count > 1) qsort(found, (size_t)count, sizeof *found, by_sequence);
   PyObject *kinds = failed ? NULL : PyList_New(0), *added = kinds ? PyList_New(0) : NULL;
   int left = 0;
   for (int at = 0; kinds && !left && at < count; at++) {
@@ -770,8 +795,7 @@ static PyObject *builder_add(Builder *self, PyObject *root) {
     Py_XDECREF(pair);
     Py_XDECREF(made);
   }
-  for (int at = 0; at < count; at++) drop_added(&found[at]);
-  PyMem_Free(found);
+  drop_batch(&batch);
   Py_XDECREF(kinds);
   if (!left) return added;
   Py_XDECREF(added);
