@@ -131,6 +131,7 @@ class EngineWatch(Watcher):
         self.engine = engine
         self.thread = threading.get_ident()
         self.busy = False  # whether a detector runs
+        self.read: dict[int, tuple] | None = None  # by id, tensors that were read in this event, and their values
         self.stepping = 0
         self.name, self.inputs, self.outs = "", [], []
         self.optimizers: WeakIdDict[None] = WeakIdDict()
@@ -164,7 +165,7 @@ class EngineWatch(Watcher):
         return pass_on
 
     def _call_listeners(self, listeners: list | tuple, args: tuple) -> None:
-        self.busy = True
+        self.busy, self.read = True, {}
         try:
             for listener in tuple(listeners):
                 try:
@@ -172,7 +173,7 @@ class EngineWatch(Watcher):
                 except Exception as problem:
                     self._give_up(listener.__self__, problem)
         finally:
-            self.busy = False
+            self.busy, self.read = False, None
 
     def _give_up(self, detector: Detector, problem: Exception) -> None:
         self.failed[type(detector).__name__] = problem

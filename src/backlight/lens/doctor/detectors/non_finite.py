@@ -36,6 +36,7 @@ INSIDE = Cause(
     "run the program once without torch.compile: the doctor then names the op and its line",
 )
 PASSING = {"neg", "mul", "view", "reshape", "expand", "unsqueeze", "squeeze", "transpose", "permute", "t"}
+ONLY_MOVE = {f"{name}Backward0" for name in ("T", "View", "UnsafeView", "Transpose", "Permute", "Unsqueeze")}
 MOST_ORIGINS, MOST_RISKS = 100, 10_000
 
 
@@ -194,7 +195,7 @@ class NonFinite(Detector):
 
     def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
-        if not grad_inputs or not self.root_is_finite or self.reported:
+        if not grad_inputs or not self.root_is_finite or self.reported or node.__class__.__name__ in ONLY_MOVE:
             return
         made = self._worst(grad_inputs)
         if made is None or (self.bad_gradient is not None and (self.bad_gradient.kind == "NaN" or made == "inf")):

@@ -48,11 +48,7 @@ class Aliases(Detector):
                     self._look(spot, node, names, held)
             if own is not None and isinstance(spot.tree, ast.Module):
                 for node in ast.walk(parsed(spot.lines)):
-                    if (
-                        isinstance(node, ast.Assign)
-                        and len(node.targets) == 1
-                        and "self." in spot.text(node.targets[0])
-                    ):
+                    if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_of_self(node.targets[0]):
                         self._look(spot, node, names, held)
 
     def _look(self, spot: Spot, node: ast.Assign, names: dict, held: set[int]) -> None:
@@ -75,6 +71,12 @@ class Aliases(Detector):
                 f"Each step changes the parameters of both. {new} is never other than {old}.",
                 cure=f"Copy it: {new} = copy.deepcopy({old}).",
             )
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    """Return whether a name is `self.x` or something of that: only such can be looked up from here."""
+    name = spelled(node)
+    return name is not None and "self." in name
 
 
 def _value(name: str, names: dict):
