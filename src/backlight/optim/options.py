@@ -10,6 +10,7 @@ from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.tensor.tensor import Tensor
 
+NUMBERS = ("step", "mu_product", "eta", "mu")  # the entries of a state that are one number
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
@@ -20,13 +21,14 @@ def given_options(arguments: dict) -> dict:
     return options
 
 
-def checked(arguments: dict, *not_negative: str) -> dict:
+def checked(arguments: dict, *not_negative: str, last: str = "") -> dict:
     """Check the options of an optimizer, which are the defaults of its groups, and return them.
 
     Args:
         arguments: the local names of `__init__`; `betas`, `foreach`, `fused` and `differentiable` are checked where
             they are among them.
         not_negative: names of options that must be 0 or more; `lr` always must.
+        last: names that come last, in this order, in the dict that PyTorch shows; the others keep that of `__init__`.
 
     Raises:
         ValueError: a number is out of its range, or a tensor has several elements.
@@ -53,6 +55,8 @@ def checked(arguments: dict, *not_negative: str) -> dict:
         raise GraphError("`fused` does not support `differentiable`")
     if options.get("foreach") and options.get("fused"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    for name in last.split():
+        options[name] = options.pop(name)
     return options
 
 
@@ -134,8 +138,16 @@ def zeros_like(param: Tensor) -> Tensor:
 
 
 def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
-    """Initialise a parameter's state: a count of 0, zeros under names, and other entries."""
-    state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
+    """Initialise a parameter's state: a count of 0, other numbers, zeros under names, and other entries."""
+    numbers = {name: others.pop(name) for name in NUMBERS if name in others}
+    state.update({"step": scalar(0), **numbers, **{name: zeros_like(param) for name in names}, **others})
+
+
+def numbers_as_tensors(state: dict) -> None:
+    """Replace the numbers of a parameter's state, plain in old state dicts, by tensors."""
+    for name in NUMBERS:
+        if name in state and not isinstance(state[name], TensorState):
+            state[name] = scalar(float(state[name]))
 
 
 def count_step(state: dict) -> float:

@@ -107,6 +107,10 @@ SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
+    **{
+        f"torch.optim.{name}": ("backlight.optim.functional", name)
+        for name in ("adadelta", "adagrad", "adam", "adamw", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd")
+    },
     "torch.functional": (
         "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
@@ -158,7 +162,10 @@ PRIVATE = {
         "_Loss": "backlight.nn.modules.loss.Loss",
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
     },
-    "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": "backlight.optim.schedules.scheduler.EPOCH_DEPRECATION_WARNING",
+        "_LRScheduler": "backlight.optim.schedules.scheduler.OlderLRScheduler",
+    },
     "torch.utils.tensorboard": {"SummaryWriter": "backlight.adapters.tensorboard.InstalledSummaryWriter"},
     "torch.utils.hooks": {"RemovableHandle": "backlight.engine.hooks.RemovableHandle"},
 }
@@ -212,6 +219,7 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.nn.utils.convert_parameters": "backlight.nn.utils.vectors",
     "torch.nn.utils.init": "backlight.nn.utils.fusion",
     "torch.optim._adafactor": "backlight.optim.adafactor",
+    "torch.optim._functional": "backlight.optim.functional",
     "torch.optim._muon": "backlight.optim.muon",
     "torch.optim.adamw": "backlight.optim.adam",
     "torch.optim.swa_utils": "backlight.utils.averaging",
