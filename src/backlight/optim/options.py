@@ -1,5 +1,6 @@
 """The options of optimizers, checked when one is made and read when it steps, and the state of their parameters."""
 
+from collections.abc import Sized
 from types import NoneType
 
 import numpy as np
@@ -37,7 +38,7 @@ def checked(arguments: dict, *not_negative: str, last: str = "") -> dict:
     options = given_options(arguments)
     rate = options["lr"]
     require_single(rate)
-    if not rate >= 0.0:
+    if not 0.0 <= rate:  # noqa: SIM300 - the order that Python's message about strings names
         raise ValueProblem(f"Invalid learning rate: {rate}")
     for name in not_negative:
         if not options[name] >= 0.0:
@@ -68,8 +69,9 @@ def require_single(rate: float | TensorState) -> None:
 
 def _check_betas(betas: tuple, refuses_tensors: bool) -> None:
     """Raise unless the rates of running averages are valid."""
-    if len(betas) < 2:
+    if isinstance(betas, Sized) and len(betas) < 2:
         raise DimError(f"{type(betas).__name__} index out of range: betas must be two numbers, got {betas}")
+    betas = (betas[0], betas[1])
     for place, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")

@@ -15,6 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 from backlight.ops import aten
+from backlight.optim import functional
+from backlight.settings import deterministic
 from backlight.torch_api.stand_ins import accelerators
 from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
 
@@ -109,7 +111,8 @@ SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
     **{
         f"torch.optim.{name}": ("backlight.optim.functional", name)
-        for name in ("adadelta", "adagrad", "adam", "adamw", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd")
+        for name in functional.__all__
+        if name != "sparse_adam"
     },
     "torch.functional": (
         "backlight",
@@ -254,6 +257,7 @@ ADDED = {
     "torch.torch_version": {"TorchVersion": TorchVersion, "__version__": VERSION},
     "torch._functorch": {},
     "torch.utils": {},
+    "torch.utils.deterministic": vars(deterministic),
     "torch.utils.data._utils": {},
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
     "torchvision": {},
@@ -359,8 +363,10 @@ class Finder(MetaPathFinder, Loader):
             raise ModuleNotFoundError(not_here(fullname))
         return ModuleSpec(fullname, self, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> StandIn:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make the stand-in."""
+        if spec.name == deterministic.__name__:
+            return deterministic  # which is written to
         made = StandIn(spec.name)
         vars(made).update(ADDED.get(spec.name, {}))
         # the names of `from module import *`: the exports of the module here, without its own imports

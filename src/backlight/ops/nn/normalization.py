@@ -221,7 +221,9 @@ def local_response_norm(input: TensorState, size: int, alpha: float = 1e-4, beta
     """
     dims = input._data.ndim
     if dims < 3:
-        raise ValueProblem(f"Expected 3D or higher dimensionality input (got {dims} dimensions)")
+        raise ValueProblem(
+            f"Expected 3D or higher dimensionality                          input (got {dims} dimensions)"
+        )
     if not input._data.size:
         return input
     _check_averaged(input._data.dtype, dims)
