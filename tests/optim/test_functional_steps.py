@@ -6,9 +6,11 @@ import inspect
 import pytest
 import torch
 import torch.optim._functional as theirs
+from torch.optim.optimizer import required as theirs_required
 
 import backlight
 from backlight.optim import functional as ours
+from backlight.optim.optimizer import required
 
 MODULES = {"torch": torch, "backlight": backlight}
 NAMES = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
@@ -136,7 +138,7 @@ def test_loading_a_state_dict_shares_tensors_of_the_right_dtype(module):
 
 
 def test_the_default_of_required_options_says_so():
-    assert repr(backlight.optim.optimizer.required) == repr(torch.optim.optimizer.required)
+    assert repr(required) == repr(theirs_required)
 
 
 def test_schedulers_save_their_state_in_pytorchs_order():

@@ -52,7 +52,7 @@ def _merged(kind):
     yield {"c": None} | second
     first |= second
     yield first
-    yield kind.fromkeys(["x", "y"])
+    yield second.fromkeys(["x", "y"])
 
 
 def _transferred(module):
@@ -79,6 +79,7 @@ def _recursive():
     return items
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_call_gives_pytorchs_values(name):
     assert VALUES[name](backlight) == VALUES[name](torch)

@@ -6,13 +6,9 @@ from collections.abc import Iterable
 class DictOperators:
     """`|`, `|=` and `fromkeys` for a class with `copy` and `update`."""
 
-    @classmethod
-    def fromkeys(cls, keys: Iterable[str], default: object = None):
-        """Return one with this value for every name."""
-        made = cls()
-        for key in keys:
-            made[key] = default
-        return made
+    def fromkeys(self, keys: Iterable[str], default: object = None):
+        """Return a new one with this value for every name; in PyTorch, too, it takes an instance."""
+        return type(self)((key, default) for key in keys)
 
     def __or__(self, other):
         merged = self.copy()
