@@ -12,7 +12,6 @@ VALUES = {
     "is_set_to": lambda m: [m.zeros(3).is_set_to(m.zeros(3)), *_set_to(m.zeros(3))],
     "parameter dicts merged": lambda m: [list(one) for one in _merged(m.nn.ParameterDict)],
     "parametrizations transferred": lambda m: _transferred(m),
-    "typed storage": lambda m: m.FloatStorage([1.0, 2.0]).is_pinned(),
 }
 ERRORS = {
     "interpolate mode": lambda m: m.nn.functional.interpolate(m.ones(1, 1, 2, 2), scale_factor=2, mode="linear"),
@@ -79,7 +78,6 @@ def _recursive():
     return items
 
 
-@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_call_gives_pytorchs_values(name):
     assert VALUES[name](backlight) == VALUES[name](torch)

@@ -15,7 +15,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 from backlight.ops import aten
-from backlight.optim import functional
 from backlight.settings import deterministic
 from backlight.torch_api.stand_ins import accelerators
 from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
@@ -93,6 +92,7 @@ _DISTRIBUTIONS = {
     "weibull": "Weibull",
     "wishart": "Wishart",
 }
+_FUNCTIONAL_STEPS = "adadelta adagrad adam adamw adamax asgd nadam radam rmsprop rprop sgd"
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
@@ -109,11 +109,7 @@ SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
-    **{
-        f"torch.optim.{name}": ("backlight.optim.functional", name)
-        for name in functional.__all__
-        if name != "sparse_adam"
-    },
+    **{f"torch.optim.{name}": ("backlight.optim.functional", name) for name in _FUNCTIONAL_STEPS.split()},
     "torch.functional": (
         "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "

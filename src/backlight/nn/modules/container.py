@@ -433,11 +433,7 @@ class ParameterDict(DictOperators, Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def update(self, parameters: Mapping | Iterable) -> None:
-        """Add values from a mapping (a plain dict in the order of its names) or from pairs.
-
-        Raises:
-            TypeError: `parameters` is not iterable.
-        """
+        """Add values from a mapping (a plain dict in the order of its names) or from pairs; else raise a TypeError."""
         _require_iterable("ParametersDict.update", parameters, " of key/value pairs")
         if isinstance(parameters, (OrderedDict, ParameterDict)):
             pairs = parameters.items()
