@@ -20,6 +20,8 @@ class device:  # noqa: N801 - PyTorch's name
     def __init__(self, type: "str | device", index: int | None = None):
         if isinstance(type, device):
             type, index = type.type, type.index
+        if isinstance(type, int) and type < 0:
+            raise GraphError("Device index must not be negative")
         if isinstance(type, int):
             raise GraphError("Cannot access accelerator device when none is available; write device('cpu')")
         name, colon, number = str(type).partition(":")
@@ -27,6 +29,8 @@ class device:  # noqa: N801 - PyTorch's name
             raise GraphError(
                 f'Expected one of {_KNOWN} device type at start of device string: {name}; backlight computes on "cpu"'
             )
+        if colon and index is not None:
+            raise GraphError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if colon and not number.isdigit():
             raise GraphError(f"Invalid device string: '{type}'; write it as 'cpu' or 'cpu:0'")
         if index is not None and index < 0:

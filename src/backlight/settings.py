@@ -1,8 +1,11 @@
 """Settings that PyTorch's programs make and that nothing here depends on: they are checked, and remembered.
 
 Every op here gives the same numbers in every run, whatever the number of threads, and products of float32 matrices are
-computed in float32: so neither setting has anything to change.
+computed in float32: so neither setting has anything to change, except that PyTorch's deterministic algorithms fill new
+memory.
 """
+
+from types import ModuleType
 
 from backlight.errors import ArgumentError, GraphError
 from backlight.system.user_warnings import warn_outside
@@ -54,6 +57,25 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
         )
     _set["deterministic"], _set["warn only"] = mode, warn_only
+
+
+class Deterministic(ModuleType):
+    """PyTorch's module `torch.utils.deterministic`.
+
+    Attributes:
+        fill_uninitialized_memory: whether new memory is filled with NaN, the largest integer or True while
+            `use_deterministic_algorithms(True)` is in force.
+    """
+
+    fill_uninitialized_memory: bool = True
+
+
+deterministic = Deterministic("torch.utils.deterministic")
+
+
+def fills_memory() -> bool:
+    """Return whether memory that a program has not written to yet is to be filled."""
+    return _set["deterministic"] and deterministic.fill_uninitialized_memory
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -8,6 +8,7 @@ from operator import index
 import numpy as np
 
 from backlight.errors import ArgumentError, ShapeError, StorageError
+from backlight.settings import fills_memory
 
 Shape = tuple[int, ...]  # for annotations
 MOST_BYTES = 2**63 - 1
@@ -224,3 +225,15 @@ def as_storage_error(problem: Exception, shape: Sequence[int] | None = None) -> 
         known = f"with sizes={list(shape)}" if shape is not None else f"in NumPy: {problem}"
         return StorageError(f"Storage size calculation overflowed {known}")
     return problem
+
+
+def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
+    """Return an uninitialised array; for bools, whose bytes must be 0 or 1, zeros.
+
+    Where PyTorch fills new memory (see `settings.fills_memory`): NaN, the largest integer, or True.
+    """
+    if not fills_memory():
+        return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
+    array = allocated(np.empty, shape, kind)
+    array.fill(np.iinfo(kind).max if kind.kind in "iu" else kind.kind == "b" or np.nan)
+    return array

@@ -206,7 +206,7 @@ def test_a_loaded_optimizer_goes_on_where_the_saved_one_was(name, options):
     for params, optimizer in ((ours, descent), (twin, loaded)):
         feed(params, backlight, [gradient])
         optimizer.step()
-    assert twin[0].tolist() == ours[0].tolist()
+    np.testing.assert_allclose(twin[0].tolist(), ours[0].tolist(), rtol=1e-6)  # numbers of NAdam and ASGD change dtype
 
 
 FULL = [case for case in OPTIONS if "weight_decay" in case[1] or case[1].get("momentum") or case[0] == "Rprop"]

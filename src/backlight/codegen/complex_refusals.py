@@ -84,7 +84,7 @@ MESSAGES = {
     "relu": "clamp is not supported for complex types",
     "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     "signbit": "signbit is not implemented for complex tensors.",
-    "sort": "Sort does not support complex dtypes on CPU",
+    "sort": " Sort does not support complex dtypes on CPU",
     "topk": "topk does not support complex dtypes on CPU",
     "trunc": "trunc is not supported for complex inputs",
 }

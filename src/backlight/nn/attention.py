@@ -98,6 +98,7 @@ def multi_head_attention_forward(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
+    _check_padding(key_padding_mask, sizes, key.shape[0])
     hinted = is_causal and key_padding_mask is None and not need_weights  # the hint replaces the mask
     attn_mask = None if hinted else additive_mask(attn_mask, "attn_mask", query)
     if use_separate_proj_weight:
@@ -242,6 +243,12 @@ def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check_padding(padding: Tensor | None, sizes: Sizes, keys: int) -> None:
+    for dim, wanted in enumerate((sizes.batch, keys)):
+        if padding is not None and padding.shape[dim] != wanted:
+            raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {wanted}, but got {padding.shape[dim]}")
 
 
 def _is_batched(

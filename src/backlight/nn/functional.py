@@ -82,7 +82,7 @@ from backlight.ops.nn.adaptive_pooling import (
 from backlight.ops.nn.attention import scaled_dot_product_attention
 from backlight.ops.nn.channel_norms import batch_norm as _normalise_batch
 from backlight.ops.nn.channel_norms import check_several as _check_several
-from backlight.ops.nn.channel_norms import group_norm
+from backlight.ops.nn.channel_norms import group_norm as _normalise_groups
 from backlight.ops.nn.channel_norms import instance_norm as _normalise_instances
 from backlight.ops.nn.convolution import (
     conv1d,
@@ -254,6 +254,23 @@ def batch_norm(
     if training:
         _check_several(input._data.shape, "value per channel")
     return _normalise_batch(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+):
+    """Normalise each group of channels of each example, then scale and shift each channel.
+
+    Shapes: input (batch, channels, …), weight and bias (channels,) -> as input
+
+    Raises:
+        ValueError: a group is one number, which has no variance.
+    """
+    shape = input._data.shape
+    if len(shape) > 1 and isinstance(num_groups, int) and num_groups > 0:
+        groups = [shape[0] * shape[1] // num_groups, num_groups, *shape[2:]]
+        _check_several(groups, "value per channel", shown=groups)
+    return _normalise_groups(input, num_groups, weight, bias, eps)
 
 
 def instance_norm(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 from backlight.dispatch.dispatcher import public_function
-from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
 from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.ops.nn.interpolation import upsample_to
@@ -126,8 +126,8 @@ def _check_mode(mode: str, dims: int, align_corners: bool, antialias: bool) -> N
     if dims in wanted:
         return
     if mode in ("linear", "bilinear", "trilinear") and dims in (1, 2, 3):
-        raise ShapeError(f"Got {dims + 2}D input, but {mode} mode needs {wanted[0] + 2}D input")
-    raise ShapeError(
+        raise UnsupportedError(f"Got {dims + 2}D input, but {mode} mode needs {wanted[0] + 2}D input")
+    raise UnsupportedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims + 2}D) for the modes: nearest | linear | "
         f"bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )

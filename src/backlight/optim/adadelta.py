@@ -10,6 +10,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adadelta"]
 
+LAST = "maximize capturable foreach differentiable"  # in `defaults`
+
 
 class Adadelta(Optimizer):
     """Step by the gradient times the root of the ratio of two running averages: of squared steps, of squared gradients.
@@ -28,6 +30,8 @@ class Adadelta(Optimizer):
     Source: Matthew D. Zeiler: ADADELTA: An Adaptive Learning Rate Method, 2012, arXiv:1212.5701
     """
 
+    _captured_also = ""
+
     def __init__(
         self,
         params: Parameters,
@@ -43,7 +47,7 @@ class Adadelta(Optimizer):
     ):
         if not 0.0 <= rho <= 1.0:
             raise ValueProblem(f"Invalid rho value: {rho}; it must be in [0, 1]")
-        super().__init__(params, checked(locals(), "eps", "weight_decay"))
+        super().__init__(params, checked(locals(), "eps", "weight_decay", last=LAST))
 
     def updater(self, group: dict) -> Update:
         rate, rho, eps = number(group["lr"]), group["rho"], group["eps"]

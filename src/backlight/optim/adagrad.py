@@ -20,6 +20,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["Adagrad"]
 
+LAST = "weight_decay initial_accumulator_value foreach maximize differentiable fused"  # in `defaults`
+
 
 class Adagrad(Optimizer):
     """Step by the gradient over the root of the sum of its squares.
@@ -53,10 +55,17 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        super().__init__(params, checked(locals(), "lr_decay", "weight_decay", "initial_accumulator_value", "eps"))
+        super().__init__(
+            params, checked(locals(), "lr_decay", "weight_decay", "initial_accumulator_value", "eps", last=LAST)
+        )
         for group in self.param_groups:
             for param in group["params"]:
                 self._state_of(param)
+
+    def share_memory(self) -> None:
+        """Move the sums of squares to memory that processes share."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
     def updater(self, group: dict) -> Update:
         rate, rate_decay, eps = number(group["lr"]), group["lr_decay"], group["eps"]
@@ -72,7 +81,7 @@ class Adagrad(Optimizer):
     def sparse_updater(self, group: dict) -> SparseUpdate:
         rate, rate_decay, eps = number(group["lr"]), group["lr_decay"], group["eps"]
         sign, decay = direction(group)
-        if group["fused"]:
+        if group.get("fused"):
             raise GraphError("`fused` does not support sparse grad or complex param")
         if decay:
             raise GraphError("weight_decay option is not compatible with sparse gradients")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from backlight.kernels.nn.optimizer_steps import adam_step
-from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, Update
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, Update
 from backlight.optim.options import (
     checked,
     count_step,
@@ -23,6 +23,7 @@ __all__ = ["Adam", "AdamW"]
 
 AVERAGES = ("exp_avg", "exp_avg_sq")
 AMSGRAD = (*AVERAGES, "max_exp_avg_sq")
+LAST = "maximize foreach capturable differentiable fused decoupled_weight_decay"  # in `defaults`
 
 
 class Adam(Optimizer):
@@ -45,6 +46,10 @@ class Adam(Optimizer):
     Source: Diederik P. Kingma, Jimmy Ba: Adam: A Method for Stochastic Optimization, 2014, arXiv:1412.6980
     """
 
+    _added_options = {
+        **{"amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False},
+        **{"decoupled_weight_decay": False, "fused": None},
+    }
     _instead_of_sparse = ", please consider SparseAdam instead"
 
     def __init__(
@@ -63,7 +68,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        super().__init__(params, checked(locals(), "eps", "weight_decay"))
+        super().__init__(params, checked(locals(), "eps", "weight_decay", last=LAST))
 
     def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
@@ -108,7 +113,7 @@ class AdamW(Adam):
     Source: Ilya Loshchilov, Frank Hutter: Decoupled Weight Decay Regularization, 2017, arXiv:1711.05101
     """
 
-    _added_options = ADDED_OPTIONS | {"decoupled_weight_decay": True}
+    _added_options = Adam._added_options | {"decoupled_weight_decay": True}
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ __all__ = ["LBFGS"]
 
 SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
+IN_ORDER = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")  # PyTorch writes them so
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +206,8 @@ class LBFGS(Optimizer):
             state["func_evals"] += evaluations
             if last or calls >= group["max_eval"] or self._is_done(start, end, direction, group):
                 break
+        for name in IN_ORDER:
+            state[name] = state.pop(name)
         return first_loss
 
     def _is_done(self, start: Point, end: Point, direction: np.ndarray, group: dict) -> bool:

@@ -21,6 +21,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["NAdam"]
 
+LAST = "maximize foreach capturable differentiable"  # in `defaults`
+
 
 class NAdam(Optimizer):
     """Step as Adam does, looking one step ahead along the momentum.
@@ -43,6 +45,10 @@ class NAdam(Optimizer):
     """
 
     _captured = "params, mu_products and state_steps"
+    _added_options = {
+        **{"maximize": False, "foreach": None, "capturable": False, "differentiable": False},
+        "decoupled_weight_decay": False,
+    }
 
     def __init__(
         self,
@@ -59,7 +65,7 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        super().__init__(params, checked(locals(), "eps", "weight_decay", "momentum_decay"))
+        super().__init__(params, checked(locals(), "eps", "weight_decay", "momentum_decay", last=LAST))
 
     def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]

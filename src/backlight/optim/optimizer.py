@@ -20,7 +20,6 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from functools import wraps
 from itertools import chain
 
 import numpy as np
@@ -30,11 +29,19 @@ from backlight.engine.grad_mode import enable_grad
 from backlight.engine.hooks import RemovableHandle
 from backlight.engine.provenance import user_place
 from backlight.engine.storage import before_write, guarding
-from backlight.engine.tensor_state import TensorState, wrap, writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, GraphError, MissingMethodError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.sparse_array import SparseArray, is_sparse
 from backlight.kernels.state_blocks import silent_floats
+from backlight.optim.options import numbers_as_tensors
+from backlight.optim.step_hooks import (
+    EVERYWHERE,
+    between_hooks,
+    hooked,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -45,9 +52,15 @@ Update = Callable[[Tensor, np.ndarray, np.ndarray], None]  # of a parameter, its
 SparseUpdate = Callable[[Tensor, np.ndarray, SparseArray], None]  # of a parameter, its array, and its sparse gradient
 DifferentiableUpdate = Callable[[Tensor, Tensor], None]  # of a parameter and its gradient
 
-required = object()
 
-NUMBERS = {"step", "mu_product", "eta", "mu"}  # entries of a state without the parameter's shape and dtype
+class _Required:
+    """The default of an option that each group must have."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
 
 
 # The dictionaries of an optimizer's hooks, by the ids of their handles
@@ -62,61 +75,9 @@ HOOKS = (
 NOT_COPIED = frozenset({"step", *HOOKS})
 # Options that older state dicts lack, with the values that they had before there was an option
 ADDED_OPTIONS = {
-    **{"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None},
-    **{"amsgrad": False, "nesterov": False, "centered": False, "momentum": 0, "decoupled_weight_decay": False},
+    **{"momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False},
+    **{"decoupled_weight_decay": False, "capturable": False, "fused": None},
 }
-
-
-class StepHooks:
-    """Hooks on the steps of all optimizers."""
-
-    def __init__(self):
-        self.before = OrderedDict()
-        self.after = OrderedDict()
-
-
-EVERYWHERE = StepHooks()
-
-
-def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` before each step of any optimizer; it may return other (args, kwargs)."""
-    return RemovableHandle(EVERYWHERE.before, hook)
-
-
-def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` after each step of any optimizer."""
-    return RemovableHandle(EVERYWHERE.after, hook)
-
-
-def between_hooks(step: Callable, args: tuple, kwargs: dict):
-    """Call a step, whose first argument is the optimizer, between the hooks on it.
-
-    Raises:
-        RuntimeError: a hook before it returned something else than two things, or None.
-    """
-    optimizer = args[0]
-    for hook in [*EVERYWHERE.before.values(), *optimizer._optimizer_step_pre_hooks.values()]:
-        answer = hook(optimizer, args, kwargs)
-        if answer is None:
-            continue
-        if not (isinstance(answer, tuple) and len(answer) == 2):
-            raise GraphError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {answer}.")
-        args, kwargs = answer
-    result = step(*args, **kwargs)
-    for hook in [*optimizer._optimizer_step_post_hooks.values(), *EVERYWHERE.after.values()]:
-        hook(optimizer, args, kwargs)
-    return result
-
-
-def _hooked(step: Callable) -> Callable:
-    """Return the `step` of a class that overrides ours, between the hooks."""
-
-    @wraps(step)
-    def wrapper(*args, **kwargs):
-        return between_hooks(step, args, kwargs)
-
-    wrapper.hooked = True
-    return wrapper
 
 
 class Optimizer:
@@ -132,6 +93,7 @@ class Optimizer:
     """
 
     _captured = "params and state_steps"  # which tensors PyTorch's message about capturable=True names
+    _captured_also = ", 'xla'"  # and which devices after the others
     _differentiable_foreach = False  # whether foreach=True and differentiable=True go together
     _added_options: Mapping[str, object] = ADDED_OPTIONS
     _instead_of_sparse = ""  # which optimizer to take for sparse gradients, in the error
@@ -166,15 +128,19 @@ class Optimizer:
         self.__dict__.update(state)
         self._prepare_hooks()
         for group in self.param_groups:
-            for name in self.defaults.keys() & self._added_options.keys():
-                group.setdefault(name, self._added_options[name])
+            for name, value in self._added_options.items():
+                if name in self.defaults:
+                    group.setdefault(name, value)
+            if "differentiable" in self.defaults:  # of ours: they had plain numbers once
+                for param in group["params"]:
+                    numbers_as_tensors(self.state.get(param, {}))
 
     def _prepare_hooks(self) -> None:
         """Make the dictionaries of hooks, and let a step of the class's own run them."""
         for name in HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         if not hasattr(type(self).step, "hooked"):
-            type(self).step = _hooked(type(self).step)
+            type(self).step = hooked(type(self).step)
 
     def add_param_group(self, param_group: dict) -> None:
         """Add parameters with their own options.
@@ -259,46 +225,57 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            if group.get("capturable"):
-                self._refuse_capturable(group["params"])
+            if group.get("capturable") and any(param._grad is not None for param in group["params"]):
+                self.refuse_capturable()
         if self.defaults.get("differentiable"):
-            self._differentiable_step()
+            for group in self.param_groups:
+                self.update_recorded(group, _with_gradients(group))
             return loss
-        place = user_place()
         if guarding.blocks:
             before_write(param for group in self.param_groups for param in group["params"] if param._grad is not None)
-        name = f"{type(self).__name__}.step"
-        with silent_floats():
-            for group in self.param_groups:
-                given = [(param, param._grad) for param in group["params"] if param._grad is not None]
-                sparse = self.sparse_updater(group) if any(is_sparse(grad) for _, grad in given) else None
-                update = self.updater(group)
-                for param, grad in given:
-                    begin_write(param, name, place)
-                    if sparse is not None and is_sparse(grad):
-                        sparse(param, writable(param), grad._data)
-                    else:
-                        update(param, parts_of(writable(param)), parts_of(grad._data))
-                    end_write(param)
+        place = user_place()
+        for group in self.param_groups:
+            self.update_group(group, _with_gradients(group), place)
         return loss
 
-    def _refuse_capturable(self, params: list[Tensor]) -> None:
-        if any(param._grad is not None for param in params):
-            raise AssertionError(
-                f"If capturable=True, {self._captured} must be on supported devices: "
-                "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']; all tensors here are on the CPU: leave it False"
-            )
+    def update_group(self, group: dict, given: list[tuple[Tensor, Tensor]], place: tuple | None = None) -> None:
+        """Update parameters by their gradients and a group's options.
 
-    def _differentiable_step(self) -> None:
-        """Update every parameter that has a gradient by ordinary operations, which are recorded."""
+        Args:
+            place: the user's line, which an error about overwritten memory names.
+        """
+        name, place = f"{type(self).__name__}.step", place or user_place()
+        with silent_floats():
+            sparse = self.sparse_updater(group) if any(is_sparse(grad) for _, grad in given) else None
+            update = self.updater(group)
+            for param, grad in given:
+                begin_write(param, name, place)
+                if sparse is not None and is_sparse(grad):
+                    sparse(param, writable(param), grad._data)
+                else:
+                    update(param, parts_of(writable(param)), parts_of(grad._data))
+                end_write(param)
+
+    def refuse_capturable(self) -> None:
+        """Raise PyTorch's error: steps are captured on other devices only."""
+        raise AssertionError(
+            f"If capturable=True, {self._captured} must be on supported devices: "
+            f"['cuda', 'xpu', 'hpu', 'privateuseone'{self._captured_also}]; all tensors here are on the CPU: leave it "
+            "False"
+        )
+
+    def update_recorded(self, group: dict, given: list[tuple[Tensor, Tensor]]) -> None:
+        """Update parameters by ordinary operations, which are recorded.
+
+        Raises:
+            AssertionError: `foreach` is set, which this optimizer has not for recorded steps.
+        """
         with enable_grad():
-            for group in self.param_groups:
-                if group.get("foreach") and not self._differentiable_foreach:
-                    raise AssertionError("_foreach ops don't support autograd")
-                update = self.differentiable_updater(group)
-                for param in group["params"]:
-                    if param._grad is not None:
-                        update(param, param._grad)
+            if group.get("foreach") and not self._differentiable_foreach:
+                raise AssertionError("_foreach ops don't support autograd")
+            update = self.differentiable_updater(group)
+            for param, grad in given:
+                update(param, grad)
 
     def differentiable_updater(self, group: dict) -> DifferentiableUpdate:
         """Return the function that updates one parameter of a group in place, by its gradient, a tensor.
@@ -439,12 +416,17 @@ def _names_and_tensors(params: Tensor | Iterable) -> tuple[list[str], list]:
     return names, [param[1] for param in params] if names else params
 
 
-def _fitted(value: dict, param: Tensor) -> dict:
-    """Return a copy of a parameter's state, with tensors cast to its dtype, except those that are numbers."""
-    return {name: _copied(entry, None if name in NUMBERS else param._data.dtype) for name, entry in value.items()}
+def _with_gradients(group: dict) -> list[tuple[Tensor, Tensor]]:
+    return [(param, param._grad) for param in group["params"] if param._grad is not None]
 
 
-def _copied(entry: object, kind: np.dtype | None) -> object:
-    if isinstance(entry, list):
-        return [_copied(each, kind) for each in entry]
-    return wrap(np.array(entry._data, kind)) if isinstance(entry, TensorState) else entry
+def _fitted(value: object, param: Tensor, name: str | None = None) -> object:
+    """Return a part of a parameter's state, with tensors cast to its dtype if that is real, except the step count.
+
+    What has the dtype already is not copied: as in PyTorch, both optimizers then have the same tensors.
+    """
+    if isinstance(value, TensorState):
+        return value.to(param.dtype) if name != "step" and param.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: _fitted(each, param, key) for key, each in value.items()}
+    return type(value)(_fitted(each, param) for each in value) if type(value) in (list, tuple, set) else value

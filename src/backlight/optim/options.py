@@ -1,5 +1,6 @@
 """The options of optimizers, checked when one is made and read when it steps, and the state of their parameters."""
 
+from collections.abc import Sized
 from types import NoneType
 
 import numpy as np
@@ -10,6 +11,7 @@ from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.tensor.tensor import Tensor
 
+NUMBERS = ("step", "mu_product", "eta", "mu")  # the entries of a state that are one number
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
@@ -20,13 +22,14 @@ def given_options(arguments: dict) -> dict:
     return options
 
 
-def checked(arguments: dict, *not_negative: str) -> dict:
+def checked(arguments: dict, *not_negative: str, last: str = "") -> dict:
     """Check the options of an optimizer, which are the defaults of its groups, and return them.
 
     Args:
         arguments: the local names of `__init__`; `betas`, `foreach`, `fused` and `differentiable` are checked where
             they are among them.
         not_negative: names of options that must be 0 or more; `lr` always must.
+        last: names that come last, in this order, in the dict that PyTorch shows; the others keep that of `__init__`.
 
     Raises:
         ValueError: a number is out of its range, or a tensor has several elements.
@@ -35,7 +38,7 @@ def checked(arguments: dict, *not_negative: str) -> dict:
     options = given_options(arguments)
     rate = options["lr"]
     require_single(rate)
-    if not rate >= 0.0:
+    if not 0.0 <= rate:  # noqa: SIM300 - the order that Python's message about strings names
         raise ValueProblem(f"Invalid learning rate: {rate}")
     for name in not_negative:
         if not options[name] >= 0.0:
@@ -53,6 +56,8 @@ def checked(arguments: dict, *not_negative: str) -> dict:
         raise GraphError("`fused` does not support `differentiable`")
     if options.get("foreach") and options.get("fused"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    for name in last.split():
+        options[name] = options.pop(name)
     return options
 
 
@@ -64,8 +69,9 @@ def require_single(rate: float | TensorState) -> None:
 
 def _check_betas(betas: tuple, refuses_tensors: bool) -> None:
     """Raise unless the rates of running averages are valid."""
-    if len(betas) < 2:
+    if isinstance(betas, Sized) and len(betas) < 2:
         raise DimError(f"{type(betas).__name__} index out of range: betas must be two numbers, got {betas}")
+    betas = (betas[0], betas[1])
     for place, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")
@@ -134,8 +140,16 @@ def zeros_like(param: Tensor) -> Tensor:
 
 
 def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
-    """Initialise a parameter's state: a count of 0, zeros under names, and other entries."""
-    state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
+    """Initialise a parameter's state: a count of 0, other numbers, zeros under names, and other entries."""
+    numbers = {name: others.pop(name) for name in NUMBERS if name in others}
+    state.update({"step": scalar(0), **numbers, **{name: zeros_like(param) for name in names}, **others})
+
+
+def numbers_as_tensors(state: dict) -> None:
+    """Replace the numbers of a parameter's state, plain in old state dicts, by tensors."""
+    for name in NUMBERS:
+        if name in state and not isinstance(state[name], TensorState):
+            state[name] = scalar(float(state[name]))
 
 
 def count_step(state: dict) -> float:

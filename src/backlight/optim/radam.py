@@ -20,6 +20,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["RAdam"]
 
+LAST = "maximize foreach capturable decoupled_weight_decay differentiable"  # in `defaults`
+
 
 class RAdam(Optimizer):
     """Step as Adam does, with the variance of its division rectified.
@@ -55,7 +57,7 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        super().__init__(params, checked(locals(), "eps", "weight_decay"))
+        super().__init__(params, checked(locals(), "eps", "weight_decay", last=LAST))
 
     def updater(self, group: dict) -> Update:
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]

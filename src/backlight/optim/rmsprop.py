@@ -9,6 +9,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["RMSprop"]
 
+LAST = "momentum alpha eps centered weight_decay capturable foreach maximize differentiable"  # in `defaults`
+
 
 class RMSprop(Optimizer):
     """Step by the gradient over the root of the running average of its square.
@@ -46,7 +48,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        super().__init__(params, checked(locals(), "eps", "momentum", "weight_decay", "alpha"))
+        super().__init__(params, checked(locals(), "eps", "momentum", "weight_decay", "alpha", last=LAST))
 
     def updater(self, group: dict) -> Update:
         rate, alpha, eps = number(group["lr"]), group["alpha"], group["eps"]

@@ -12,6 +12,8 @@ from backlight.tensor.tensor import Tensor
 
 __all__ = ["Rprop"]
 
+LAST = "foreach maximize differentiable capturable"  # in `defaults`
+
 
 class Rprop(Optimizer):
     """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it changes.
@@ -43,16 +45,16 @@ class Rprop(Optimizer):
             raise ValueProblem(
                 f"Invalid eta values: {etas[0]}, {etas[1]}; the first must be in (0, 1), the other over 1"
             )
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), last=LAST))
 
     def updater(self, group: dict) -> Update:
-        rate, (shrink, grow), (smallest, largest) = number(group["lr"]), group["etas"], group["step_sizes"]
+        (shrink, grow), (smallest, largest) = group["etas"], group["step_sizes"]
         sign = -1 if group["maximize"] else 1
 
         def update(param: Tensor, values: np.ndarray, grad: np.ndarray) -> None:
             state = self.state[param]
             if not state:
-                init_state(state, param, "prev", step_size=filled_like(param, rate))
+                init_state(state, param, "prev", step_size=filled_like(param, number(group["lr"])))
             count_step(state)
             before, sizes = parts(state["prev"]), parts(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)

@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import wrap
 from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.nn.optimizer_steps import sgd_step
 from backlight.kernels.sparse_array import ADD_DENSE, SparseArray, merged
-from backlight.optim.optimizer import ADDED_OPTIONS, DifferentiableUpdate, Optimizer, Parameters, SparseUpdate, Update
+from backlight.optim.optimizer import DifferentiableUpdate, Optimizer, Parameters, SparseUpdate, Update
 from backlight.optim.options import checked, differentiable_gradient, direction, number, parts, zeros_like
 from backlight.tensor.tensor import Tensor
 
@@ -30,7 +30,7 @@ class SGD(Optimizer):
     """
 
     _differentiable_foreach = True
-    _added_options = ADDED_OPTIONS | {"fused": False}
+    _added_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class SGD(Optimizer):
     def sparse_updater(self, group: dict) -> SparseUpdate:
         rate, momentum, nesterov = number(group["lr"]), group["momentum"], group["nesterov"]
         sign, decay = direction(group)
-        if group["fused"]:
+        if group.get("fused"):
             raise GraphError("`_fused_sgd` does not support sparse gradients")
         if decay:
             raise GraphError(f"{ADD_DENSE} Set weight_decay=0 for parameters with sparse gradients")

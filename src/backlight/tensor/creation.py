@@ -237,6 +237,8 @@ def array_from(data: object, kind: np.dtype | None) -> np.ndarray:
     sizes = _sizes(data)
     flat = _flattened(data, sizes)
     types = set(map(type, flat))
+    if list in types and any(each is data for each in flat):
+        raise ArgumentError("new(): self-referential lists are incompatible")
     if isinstance(data, (list, tuple)) and len(data) and type(data[0]) is np.ndarray:
         warn_once(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "

@@ -17,7 +17,7 @@ from backlight.kernels.sparse_array import SparseArray
 from backlight.layouts import layout, memory_format, sparse_coo
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
-from backlight.sizes import allocated, size_from
+from backlight.sizes import allocated, size_from, unwritten
 from backlight.tensor.creation import made
 from backlight.types import Device
 
@@ -39,11 +39,6 @@ __all__ = [
 def float_dtype(dtype: dtype | None) -> np.dtype:
     """Return NumPy's object for a dtype, or for the default dtype if there is None."""
     return to_numpy_dtype(dtype) or get_default_dtype().numpy
-
-
-def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-    """Return an uninitialised array; for bools, whose bytes must be 0 or 1, zeros."""
-    return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
 
 
 def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -99,9 +94,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     """Make an uninitialised tensor whose element (i, j, …) is at i · stride[0] + j · stride[1] + … in its memory."""
     shape, steps = size_from("empty_strided", (size,)), size_from("empty_strided", (stride,))
     if len(shape) != len(steps):
-        raise ArgumentError(
-            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
-        )
+        raise ShapeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
     kind = float_dtype(dtype)
     reach = 0 if 0 in shape else 1 + sum((length - 1) * step for length, step in zip(shape, steps))
     array = np.ndarray(shape, kind, unwritten((reach,), kind), strides=[step * kind.itemsize for step in steps])

@@ -237,6 +237,10 @@ class TypedStorage(_Storage):
 
     _untyped_storage = property(untyped)
 
+    def is_pinned(self, device: Device = "cuda") -> bool:
+        """Whether the memory is pinned for an accelerator: no."""
+        return False
+
     def pickle_storage_type(self) -> str:
         """Return the name of the class of storages of this dtype: FloatStorage …."""
         return f"{self.dtype.old_name}Storage"

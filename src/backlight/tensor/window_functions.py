@@ -1,4 +1,4 @@
-"""Window functions for spectra: weights that fall off to both sides, computed in float64 and rounded once."""
+"""Window functions for spectra: weights that fall off to both sides, computed step by step as PyTorch rounds them."""
 
 import numpy as np
 
@@ -15,13 +15,18 @@ from backlight.types import Device
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
-def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
-    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last)."""
+def _window(
+    name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory, turn=None
+):
+    """Return `weights` at points from 0 to `turn`: a symmetric window, or a periodic one, which lacks the last point.
+
+    Without `turn` the points lie from 0 to 1, in float64.
+    """
     kind = float_dtype(dtype)
     if not is_float(kind):
         raise ShapeError(
             f"{name} expects floating point dtypes, got: TensorOptions(dtype={from_numpy_dtype(kind).c_name}, "
-            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false (default), "
+            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt)); a window holds fractions"
         )
     if length < 0:
@@ -29,8 +34,9 @@ def _window(name: str, length: int, periodic: bool, weights, dtype, requires_gra
     if length < 2:
         return made(np.ones(length, kind), requires_grad, device, layout, pin_memory)
     require_memory((length,), kind)
-    places = np.arange(length) / (length if periodic else length - 1)
-    return made(weights(places).astype(kind), requires_grad, device, layout, pin_memory)
+    exact = kind if turn and kind.itemsize >= 4 else np.dtype(np.float64)
+    step = exact.type((turn or 1.0) / (length if periodic else length - 1))
+    return made(weights(np.arange(length, dtype=exact) * step).astype(kind), requires_grad, device, layout, pin_memory)
 
 
 def hann_window(
@@ -43,7 +49,7 @@ def hann_window(
             window is symmetric.
     """
     options = dtype, requires_grad, device, layout, pin_memory
-    return _window("hann_window", window_length, periodic, lambda x: np.sin(np.pi * x) ** 2, *options)
+    return _window("hann_window", window_length, periodic, lambda x: -0.5 * np.cos(x) + 0.5, *options, turn=2 * np.pi)
 
 
 def hamming_window(
@@ -60,7 +66,9 @@ def hamming_window(
 ):
     """Return alpha − beta · cos(2π · n / N); `hann_window` says what N is."""
     options = dtype, requires_grad, device, layout, pin_memory
-    return _window("hamming_window", window_length, periodic, lambda x: alpha - beta * np.cos(2 * np.pi * x), *options)
+    return _window(
+        "hamming_window", window_length, periodic, lambda x: -beta * np.cos(x) + alpha, *options, turn=2 * np.pi
+    )
 
 
 def blackman_window(
@@ -69,10 +77,10 @@ def blackman_window(
     """Return 0.42 − 0.5 · cos(2π · n / N) + 0.08 · cos(4π · n / N); `hann_window` says what N is."""
 
     def weights(x: np.ndarray):
-        return 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x)
+        return 0.08 * np.cos(4 * x) - 0.5 * np.cos(2 * x) + 0.42
 
     options = dtype, requires_grad, device, layout, pin_memory
-    return _window("blackman_window", window_length, periodic, weights, *options)
+    return _window("blackman_window", window_length, periodic, weights, *options, turn=np.pi)
 
 
 def bartlett_window(
@@ -80,7 +88,7 @@ def bartlett_window(
 ):
     """Return the triangle 1 − |2 · n / N − 1|; `hann_window` says what N is."""
     options = dtype, requires_grad, device, layout, pin_memory
-    return _window("bartlett_window", window_length, periodic, lambda x: 1 - np.abs(2 * x - 1), *options)
+    return _window("bartlett_window", window_length, periodic, lambda x: np.minimum(x, 2 - x), *options, turn=2.0)
 
 
 def kaiser_window(

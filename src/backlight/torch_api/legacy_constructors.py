@@ -12,10 +12,9 @@ from backlight.engine.storage import new_storage
 from backlight.engine.tensor_state import LEAF, TensorState, new, storage_of, the_tensor_class, writable
 from backlight.engine.views import remember_view
 from backlight.errors import ArgumentError
-from backlight.sizes import Size, size_from
+from backlight.sizes import Size, size_from, unwritten
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import copied, is_sequence
-from backlight.tensor.factories import unwritten
 from backlight.types import Device
 
 __all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]

@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 from backlight.ops import aten
+from backlight.settings import deterministic
 from backlight.torch_api.stand_ins import accelerators
 from backlight.torch_api.stand_ins.versions import VERSION, TorchVersion, parallel_info, show
 
@@ -91,6 +92,7 @@ _DISTRIBUTIONS = {
     "weibull": "Weibull",
     "wishart": "Wishart",
 }
+_FUNCTIONAL_STEPS = "adadelta adagrad adam adamw adamax asgd nadam radam rmsprop rprop sgd"
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
     **{f"torch.distributions.{name}": ("backlight.distributions", names) for name, names in _DISTRIBUTIONS.items()},
@@ -107,6 +109,7 @@ SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in
     "torch.nn.utils.stateless": ("backlight.func", "functional_call"),
     "torch.storage": ("backlight.tensor.storages", "UntypedStorage TypedStorage"),
     "torch.utils.data.distributed": ("backlight.data", "DistributedSampler"),
+    **{f"torch.optim.{name}": ("backlight.optim.functional", name) for name in _FUNCTIONAL_STEPS.split()},
     "torch.functional": (
         "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
@@ -158,7 +161,10 @@ PRIVATE = {
         "_Loss": "backlight.nn.modules.loss.Loss",
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
     },
-    "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
+    "torch.optim.lr_scheduler": {
+        "EPOCH_DEPRECATION_WARNING": "backlight.optim.schedules.scheduler.EPOCH_DEPRECATION_WARNING",
+        "_LRScheduler": "backlight.optim.schedules.scheduler.OlderLRScheduler",
+    },
     "torch.utils.tensorboard": {"SummaryWriter": "backlight.adapters.tensorboard.InstalledSummaryWriter"},
     "torch.utils.hooks": {"RemovableHandle": "backlight.engine.hooks.RemovableHandle"},
 }
@@ -212,6 +218,7 @@ OURS = {f"torch.{name}": f"backlight.{name}" for name in _SAME_NAME.split()} | {
     "torch.nn.utils.convert_parameters": "backlight.nn.utils.vectors",
     "torch.nn.utils.init": "backlight.nn.utils.fusion",
     "torch.optim._adafactor": "backlight.optim.adafactor",
+    "torch.optim._functional": "backlight.optim.functional",
     "torch.optim._muon": "backlight.optim.muon",
     "torch.optim.adamw": "backlight.optim.adam",
     "torch.optim.swa_utils": "backlight.utils.averaging",
@@ -246,6 +253,7 @@ ADDED = {
     "torch.torch_version": {"TorchVersion": TorchVersion, "__version__": VERSION},
     "torch._functorch": {},
     "torch.utils": {},
+    "torch.utils.deterministic": vars(deterministic),
     "torch.utils.data._utils": {},
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
     "torchvision": {},
@@ -351,8 +359,10 @@ class Finder(MetaPathFinder, Loader):
             raise ModuleNotFoundError(not_here(fullname))
         return ModuleSpec(fullname, self, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> StandIn:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make the stand-in."""
+        if spec.name == deterministic.__name__:
+            return deterministic  # which is written to
         made = StandIn(spec.name)
         vars(made).update(ADDED.get(spec.name, {}))
         # the names of `from module import *`: the exports of the module here, without its own imports

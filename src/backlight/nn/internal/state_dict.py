@@ -139,15 +139,17 @@ class StateHookRegistration:
     def get_extra_state(self):
         """Return further state; a class that has some overrides this and `set_extra_state`."""
         raise GraphError(
-            "Reached a code path in Module.get_extra_state() that should never be called. A class that has extra state "
-            "overrides it."
+            "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug. "
+            "A class that has extra state overrides it."
         )
 
     def set_extra_state(self, state: object) -> None:
         """Take what `get_extra_state` returned."""
         raise GraphError(
-            "Reached a code path in Module.set_extra_state() that should never be called. A class that has extra state "
-            "overrides it."
+            "Reached a code path in Module.set_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug. "
+            "A class that has extra state overrides it."
         )
 
     def _overrides(self, method: str) -> bool:

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
+from backlight.nn.internal.dict_operators import DictOperators
 from backlight.nn.modules.module import Module, indented
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
@@ -350,7 +351,7 @@ class ParameterList(Module):
         )
 
 
-class ParameterDict(Module):
+class ParameterDict(DictOperators, Module):
     """Parameters by name; tensors put into it become parameters."""
 
     def __init__(self, parameters: Mapping | Iterable | None = None):
@@ -395,7 +396,7 @@ class ParameterDict(Module):
 
     def values(self) -> Iterator:
         """Return the values."""
-        return (self[key] for key in self._keys)
+        return map(self.__getitem__, self._keys)
 
     def items(self) -> Iterator[tuple]:
         """Return (name, value) pairs."""
@@ -432,11 +433,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def update(self, parameters: Mapping | Iterable) -> None:
-        """Add values from a mapping (a plain dict in the order of its names) or from pairs.
-
-        Raises:
-            TypeError: `parameters` is not iterable.
-        """
+        """Add values from a mapping (a plain dict in the order of its names) or from pairs; else raise a TypeError."""
         _require_iterable("ParametersDict.update", parameters, " of key/value pairs")
         if isinstance(parameters, (OrderedDict, ParameterDict)):
             pairs = parameters.items()

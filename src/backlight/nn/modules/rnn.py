@@ -209,6 +209,11 @@ def _full_name(name: str, layer: int, reverse: int) -> str:
     return f"{name}_l{layer}{'_reverse' if reverse else ''}"
 
 
+def _refuse_projection(proj_size: int | None) -> None:
+    if proj_size is not None:
+        raise ValueProblem("proj_size argument is only supported for LSTM, not RNN or GRU")
+
+
 def _check_options(
     mode: str,
     input_size: int,
@@ -264,7 +269,10 @@ class RNN(RNNBase):
         bidirectional: bool = False,
         device: Device = None,
         dtype: dtype | None = None,
+        *,
+        proj_size: int | None = None,
     ):
+        _refuse_projection(proj_size)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueProblem(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
@@ -334,7 +342,10 @@ class GRU(RNNBase):
         bidirectional: bool = False,
         device: Device = None,
         dtype: dtype | None = None,
+        *,
+        proj_size: int | None = None,
     ):
+        _refuse_projection(proj_size)
         options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__("GRU", input_size, hidden_size, *options)
 

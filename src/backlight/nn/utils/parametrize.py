@@ -25,6 +25,7 @@ __all__ = [
     "is_parametrized",
     "register_parametrization",
     "remove_parametrizations",
+    "transfer_parametrizations_and_params",
     "type_before_parametrizations",
 ]
 
@@ -286,6 +287,27 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def type_before_parametrizations(module: Module) -> type:
     """Return the class that a module had before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Give another module the parametrizations of one, and the tensors behind them; return the other module.
+
+    Args:
+        tensor_name: the parameter to transfer; by default all that are parametrized.
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        given = from_module.parametrizations[name]
+        for parametrization in given:
+            register_parametrization(to_module, name, parametrization)
+        for original, tensor in (given._parameters | given._buffers).items():
+            setattr(to_module.parametrizations[name], original, tensor)
+    return to_module
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:

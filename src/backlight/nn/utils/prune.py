@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.modules.module import Module
 from backlight.nn.utils import pruning_methods as methods
@@ -134,6 +133,3 @@ def remove(module: Module, name: str) -> Module:
 def is_pruned(module: Module) -> bool:
     """Tell whether a parameter of a module, or of a module inside it, is pruned."""
     return any(methods.pruning_hooks(inner) for inner in module.modules())
-
-
-globals().update(with_checks(globals(), __all__, __name__))

@@ -184,8 +184,8 @@ round_whole.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(gra
 @op(promote="float", node="RoundBackward1", dtype_error=no_integers("round_cpu"), tangent="symmetric")
 def round_decimals(xp, input: Array, decimals: int):
     """The nearest number of so many decimals; a negative count rounds to tens, hundreds …"""
-    power = 10.0 ** np.absolute(decimals)
     x = widened(input)
+    power = x.dtype.type(10.0 ** np.absolute(decimals))  # in the dtype of the numbers, as PyTorch rounds the product
     return rounded(xp.rint(x * power) / power if decimals > 0 else xp.rint(x / power) * power, input.dtype)
 
 

@@ -351,16 +351,16 @@ def take_along_dim(input: TensorState, indices: TensorState, dim: int | None = N
     Raises:
         RuntimeError: the dims do not agree.
     """
+    if dim is not None and input._data.ndim != indices._data.ndim:
+        raise ShapeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input._data.ndim} dimensions for input, and {indices._data.ndim} dimensions for indices"
+        )
     if indices._data.dtype not in INDEX_KINDS:
         kind = from_numpy_dtype(indices._data.dtype).old_name
         raise ShapeError(f"torch.take_along_dim(): dtype of indices should be Long but got {kind}")
     if dim is None:
         return gather(reshape(input, -1), 0, reshape(indices, -1))
-    if input._data.ndim != indices._data.ndim:
-        raise ShapeError(
-            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{input._data.ndim} dimensions for input, and {indices._data.ndim} dimensions for indices"
-        )
     dim = normalise_dim(dim, input._data.ndim)
     shape, wanted = input._data.shape, indices._data.shape
     indices = counted_from_start(indices, shape[dim] if shape else 1)

@@ -254,7 +254,7 @@ def index_put(input: TensorState, indices: Sequence[TensorState], values: Tensor
         if data.dtype.kind in "bu" and data.ndim:
             _, dim = _mask(input, dim, data.astype(bool), found)
         elif dim >= input._data.ndim:
-            raise _too_many(input._data.ndim)
+            raise DimError(f"{_too_many(input._data.ndim)} (got {len(indices)})")
         else:
             found[dim] = reshape(index, 1) if not data.ndim and len(indices) == 1 and not input._data.ndim else index
             dim += 1

@@ -103,7 +103,7 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
         "masked_scatter_ only supports boolean masks, but got mask with dtype " + from_numpy_dtype(mask.dtype).old_name,
         mask,
     )
-    check_same_dtype("masked_scatter: expected self and source to have same dtypes but got {0} and {1}", input, source)
+    check_same_dtype("masked_scatter: expected self and source to have same dtypes but got{0} and {1}", input, source)
     mask = xp.broadcast_to(owned(mask), shape)
     out = xp.array(xp.broadcast_to(input, shape), order="C")
     count = int(mask.sum())

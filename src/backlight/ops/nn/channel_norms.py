@@ -15,6 +15,7 @@ from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.memory_order import LAYOUTS, row_major
 from backlight.kernels.nn import channels
 from backlight.ops.nn.normalization import check_parameter_dtypes
+from backlight.ops.nn.softmax import check_float
 from backlight.ops.number_operands import no_integers
 from backlight.sizes import Size
 
@@ -216,13 +217,14 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
         elif not vector._data.ndim and input._data.size:
             raise ShapeError(f"TensorAccessor expected 1 dims but tensor has 0: {name} is a vector")
     parameters = (weight, bias, running_mean, running_var)
+    check_float(input._data, "batch_norm")
     check_parameter_dtypes(input._data, tuple(one if one is None else one._data for one in parameters))
 
 
 def check_several(shape: Sequence[int], what: str, shown: Sequence[int] | None = None) -> None:
     """Raise PyTorch's error if statistics would be taken of a single number."""
     if shape[0] * math.prod(shape[2:]) == 1:
-        size = Size(shown or shape)
+        size = shown if isinstance(shown, list) else Size(shown or shape)
         raise ValueProblem(f"Expected more than 1 {what} when training, got input size {size}: one has no variance")
 
 

@@ -119,7 +119,6 @@ def check_parameter_dtypes(input: Array, parameters: tuple) -> None:
 
 def check_layer_norm(input: Array, weight: Array | None, bias: Array | None, normalized_shape: Sequence[int]) -> None:
     """Raise PyTorch's error for shapes and dtypes that do not fit."""
-    check_float(input, "LayerNormKernelImpl")
     shape = list(normalized_shape)
     if not shape:
         raise ShapeError(
@@ -135,6 +134,7 @@ def check_layer_norm(input: Array, weight: Array | None, bias: Array | None, nor
                 f"and normalized_shape = {shape}"
             )
     check_parameter_dtypes(input, (weight, bias))
+    check_float(input, "LayerNormKernelImpl")
     if list(input.shape[-len(shape) :]) != shape:
         wanted = ", ".join(map(str, shape))
         raise ShapeError(
@@ -221,7 +221,9 @@ def local_response_norm(input: TensorState, size: int, alpha: float = 1e-4, beta
     """
     dims = input._data.ndim
     if dims < 3:
-        raise ValueProblem(f"Expected 3D or higher dimensionality input (got {dims} dimensions)")
+        raise ValueProblem(
+            f"Expected 3D or higher dimensionality                          input (got {dims} dimensions)"
+        )
     if not input._data.size:
         return input
     _check_averaged(input._data.dtype, dims)

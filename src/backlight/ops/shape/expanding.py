@@ -8,6 +8,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import composite_function
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.layouts import contiguous_format
@@ -79,9 +80,10 @@ def check_expands(data: Array, size: Sequence[int]) -> None:
 def _expand_problem(data: Array, size: Sequence[int]) -> Exception:
     shape, added = data.shape, len(size) - data.ndim
     if added < 0:
+        kind = from_numpy_dtype(data.dtype).old_name
         return ShapeError(
-            f"expand(Tensor{list(shape)}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
-            f"greater or equal to the number of dimensions in the tensor ({data.ndim})"
+            f"expand(torch.{kind}Tensor{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({data.ndim})"
         )
     for dim in reversed(range(len(size))):
         wanted = size[dim]

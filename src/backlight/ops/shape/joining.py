@@ -205,6 +205,8 @@ def dstack(tensors: Sequence[TensorState]):
 
 def column_stack(tensors: Sequence[TensorState]):
     """Join tensors along their second dim; vectors as columns."""
+    if not len(tensors):
+        raise ShapeError("column_stack expects a non-empty TensorList")
     columns = [reshape(one, one._data.size, 1) if one._data.ndim < 2 else one for one in tensors]
     return cat(columns, 1)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import GraphError, ShapeError, UnsupportedError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels.memory_order import LAYOUTS, model_of
 from backlight.kernels.reduction.slices import add_slices, slices_taken
 from backlight.ops.number_operands import no_bools
@@ -154,7 +154,7 @@ def pad(input: TensorState, pad: Sequence[int], mode: str = "constant", value: f
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _OPS:
-        raise GraphError(f"Unrecognised padding mode {mode}; choose constant, reflect, replicate or circular")
+        raise UnsupportedError(f"Unrecognised padding mode {mode}; choose constant, reflect, replicate or circular")
     if value not in (None, 0):
         raise ShapeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_repeating(input._data.shape, pad, mode)
@@ -181,5 +181,7 @@ def _check_repeating(shape: Sequence[int], pad: Sequence[int], mode: str) -> Non
             raise ShapeError("Padding value causes wrapping around more than once.; pad at most the size of the dim")
         if (before or behind) and size + before + behind <= 0:
             raise ShapeError(
-                f"input (of size {list(shape)}) is too small for the padding {list(pad)} at dimension {dim}"
+                f"input ({', '.join(f'{axis}: {size}' for axis, size in zip('DHW'[-count:], shape[-count:]))}) is too "
+                f"small. Calculated output {'DHW'[dim - len(shape)]}: {size + before + behind}; "
+                f"the padding is {list(pad)}"
             )

@@ -14,7 +14,7 @@ from backlight.kernels.memory_order import format_strides, suggested_format
 from backlight.layouts import memory_format, preserve_format
 from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.shape.striding import storage_offset_of, strided_memory
-from backlight.sizes import allocated, check_storage, size_from
+from backlight.sizes import check_storage, size_from, unwritten
 
 
 @composite_function
@@ -44,7 +44,7 @@ def _larger(tensor: TensorState, shape: tuple, strides: Sequence[int]) -> tuple[
     """Return a part of a larger copy of a tensor's memory, from its first element on in a shape; and that copy."""
     held, offset = memory_of(tensor).ravel(order="K"), storage_offset_of(tensor)
     check_storage(shape, held.dtype.itemsize)
-    memory = allocated(np.empty, (offset + math.prod(shape),), held.dtype)
+    memory = unwritten((offset + math.prod(shape),), held.dtype)
     memory[: held.size] = held
     return shown_by_strides(memory[offset:], shape, [step * memory.itemsize for step in strides]), memory
 

@@ -5,7 +5,7 @@ import warnings
 
 from backlight.errors import GraphError, ValueProblem
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.schedules.scheduler import EPOCH, LRScheduler, check_optimizer, set_rate
+from backlight.optim.schedules.scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_rate
 from backlight.tensor.tensor import Tensor
 
 
@@ -53,10 +53,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = self._rates()
+        self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
         self._reset()
 
     def _reset(self) -> None:
@@ -69,7 +69,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Update with the metric of one step, and lower the rate if due."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0

@@ -17,7 +17,7 @@ from backlight.kernels.state_blocks import block
 from backlight.optim.optimizer import Optimizer
 from backlight.tensor.tensor import Tensor
 
-EPOCH = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
@@ -110,11 +110,11 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
-        if not hasattr(self.optimizer.step, "counted"):
+        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
             warnings.warn(OVERRIDDEN, UserWarning, stacklevel=3)
         elif not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(ORDER, UserWarning, stacklevel=3)
@@ -155,6 +155,10 @@ class LRScheduler:
                 UserWarning,
                 stacklevel=3,
             )
+
+
+class OlderLRScheduler(LRScheduler):
+    """PyTorch's `_LRScheduler`: the first name of the class, which own schedules may still extend."""
 
 
 def check_optimizer(optimizer: Optimizer) -> None:
@@ -199,7 +203,7 @@ def _copied(value: Rate) -> Rate:
 
 def _watch_steps(optimizer: Optimizer) -> None:
     """Let the optimizer record its steps, so that a schedule can warn of the wrong order."""
-    if hasattr(optimizer.step, "counted"):
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     plain, owner = type(optimizer).step, ref(optimizer)
 
@@ -208,5 +212,5 @@ def _watch_steps(optimizer: Optimizer) -> None:
         optimizer._opt_called = True
         return plain(optimizer, *args, **kwargs)
 
-    step.counted = True
+    step._wrapped_by_lr_sched = True
     optimizer.step = wraps(plain)(step)

@@ -25,7 +25,9 @@ class _FunctionLR(LRScheduler):
 
     def state_dict(self) -> dict:
         """Return the schedule's state, including that of callable objects among its functions."""
-        return {**super().state_dict(), "lr_lambdas": [state_of_function(function) for function in self.lr_lambdas]}
+        state = super().state_dict()
+        del state["lr_lambdas"]
+        return {**state, "lr_lambdas": [state_of_function(function) for function in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Load the state from `state_dict`, including that of callable objects; functions stay."""

@@ -120,6 +120,15 @@ class ConversionMethods:
         """Tell whether the memory is pinned: never."""
         return False
 
+    def is_set_to(self, tensor: TensorState) -> bool:
+        """Tell whether both tensors show the same elements of the same memory, with the same strides."""
+        ours, other = self._data, tensor._data
+        return (
+            self._storage is tensor._storage
+            and self.data_ptr() == tensor.data_ptr()
+            and (ours.shape, ours.strides, ours.dtype) == (other.shape, other.strides, other.dtype)
+        )
+
     def is_shared(self) -> bool:
         """Tell whether the memory is shared between processes."""
         return is_shared(self)

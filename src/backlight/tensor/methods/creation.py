@@ -7,9 +7,9 @@ import numpy as np
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
-from backlight.sizes import allocated, size_from
+from backlight.sizes import allocated, size_from, unwritten
 from backlight.tensor.creation import copied, made
-from backlight.tensor.factories import empty_strided, full, unwritten
+from backlight.tensor.factories import empty_strided, full
 from backlight.torch_api.legacy_constructors import old_style
 from backlight.types import Device
 
