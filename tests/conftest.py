@@ -19,6 +19,7 @@ import backlight
 NEEDS_BROWSER = {"browser", "installed_browser"}
 REPORTS_BROWSER = "test_chromium_is_installed"
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile all of backlight
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
     importlib.import_module("torch").set_num_threads(1)
 

@@ -4,6 +4,7 @@
 line, is listed by name: a change that finds more has to say so here.
 """
 
+import contextlib
 import re
 import tomllib
 from pathlib import Path
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 import torch as pytorch
 from paths import TESTS
-from under_the_doctor import ENGINES, engine_called, findings_of, run
+from under_the_doctor import ENGINES, engine_called, run
 
-from backlight import lens
-from backlight.lens.finding import NOTE
+from backlight.adapters.torch_engine import torch_engine
+from backlight.lens.doctor.step_limit import StepLimit, StepsReachedError
+from backlight.lens.doctor.visit import Visit
+from backlight.lens.finding import NOTE, Finding
 
 SCRIPTS = TESTS / "doctor_scripts"
 INDEX = tomllib.loads((SCRIPTS / "index.toml").read_text(encoding="utf-8"))
@@ -61,6 +64,8 @@ RULES = {
 HEALTHY = [*sorted((SCRIPTS / "fixed").glob("*.py")), *sorted((SCRIPTS / "healthy").glob("*.py"))]
 
 
+# On backlight a program is examined as `backlight doctor --steps` does; on PyTorch to its end, with the same detectors.
+STEPS = 60
 NOT_ON_BACKLIGHT = {"alternating_factors"}  # sparse gradients
 
 
@@ -78,19 +83,52 @@ def named(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
+def told(visit: Visit) -> list[Finding]:
+    return [one for one in visit.session.findings if one.level != NOTE]
+
+
+def lines_of(found: list[Finding]) -> set[int]:
+    """Return the lines that findings point to."""
+    lines = {place.line for one in found for place in (one.place, one.corrected_at) if place is not None}
+    return lines | {int(line) for one in found for line in re.findall(r":(\d+)\b", " ".join(one.evidence))}
+
+
+class UntilFound(StepLimit):
+    """Ends a program after the optimizer step at which its mistake has been found: nothing later could undo that.
+
+    Args:
+        rule: what it is found by.
+        here: the lines that a diagnosis may point to.
+    """
+
+    visit: Visit
+
+    def __init__(self, rule: str | None, here: set[int]):
+        super().__init__(1)
+        self.rule, self.here = rule, here
+
+    def stepped(self, *event) -> None:
+        found = told(self.visit)
+        if self.rule in [one.rule for one in found] and lines_of(found) & self.here:
+            raise StepsReachedError
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", sorted((SCRIPTS / "broken").glob("*.py")), ids=named)
 def test_a_mistake_is_found_at_its_line(path: Path, monkeypatch):
     monkeypatch.setattr("sys.argv", [str(path)])
     source = path.read_text(encoding="utf-8")
     here = {number for number, line in enumerate(source.splitlines(), 1) if "# here" in line}
-    found = [one for one in findings_of(source, "torch") if one.level != NOTE]
+    limit = UntilFound(RULES.get(path.stem), here)
+    limit.visit = visit = Visit(engines=[torch_engine()], limit=limit)
+    with contextlib.suppress(Exception, StepsReachedError):
+        run(source, "torch", visit)
+    assert [watch.failed for watch in visit.session.watches if watch.failed] == []
+    found = told(visit)
     assert bool(found) == (path.stem not in MISSED)
     if found:
         assert RULES[path.stem] in [one.rule for one in found]
-        lines = {place.line for one in found for place in (one.place, one.corrected_at) if place is not None}
-        lines |= {int(line) for one in found for line in re.findall(r":(\d+)\b", " ".join(one.evidence))}
-        assert bool(lines & here) or path.stem in ELSEWHERE
+        assert bool(lines_of(found) & here) or path.stem in ELSEWHERE
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -100,8 +138,10 @@ def test_what_is_right_ends_in_no_finding(path: Path, engine: str, monkeypatch):
     monkeypatch.setattr("sys.argv", [str(path)])
     if engine == "backlight" and path.stem in NOT_ON_BACKLIGHT:
         pytest.skip("it uses what backlight does not have")
-    visit = lens.doctor(engines=[engine_called(engine)])
-    run(path.read_text(encoding="utf-8"), engine, visit, name=str(path))
+    limit = StepLimit(STEPS) if engine == "backlight" else None
+    visit = Visit(engines=[engine_called(engine)], limit=limit)
+    with contextlib.suppress(StepsReachedError):
+        run(path.read_text(encoding="utf-8"), engine, visit, name=str(path))
     assert visit.session.findings == []
 
 

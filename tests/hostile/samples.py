@@ -6,6 +6,7 @@ import math
 import warnings
 
 import torch
+from opinfo_database import op_database
 
 from hostile.call import Call, Tree
 from hostile.names import parameters
@@ -68,11 +69,8 @@ GUESSES = {
 @functools.cache
 def _entries() -> dict:
     """Return PyTorch's test entries by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
     found: dict = {}
-    for entry in op_db:
+    for entry in op_database():
         found.setdefault(entry.name, []).append(entry)
         for alias in entry.aliases:
             found.setdefault(alias.name, []).append(entry)

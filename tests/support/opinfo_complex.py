@@ -7,6 +7,7 @@ import sys
 import warnings
 
 import torch
+from opinfo_database import op_database
 from opinfo_run import (
     Missing,
     Outcome,
@@ -23,10 +24,7 @@ MOST_ELEMENTS, MOST_SAMPLES = 2_000, 6
 
 def all_entries():
     """Return all of PyTorch's entries, those without a gradient too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return list(op_db)
+    return list(op_database())
 
 
 def takes_complex(entry) -> bool:

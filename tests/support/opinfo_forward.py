@@ -106,7 +106,7 @@ def run_sample(entry, function, sample) -> None:
     if not leaves:
         return
     tangents = tangents_for(entry, leaves)
-    torch.manual_seed(RANDOM_SEED)
+    torch.default_generator.manual_seed(RANDOM_SEED)
     before = torch.get_rng_state()
     if not entry.supports_forward_ad:
         return run_without_pytorchs(entry, function, sample, arguments, mine, tangents)
@@ -190,7 +190,7 @@ def zeros_for_none(found, leaves) -> list:
 
 def their_second(entry, sample, arguments, tangents):
     """Return the gradient of ⟨Jᵀ · weights, t⟩ for each leaf, by PyTorch; None if nothing is differentiable."""
-    torch.manual_seed(RANDOM_SEED)
+    torch.default_generator.manual_seed(RANDOM_SEED)
     leaves = leaves_of(arguments, torch.Tensor)
     outs = floats_of(sample.output_process_fn_grad(entry.op(sample.input, *sample.args, **sample.kwargs)), torch.Tensor)
     if not outs:

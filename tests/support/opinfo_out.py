@@ -39,7 +39,7 @@ KINDS = {
 def attempt(function, arguments, outs, several: bool):
     """Call with `out`; return (error or None, whether it warned of resizing, the outs, whether they are returned)."""
     input, args, kwargs = arguments
-    torch.manual_seed(RANDOM_SEED)
+    torch.default_generator.manual_seed(RANDOM_SEED)
     backlight.manual_seed(RANDOM_SEED)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from opinfo_database import op_database
 from torch.testing._comparison import default_tolerances
 from torch.testing._internal.common_device_type import toleranceOverride
 
@@ -55,10 +56,7 @@ class Outcome:
 
 def entries():
     """Return PyTorch's entries that have a gradient: 547 of 702 in PyTorch 2.13; 540 take float64 on the CPU."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return [entry for entry in op_db if entry.supports_autograd]
+    return [entry for entry in op_database() if entry.supports_autograd]
 
 
 def full_name(entry) -> str:
@@ -254,7 +252,7 @@ def compare_gradients(ours, theirs, what):
 @functools.cache
 def draws_alike() -> bool:
     """Tell whether PyTorch draws dropout from its own generator here, as backlight does."""
-    torch.manual_seed(RANDOM_SEED)
+    torch.default_generator.manual_seed(RANDOM_SEED)
     backlight.manual_seed(RANDOM_SEED)
     theirs = torch.nn.functional.dropout(torch.ones(100), 0.5)
     return np.array_equal(backlight.nn.functional.dropout(backlight.ones(100), 0.5).numpy(), theirs.numpy())
@@ -263,7 +261,7 @@ def draws_alike() -> bool:
 def both_results(entry, function, arguments, mine):
     """Call backlight's and PyTorch's function with equal seeds; return None where they draw from different sources."""
     input, args, kwargs = arguments
-    torch.manual_seed(RANDOM_SEED)
+    torch.default_generator.manual_seed(RANDOM_SEED)
     before = torch.get_rng_state()
     theirs = entry.op(input, *args, **kwargs)
     if not torch.equal(before, torch.get_rng_state()) and not draws_alike():

@@ -66,7 +66,7 @@ def g_step(D, opt, fake):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--z-dim", type=int, default=4)
     parser.add_argument("--width", type=int, default=48)

@@ -71,7 +71,7 @@ def main():
     hyper = HyperNet(size)
     print("weights to generate:", size)
     optimizer = torch.optim.Adam(hyper.parameters(), lr=3e-3)
-    train(hyper, target, optimizer, iters=200)
+    train(hyper, target, optimizer, iters=50)
 
 
 if __name__ == "__main__":

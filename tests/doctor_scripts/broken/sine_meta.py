@@ -66,7 +66,7 @@ def main():
     torch.manual_seed(0)
     learner = MetaLearner(Regressor())
     recent = []
-    for it in range(120):
+    for it in range(40):
         recent.append(learner.outer_step([Task() for _ in range(4)]))
         if it % 40 == 39:
             print(f"iter {it + 1} query loss {sum(recent[-40:]) / 40:.4f}")

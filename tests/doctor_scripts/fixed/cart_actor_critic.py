@@ -68,7 +68,7 @@ def update(net, actor_opt, critic_opt, states, actions, rets):
     return actor_loss.item(), critic_loss.item()
 
 
-def main(episodes=120):
+def main(episodes=40):
     random.seed(1)
     torch.manual_seed(1)
     env, net = Balance(), ActorCritic()

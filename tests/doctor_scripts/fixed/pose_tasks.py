@@ -81,4 +81,4 @@ class Trainer:
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    Trainer().run(25)
+    Trainer().run(10)
