@@ -26,7 +26,7 @@ from backlight.models.cuda.scorers import on_cuda
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
 from backlight.models.pairs import PairBatch, reads_misspellings
-from backlight.models.ranker import load_ranker, reads_typos, threshold_of
+from backlight.models.ranker import load_ranker, threshold_of
 from backlight.models.retrieval.index import BY_WORDS, NONE, OWN_RETRIEVER, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
 from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer
@@ -103,7 +103,6 @@ class Reranker:
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
-        read_typos = reads_typos(folder) if read_typos is None else read_typos
         reading = {"label": label, "instruction": instruction, "read_typos": read_typos}
         if engine == "torch":
             options = {"device": device or "cpu", "dtype": dtype or "float32", "compile": compile}

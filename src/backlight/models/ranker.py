@@ -27,7 +27,7 @@ def load_ranker(
     *,
     label: int | str | None = None,
     instruction: str | None = None,
-    read_typos: bool = False,
+    read_typos: bool | None = None,
 ) -> BiEncoder | CrossEncoder:
     """Return the model in a folder: a cross-encoder, if its config.json names a classifier, else a bi-encoder.
 
@@ -38,7 +38,7 @@ def load_ranker(
         label: which logit of a classifier with several is the score.
         instruction: what makes a document relevant, for a model whose prompt says it; by default what its files say.
         read_typos: whether misspelt words of queries are read as others (see NOTE [Misspellings] in
-            models/misspellings.py); of cross-encoders with a WordPiece vocabulary.
+            models/misspellings.py), of cross-encoders with a WordPiece vocabulary; by default what config.json says.
 
     Raises:
         InputError: a file is missing or damaged, or the model is of a kind that backlight does not know.
@@ -96,18 +96,20 @@ def reader_of(
     prompt: Callable[[str], Prompt] | None,
     tokenizer: Tokenizer,
     instruction: str | None,
-    read_typos: bool = False,
+    read_typos: bool | None = None,
 ) -> PairReader | PromptReader:
     """Return what reads pairs for the cross-encoder in a folder.
 
     Args:
         prompt: what stands around a pair, given an instruction; None for models that need none.
         instruction: what makes a document relevant; by default what the folder says.
-        read_typos: whether misspelt words of queries are read as others.
+        read_typos: whether misspelt words of queries are read as others; by default what the folder says.
 
     Raises:
         InputError: there is an instruction, and no prompt to put it in; or typos are to be read, and there is a prompt.
     """
+    if read_typos is None:
+        read_typos = reads_typos(folder)
     if prompt is None:
         if instruction is not None:
             raise InputError(f"instruction must be left out: the model in {folder} reads none")
