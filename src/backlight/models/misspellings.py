@@ -4,8 +4,9 @@ NOTE [Misspellings]
 WordPiece cuts a word that it does not know into pieces that mean little, so a typo costs a query the word. A word of a
 query is read as another if
     - it has `SHORTEST` letters or more, a to z, and is no part of a path, an address, an option or code;
-    - it is not in capitals, and has no capital unless the query is in title case or begins with it: it may be a name;
-    - the vocabulary has neither it nor a word from which an English ending makes it, or which it makes with one;
+    - it has no capital, unless all of the query is in capitals: it may be a name;
+    - the vocabulary has neither it nor a word from which an English ending makes it, or which it makes with one, nor
+      is it, or such a word, in `KNOWN_WORDS`: correct words that would be taken for others ("starch" for "search");
     - one letter more, less or another, or two neighbours swapped, make it a whole word of the vocabulary, and neither
       the first nor the last letter differs, unless by such a swap: endings are inflections, not typos;
     - of several such words one is by far the most frequent: a vocabulary lists frequent words first, and no other's
@@ -20,11 +21,14 @@ place of what is in `Pair.read_as`, and whatever is shown says so. How much it r
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.models.languages import other_language
 from backlight.models.tokens import Tokenizer
 
+KNOWN_WORDS = Path(__file__).with_name("known_words.txt")  # tools/known_words.py writes it
 SHORTEST = 5  # letters of a word that is read as another
 CLEARLY = 2.7  # times as high must the number of the next most frequent word be
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -50,27 +54,32 @@ class Misspelling:
 class Speller:
     """Finds misspelt words by the vocabulary of a WordPiece tokeniser (see NOTE [Misspellings]).
 
+    Args:
+        tokenizer: of the model.
+        known: words that are correct though the vocabulary lacks them; those of `KNOWN_WORDS` by default.
+
     Raises:
         InputError: the tokeniser has another kind of vocabulary.
     """
 
-    def __init__(self, tokenizer: Tokenizer):
+    def __init__(self, tokenizer: Tokenizer, known: frozenset[str] | None = None):
         if not tokenizer.knows(CONTINUED):
             raise InputError(
                 "read_typos must be left out: only a vocabulary of WordPiece, as BERT's, lists whole words by frequency"
             )
         self._number_of = tokenizer.number_of
+        self.known = known_words() if known is None else known
 
     def misspellings(self, query: str) -> tuple[Misspelling, ...]:
         """Return the words of a query that are read as others, in its order, where no document has them."""
         found = []
         for word in WORD.finditer(query):
-            read_as = self._read_as(word[0].lower()) if _may_be_misspelt(word, query) else None
+            read_as = self.read_as(word[0].lower()) if _may_be_misspelt(word, query) else None
             if read_as:
                 found.append(Misspelling(word[0], word.start(), word.end(), read_as))
         return () if found and other_language(query) else tuple(found)
 
-    def _read_as(self, word: str) -> str | None:
+    def read_as(self, word: str) -> str | None:
         """Return the word of the vocabulary that a word, in lower case, is read as; None for itself."""
         if self._is_known(word):
             return None
@@ -82,17 +91,19 @@ class Speller:
 
     def _is_known(self, word: str) -> bool:
         """Return whether the vocabulary has a word, or one that differs from it by an ending alone."""
-        return any(self._number_of(other) is not None for other in _related(word))
+        return any(other in self.known or self._number_of(other) is not None for other in _related(word))
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Return the words of `KNOWN_WORDS`."""
+    lines = KNOWN_WORDS.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
 
 
 def _may_be_misspelt(word: re.Match, query: str) -> bool:
     """Return whether a word is long enough, and no name as far as capitals tell."""
-    text = word[0]
-    if len(text) < SHORTEST:
-        return False
-    if text.islower() or query.isupper():
-        return True
-    return text.istitle() and (query.istitle() or not query[: word.start()].strip())
+    return len(word[0]) >= SHORTEST and (word[0].islower() or query.isupper())
 
 
 def _related(word: str) -> Iterator[str]:
