@@ -129,7 +129,7 @@ def test_the_figures_of_all_traps_stand_in_one_table():
 
 
 def test_the_benchmark_prints_a_table_and_writes_json(data, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(domains, "load_ranker", lambda folder, name: SimpleNamespace(embeddings_of=letters))
+    monkeypatch.setattr(domains, "load_ranker", lambda folder, name, **options: SimpleNamespace(embeddings_of=letters))
     monkeypatch.setattr(domains, "find_model", lambda name: name)
     monkeypatch.setattr(domains, "scores_of", lambda model, pairs: np.array([coverage(*pair) for pair in pairs]))
     file = tmp_path / "figures.json"
