@@ -1,15 +1,15 @@
 """How well a reranker puts the right passage first on every kind of text, beside BM25 and a bi-encoder's cosine.
 
 python benchmarks/reranker_domains.py DATA --model M [--against NAME] [--debian ROOT] [--only NAME ...] [--queries N]
-    [--robust N] [--pool N] [--all] [--json FILE]
+    [--robust N] [--pool N] [--no-read-typos] [--all] [--json FILE]
 
 For each query 20 candidates: the right passage, and the best ones of BM25 and of the cosine by turns. Measured:
 nDCG@10; the paired difference to the cosine's, with its 95 % interval by drawing queries with replacement; the share
 of right passages whose logit is above 0; the expected calibration error of sigmoid(logit) as the probability that a
-candidate is right; how much nDCG@10 is lost by two typos in the query, and by lower case with the question mark put
-or taken away. For the threshold of "nothing here answers" each query is asked twice, with the right passage among its
-candidates and without: the share of the first where the right passage is best and above it (found), and of the second
-where nothing is above it (refused).
+candidate is right; how much nDCG@10 is lost by two letters replaced in the query (typos), by two words misspelt as
+people do (slips), and by lower case with the question mark put or taken away. For the threshold of "nothing here
+answers" each query is asked twice, with the right passage among its candidates and without: the share of the first
+where the right passage is best and above it (found), and of the second where nothing is above it (refused).
 
 Of collections that models are trained on, only the groups are asked that the pairs of training leave out (see NOTE
 [Held out by group] in examples/reranker_sources/source.py); with --all everything, for a model that was trained
@@ -35,6 +35,8 @@ from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+from misspelt_queries import slips
+
 from backlight.training.reranker.calibration import sigmoid
 from backlight.training.reranker.measures import calibration_error, ndcg, ranks_of, reliability
 from backlight.training.reranker.model import scores_of
@@ -50,7 +52,8 @@ TRAINED = (shared_data.covid_qa, shared_data.medquad, shared_data.tldr, shared_d
 Score = Callable[[Sequence[tuple[str, str]]], np.ndarray]  # pairs -> (pairs,)
 FIGURES = ("model", "cosine", "BM25")
 SHARES = ("right > 0", "ECE", "found", "refused")
-COLUMNS = ("collection", "queries", "passages", *FIGURES, "model − cosine", *SHARES, "typos", "case")
+ROBUST = ("typos", "slips", "case")  # how much of nDCG@10 other forms of the queries cost
+COLUMNS = ("collection", "queries", "passages", *FIGURES, "model − cosine", *SHARES, *ROBUST)
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,15 @@ def main():
     options.add_argument(
         "--threshold", type=float, default=0.5, metavar="P", help="probability below which nothing answers"
     )
+    options.add_argument(
+        "--read-typos",
+        action=argparse.BooleanOptionalAction,
+        help="whether misspelt words are read as others; by default as the model's folder says",
+    )
     options.add_argument("--all", action="store_true", help="also groups that training may have seen")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     given = options.parse_args()
-    model = load_ranker(find_model(given.model), given.model)
+    model = load_ranker(find_model(given.model), given.model, read_typos=given.read_typos)
     cosine = load_ranker(find_model(given.against), given.against)
     about = f"{given.model} beside the cosine of {given.against}; {CANDIDATES} candidates a query"
     head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
@@ -203,7 +211,7 @@ def measured(ranked: Ranked, score: Score, robust: int, *, calibrated: bool = Tr
         row["refused"] = float((others < threshold).mean())
     few = ranked.first(robust)
     if few.queries:
-        for name, change in (("typos", with_typos), ("case", other_case)):
+        for name, change in zip(ROBUST, (with_typos, slips, other_case)):
             changed = score(few.pairs(tuple(map(change, few.queries)))).reshape(few.cosine.shape)
             row[name] = float((found["model"][:robust] - ndcg(ranks_of(changed, right[:robust]))).mean())
     return row
@@ -241,7 +249,7 @@ def line_of(row: dict) -> str:
     cells += [f"{row[name]:.3f}" for name in FIGURES]
     cells.append("{:+.3f} ({:+.3f} to {:+.3f})".format(*row["model − cosine"]))
     cells += [f"{row[name]:.2f}" if name in row else "–" for name in SHARES]
-    cells += [f"{-row[name]:+.3f}" if name in row else "–" for name in ("typos", "case")]
+    cells += [f"{-row[name]:+.3f}" if name in row else "–" for name in ROBUST]
     return f"| {' | '.join(cells)} |"
 
 

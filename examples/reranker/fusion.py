@@ -23,6 +23,7 @@ from backlight.models.checkpoint import WEIGHTS, find_model, read_settings, read
 from backlight.models.conversion import COPIED
 from backlight.models.encoders.families import FAMILIES, FUSED
 from backlight.models.encoders.two_streams import COSINE, GATE, GATE_WIDTH, SIMILARITY
+from backlight.models.ranker import READ_TYPOS
 from backlight.training.reranker.model import starting_model
 from reranker.breadth import FIGURES, MEAN, TRAINING, VALIDATION, finish, prepared_rows
 
@@ -80,6 +81,7 @@ def write_fused(cross: Path, bi: Path, out: Path, fusion: Fusion) -> None:
     save_file({**read_weights(cross), **similar, **words, **numbers}, out / WEIGHTS)
     architectures = list(FAMILIES[FUSED].classifiers)
     settings = read_settings(cross / "config.json") | {"model_type": FUSED, "architectures": architectures}
+    settings |= {READ_TYPOS: True}
     (out / "config.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     for name in COPIED:
         if (cross / name).is_file():

@@ -275,7 +275,16 @@ def test_rank_prints_what_reranking_services_return(capsys, tiny):
     found = json.loads(capsys.readouterr().out)
     assert len(found["results"]) == 2
     best, other = found["results"]
-    assert set(best) == {"index", "relevance_score", "logit", "document", "truncation", "window", "explanation"}
+    assert set(best) == {
+        "index",
+        "relevance_score",
+        "logit",
+        "document",
+        "truncation",
+        "window",
+        "read_as",
+        "explanation",
+    }
     assert best["relevance_score"] >= other["relevance_score"]
     assert best["document"]["text"] == ["the air", "plants make food", "a leaf"][best["index"]]
     assert best["explanation"]["document"]["words"][0]["value"] != 0

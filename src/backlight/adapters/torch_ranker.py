@@ -27,6 +27,7 @@ class TorchRanker(TorchScorer):
         device: where it runs: "cpu", "cuda", "cuda:1", "mps".
         dtype: what it runs in: "float32", "bfloat16", "float16"; "auto" for what its weights are stored in.
         compile: whether `torch.compile` compiles its layers.
+        read_typos: whether misspelt words of queries are read as others; by default what the folder says.
 
     Raises:
         InputError: a library, a file or the device is missing, or the folder holds no sequence classifier.
@@ -42,6 +43,7 @@ class TorchRanker(TorchScorer):
         device: str = "cpu",
         dtype: str = "float32",
         compile: bool = False,
+        read_typos: bool | None = None,
     ):
         folder, settings = Path(folder), model_settings(Path(folder))
         device, dtype = checked_device(device), checked_dtype(dtype)
@@ -54,7 +56,7 @@ class TorchRanker(TorchScorer):
         tokenizer = tokenizer_of(folder, longest_of(loaded))
         super().__init__(
             Classifier(loaded, label=chosen, segments=segments),
-            reader_of(folder, family and family.prompt, tokenizer, instruction),
+            reader_of(folder, family and family.prompt, tokenizer, instruction, read_typos),
             name=name or folder.resolve().name,
             score_name="logit" if len(labels) == 1 else f"logit of {labels[chosen]}",
             activation=activation_of(settings),

@@ -57,6 +57,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--instruction", metavar="TEXT", help="what makes a document relevant, for a model whose prompt says it"
     )
     parser.add_argument(
+        "--read-typos",
+        action=argparse.BooleanOptionalAction,
+        help="read words of the query that look misspelt as the words they stand for, and say so; by default with the "
+        "built-in model, and with no other",
+    )
+    parser.add_argument(
         "--device",
         metavar="NAME",
         help="cpu (the default), cuda or cuda:1 …, for models of BERT's shape; with --engine torch for any, and mps",
@@ -236,6 +242,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
         device=given.device,
         dtype=given.dtype,
         compile=given.compile,
+        read_typos=given.read_typos,
     )
 
 

@@ -16,7 +16,7 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, say_cut, say_language, say_windows, write_files
+from backlight.cli.pages import check_given, say_cut, say_language, say_spelling, say_windows, write_files
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -42,6 +42,7 @@ def compare(argv: Sequence[str]) -> int:
     with progress(None, "comparing"):
         found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
     say_language(reranker.name, reranker.other_languages(given.query, documents))
+    say_spelling([made.read_as for *_, made in found.sides])
     say_windows([(name, made.window) for _, name, _, made in found.sides])
     say_cut([(name, made.document.truncation, made.window) for _, name, _, made in found.sides])
     if given.json:

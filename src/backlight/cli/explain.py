@@ -26,6 +26,7 @@ from backlight.cli.pages import (
     explained_again,
     page_data_of,
     say_language,
+    say_spelling,
     say_unanswered,
     say_windows,
     typo_data,
@@ -83,6 +84,7 @@ def explain(argv: Sequence[str]) -> int:
         code, views = INTERRUPTED, ()
         notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
     say_language(rankings[0].model, rankings[0].other_languages)
+    say_spelling([one.read_as for one in rankings[0].documents])
     say_unanswered(rankings[0])
     say_windows([(one.name, one.window) for one in rankings[0].documents])
     if given.json:

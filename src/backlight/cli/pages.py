@@ -16,10 +16,17 @@ from backlight.explain.methods.attention_links import attention_links
 from backlight.explain.methods.interactions import joint_occlusion
 from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.methods.registry import METHODS, Method
-from backlight.explain.presentation.wording import count_of, language_line, preselection_line, unanswered_line
+from backlight.explain.presentation.wording import (
+    count_of,
+    language_line,
+    preselection_line,
+    spelling_line,
+    unanswered_line,
+)
 from backlight.explain.reranker import Reranker
 from backlight.explain.typos import TypoEffect, try_typos
 from backlight.explain.windows import BEST
+from backlight.models.misspellings import Misspelling
 from backlight.models.pairs import Pair
 from backlight.models.retrieval.index import NONE
 from backlight.models.scorer import Progress
@@ -126,6 +133,17 @@ def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
     line = language_line(model, found)
     if line is not None:
         notice(line)
+
+
+def say_spelling(found: Sequence[Sequence[Misspelling]]) -> None:
+    """Say on standard error which words of the query are read as others.
+
+    Args:
+        found: the `read_as` of each document.
+    """
+    line = spelling_line(found)
+    if line is not None:
+        notice(f"in the query {line}; --no-read-typos reads it as it is written")
 
 
 def say_unanswered(ranking: Ranking) -> None:

@@ -25,6 +25,7 @@ from backlight.cli.pages import (
     check_given,
     page_data_of,
     say_language,
+    say_spelling,
     say_unanswered,
     say_windows,
     typo_data,
@@ -67,6 +68,7 @@ def rank(argv: Sequence[str]) -> int:
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
     say_language(ranking.model, ranking.other_languages)
+    say_spelling([one.read_as for one in ranking.documents])
     say_unanswered(ranking)
     say_windows([(one.name, one.window) for one in ranking.documents])
     if given.json:
@@ -137,6 +139,7 @@ def _result(ranked: Ranked) -> dict:
         "logit": ranked.score,
         "document": {"text": ranked.text, "name": ranked.name},
         "truncation": dataclasses.asdict(ranked.truncation),
+        "read_as": [dataclasses.asdict(one) for one in ranked.read_as],
         "window": None if ranked.window is None else dataclasses.asdict(ranked.window),
         "explanation": None if ranked.attribution is None else dataclasses.asdict(ranked.attribution),
     }

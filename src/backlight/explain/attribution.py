@@ -14,6 +14,7 @@ import numpy as np
 from backlight.explain.notebook import attribution_html, ranking_html, summary
 from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.words import WordTokens, each_word, is_mark, tokens_by_word
+from backlight.models.misspellings import Misspelling
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 from backlight.models.retrieval.index import Retrieval
 from backlight.models.scorer import Execution
@@ -189,6 +190,7 @@ class Attribution(Tabular):
         check: what the score does without the words that are shown; None where that was not tried.
         window: which window of the document was explained, where it was read in windows; None where it was not.
         execution: how the model ran, where that was not backlight's engine on the processor.
+        read_as: words of the query that were read as others; their values stand at the words as they are written.
     """
 
     method: str
@@ -209,6 +211,7 @@ class Attribution(Tabular):
     check: Check | None = None
     window: Window | None = None
     execution: Execution | None = None
+    read_as: tuple[Misspelling, ...] = ()
 
     def rows(self) -> list[dict]:
         """Return a row a word: which text it is of, its place, value, error, measured effect and number of tokens."""
@@ -234,6 +237,7 @@ class Ranked:
     truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
     window: Window | None = None  # which window of a long document gave the score, where it was read in windows
+    read_as: tuple[Misspelling, ...] = ()  # words of the query that were read as others
 
 
 @dataclass(frozen=True)
@@ -326,7 +330,14 @@ def attribute_pair(
     query, document = (attribute_text(pair, side, values) for side in (QUERY, DOCUMENT))
     special = tuple(Token(pair.pieces[place], 0, 0, float(values[place])) for place in pair.of_side(ADDED).tolist())
     return Attribution(
-        query=query, document=document, special=special, model=model, score=float(score), gap=gap, **vars(recipe)
+        query=query,
+        document=document,
+        special=special,
+        model=model,
+        score=float(score),
+        gap=gap,
+        read_as=pair.read_as,
+        **vars(recipe),
     )
 
 

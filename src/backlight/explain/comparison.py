@@ -14,6 +14,7 @@ from backlight.explain.notebook import comparison_html
 from backlight.explain.presentation.scales import activation_of_scores
 from backlight.explain.presentation.tables import Tabular, word_rows
 from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best, read_named, score_documents
+from backlight.models.misspellings import Misspelling
 from backlight.models.pairs import DOCUMENT
 from backlight.models.scorer import Scorer, no_progress
 
@@ -98,6 +99,7 @@ class Version:
         rank: its place among the candidates and itself, 1 for the best; None where no candidates were given.
         truncation: how much of the text, or of its best window, the score does not know.
         window: which window gave the score, where the text was read in windows.
+        read_as: words of the query that were read as others with this text.
     """
 
     edit: str
@@ -107,6 +109,7 @@ class Version:
     rank: int | None
     truncation: Truncation
     window: Window | None = None
+    read_as: tuple[Misspelling, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,7 @@ def what_if(
             rank=1 + int((rivals > score).sum()) if len(rivals) else None,
             truncation=truncation_of(one.best_pair, DOCUMENT),
             window=one.window(),
+            read_as=one.best_pair.read_as,
         )
         for edit, text, score, activated, one in zip(labels, texts, scores, ranker.activate(scores), scored)
     )

@@ -28,6 +28,7 @@ from backlight.explain.presentation.wording import (
     gap_text,
     joint_lines,
     precision_line,
+    spelling_line,
     value_words,
 )
 from backlight.report.text import digits_for, number
@@ -62,6 +63,7 @@ def attribution_html(found) -> str:
     parts = [
         f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
         _paragraph(_lit(found.query, query, found)),
+        _spelling([found.read_as]),
         _explained(found, document, verdict_line(found, option=OPTION)),
         f'<div style="{SMALL}">{_legend([found])}{escape(account(found))}{_precision(found)}'
         f"{'; special tokens: ' + special if special else ''}</div>",
@@ -92,7 +94,7 @@ def ranking_html(ranking) -> str:
     if ranking.retrieval is not None:
         chosen = f'<div style="{SMALL}">Candidates: {escape(candidates_line(ranking.retrieval))}</div>'
     return (
-        f"<div>{_paragraph(query)}<table>{rows}</table>"
+        f"<div>{_paragraph(query)}{_spelling([one.read_as for one in ranking.documents])}<table>{rows}</table>"
         f'<div style="{SMALL}">{escape(ranking.model)}, {score}; {how}</div>{chosen}</div>'
     )
 
@@ -121,6 +123,12 @@ def _explained(made, look: Look, verdict: str, activation: str | None = None, se
     return f"<div>{first}</div>{_paragraph(_lit(made.document, look, made))}" + f'<div style="{SMALL}">{small}</div>'
 
 
+def _spelling(found) -> str:
+    """Return which words of the query were read as others, given the `read_as` of each document."""
+    line = spelling_line(found)
+    return "" if line is None else f'<div style="{SMALL}">{escape(line)}</div>'
+
+
 def _legend(made) -> str:
     """Return samples of what is weaker than measured words, if there is any."""
     samples = []
@@ -145,7 +153,7 @@ def interactions_html(found) -> str:
     )
     more = f"; the {len(chosen)} strongest of {len(sizes)} columns" if len(chosen) < len(sizes) else ""
     return (
-        f"<div><table><tr><td></td>{head}</tr>{rows}</table>"
+        f"<div>{_spelling([found.read_as])}<table><tr><td></td>{head}</tr>{rows}</table>"
         f'<div style="{SMALL}">{_number(found.score)} {escape(found.model)}; {escape(account(found))}{more}</div></div>'
     )
 
@@ -167,7 +175,8 @@ def comparison_html(found) -> str:
         for (letter, name, score, made), activated in zip(found.sides, (found.activated_a, found.activated_b))
     )
     return (
-        f"<div>{_paragraph(query)}<div>A − B = <b>{_number(found.difference, True)}</b> ({escape(found.score_name)}): "
+        f"<div>{_paragraph(query)}{_spelling([found.a.read_as, found.b.read_as])}"
+        f"<div>A − B = <b>{_number(found.difference, True)}</b> ({escape(found.score_name)}): "
         f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found)}</div>"
         f'<div style="{SMALL}">{escape(found.model)}; {escape(account(found.a))}</div></div>'
     )

@@ -89,5 +89,12 @@ def attribute_parts(
         own = tuple(word for word, part in zip(words, parts) if part.side == side)
         texts.append(TextAttribution(pair.text(side), own, (), truncation_of(pair, side)))
     return Attribution(
-        query=texts[0], document=texts[1], special=(), model=model, score=float(score), gap=gap, **vars(recipe)
+        query=texts[0],
+        document=texts[1],
+        special=(),
+        model=model,
+        score=float(score),
+        gap=gap,
+        read_as=pair.read_as,
+        **vars(recipe),
     )

@@ -12,6 +12,7 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, NotReranked, Ranked, Ranking, Word, truncation_of
 from backlight.explain.checks import check_same_scores
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
+from backlight.explain.presentation.wording import NAMED, count_of, spelling_line
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.windows import (
     BEST,
@@ -96,6 +97,7 @@ def rank_and_explain(
                 truncation=truncation_of(scored[i].best_pair, DOCUMENT),
                 window=scored[i].window(),
                 attribution=explained.get(i),
+                read_as=scored[i].best_pair.read_as,
             )
             for rank, i in enumerate(order, 1)
         ),
@@ -189,6 +191,13 @@ def scores_in_windows(
     """
     reading = WindowOptions(windows, stride, max_windows)
     read = read_in_windows(ranker, pairs, reading)
+    others = [misspellings for some in read if (misspellings := some[0].read_as)]
+    if others:
+        said = ", ".join(dict.fromkeys(filter(None, (spelling_line([one]) for one in others[:NAMED]))))
+        warn_outside(
+            f"words of {count_of(len(others), 'query', 'queries')} are read as others: {said}"
+            f"{', …' if len(others) > NAMED else ''} (read_typos=False reads them as they are written)"
+        )
     many = sum(isinstance(some, PreselectedWindows) for some in read)
     if many:
         warn_outside(

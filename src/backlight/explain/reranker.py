@@ -25,7 +25,7 @@ from backlight.models.checkpoint import find_model
 from backlight.models.cuda.scorers import on_cuda
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.languages import ENGLISH_CODE, languages_of, other_language
-from backlight.models.pairs import PairBatch
+from backlight.models.pairs import PairBatch, reads_misspellings
 from backlight.models.ranker import load_ranker, threshold_of
 from backlight.models.retrieval.index import BY_WORDS, NONE, OWN_RETRIEVER, Index, check_retriever, own_retriever
 from backlight.models.scorer import Inside, Progress, Scorer, no_progress
@@ -76,6 +76,7 @@ class Reranker:
         device: str | None = None,
         dtype: str | None = None,
         compile: bool = False,
+        read_typos: bool | None = None,
     ) -> "Reranker":
         """Load a model.
 
@@ -91,6 +92,8 @@ class Reranker:
                 factors; with engine "torch" "float32" by default, "bfloat16", "float16", or "auto", as weights are
                 stored.
             compile: of engine "torch": whether `torch.compile` compiles the model's layers, which takes a minute.
+            read_typos: whether misspelt words of a query are read as others (see NOTE [Misspellings] in
+                models/misspellings.py); by default with the built-in model only. Whatever is returned says which were.
 
         Raises:
             InputError: there is no such model, the engine cannot run it, or the device is not there.
@@ -100,7 +103,7 @@ class Reranker:
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
         choice = read_choice(folder)
-        reading = {"label": label, "instruction": instruction}
+        reading = {"label": label, "instruction": instruction, "read_typos": read_typos}
         if engine == "torch":
             options = {"device": device or "cpu", "dtype": dtype or "float32", "compile": compile}
             scorer = TorchRanker(folder, name, **reading, **options)
@@ -175,6 +178,11 @@ class Reranker:
         """The bi-encoder that `retriever` names, if it is a part of the model and so is loaded; else None."""
         itself = isinstance(self.scorer, FusedCrossEncoder) and self.retriever not in (BY_WORDS, NONE)
         return self.scorer.similarity if itself and Path(self.retriever).name != OWN_RETRIEVER else None
+
+    @property
+    def reads_typos(self) -> bool:
+        """Whether misspelt words of a query are read as others (see NOTE [Misspellings] in models/misspellings.py)."""
+        return reads_misspellings(self.scorer)
 
     @property
     def reads_english_only(self) -> bool:

@@ -22,6 +22,7 @@ from backlight.explain.attribution import Attribution, Check, Word
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import STRONGEST, Part
 from backlight.explain.presentation.scales import FAILS, HOLDS, NO_EFFECT, SIGNS
+from backlight.models.misspellings import as_read
 from backlight.models.pairs import DOCUMENT, QUERY, Pair
 from backlight.models.scorer import Scorer
 
@@ -63,14 +64,19 @@ def check_explanations(
         if plan.removals
     )
     found = iter(score_groups(ranker, groups))
-    empty = _scores_without_document(ranker, {one.pairs[0].query for one in explained})
+    empty = _scores_without_document(ranker, {_query_as_read(one) for one in explained})
     checked = []
     for plan in plans:
         score = plan.read.attribution.score
         scores = np.mean([next(found) for _ in plan.read.pairs], axis=0) if plan.removals else np.empty(0)
-        nothing = empty[plan.read.pairs[0].query]
+        nothing = empty[_query_as_read(plan.read)]
         checked.append(plan.checked(score - scores, None if nothing is None else score - nothing, spread))
     return checked
+
+
+def _query_as_read(one: ExplainedDocument) -> str:
+    """Return the query as the model reads it with this document; before an empty one it reads any as it is written."""
+    return as_read(one.pairs[0].query, one.pairs[0].read_as)
 
 
 def _scores_without_document(ranker: Scorer, queries: Collection[str]) -> dict[str, float | None]:

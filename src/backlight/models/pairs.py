@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.models.misspellings import Misspelling, Speller, as_read, places_as_written, written_in
 from backlight.models.tokens import (
     PIECE,
     Batch,
@@ -49,6 +50,7 @@ class Pair:
     windowed: bool = False  # whether this is one of several windows of its document
     best_of: int = 0  # how many windows there are, where the best of them gives the score
     stride: int | None = None  # of these windows
+    read_as: tuple[Misspelling, ...] = ()  # words of the query that are read as others, at the places of their own
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -225,6 +227,48 @@ class PairReader:
             lengths=(len(encoding.ids),),
             left_out=left_out,
         )
+
+
+class SpellingReader(PairReader):
+    """Reads pairs as `PairReader` does, and misspelt words of the query as others (see NOTE [Misspellings])."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        super().__init__(tokenizer)
+        self._speller = Speller(tokenizer)
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return each pair of texts as the model reads it."""
+        found = {query: self._speller.misspellings(query) for query in {query for query, _ in pairs}}
+        others = [_where_not_written(found[query], document) for query, document in pairs]
+        read = super().__call__([(as_read(query, some), text) for (query, text), some in zip(pairs, others)])
+        return [_as_written(pair, query, some) for pair, (query, _), some in zip(read, pairs, others)]
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> Sequence[Pair]:
+        """Return a pair for each window of a long document, the query read alike in all; one, if all of it fits."""
+        some = _where_not_written(self._speller.misspellings(query), document)
+        windows = super().windows(as_read(query, some), document, stride)
+        return Windows(lambda number: _as_written(windows[number], query, some), len(windows)) if some else windows
+
+
+def reads_misspellings(ranker: object) -> bool:
+    """Return whether a scorer reads misspelt words of a query as others."""
+    return isinstance(getattr(ranker, "reader", None), SpellingReader)
+
+
+def _where_not_written(misspellings: Sequence[Misspelling], document: str) -> tuple[Misspelling, ...]:
+    """Return those of the misspellings that a document does not have as well; none, if it is empty."""
+    if not misspellings or not INK.search(document):
+        return ()
+    return tuple(one for one in misspellings if not written_in(document, one.text))
+
+
+def _as_written(pair: Pair, query: str, misspellings: tuple[Misspelling, ...]) -> Pair:
+    """Return a pair with the query as it is written, of which some words were read as others."""
+    if not misspellings:
+        return pair
+    offsets, own = pair.offsets.copy(), pair.of_side(QUERY)
+    offsets[own] = np.array(places_as_written(offsets[own].tolist(), misspellings), np.int64).reshape(-1, 2)
+    return replace(pair, query=query, offsets=offsets, read_as=misspellings)
 
 
 def longest_first(query: int, document: int, room: int) -> tuple[int, int]:

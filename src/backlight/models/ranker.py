@@ -14,7 +14,7 @@ from backlight.models.encoders.encoder import EncoderConfig
 from backlight.models.encoders.families import FUSED, Family, family_of
 from backlight.models.encoders.two_streams import TwoStreamBert
 from backlight.models.fused import FusedCrossEncoder
-from backlight.models.pairs import PairReader
+from backlight.models.pairs import PairReader, SpellingReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
 from backlight.models.scoring import ACTIVATIONS
@@ -22,7 +22,12 @@ from backlight.models.tokens import Tokenizer, tokenizer_settings
 
 
 def load_ranker(
-    folder: Path, name: str | None = None, *, label: int | str | None = None, instruction: str | None = None
+    folder: Path,
+    name: str | None = None,
+    *,
+    label: int | str | None = None,
+    instruction: str | None = None,
+    read_typos: bool | None = None,
 ) -> BiEncoder | CrossEncoder:
     """Return the model in a folder: a cross-encoder, if its config.json names a classifier, else a bi-encoder.
 
@@ -32,6 +37,8 @@ def load_ranker(
         name: what to call it; by default as the folder.
         label: which logit of a classifier with several is the score.
         instruction: what makes a document relevant, for a model whose prompt says it; by default what its files say.
+        read_typos: whether misspelt words of queries are read as others (see NOTE [Misspellings] in
+            models/misspellings.py), of cross-encoders with a WordPiece vocabulary; by default what config.json says.
 
     Raises:
         InputError: a file is missing or damaged, or the model is of a kind that backlight does not know.
@@ -43,10 +50,12 @@ def load_ranker(
     check_header(folder, config, family.encoder.words)
     name = name or folder.resolve().name
     if family.has_head(settings) and "Pooling" not in _modules_of(folder):
-        reader = reader_of(folder, family.prompt, tokenizer_of(folder, config.max_tokens), instruction)
+        reader = reader_of(folder, family.prompt, tokenizer_of(folder, config.max_tokens), instruction, read_typos)
         return _cross_encoder(folder, name, family, config, settings, label, reader)
     if instruction is not None:
         raise InputError(f"instruction must be left out: the model in {folder} reads none")
+    if read_typos:
+        raise InputError(f"read_typos must be left out: the model in {folder} embeds a query without its document")
     _check_prompt(folder)
     return BiEncoder(
         name=name,
@@ -83,21 +92,30 @@ def _cross_encoder(
 
 
 def reader_of(
-    folder: Path, prompt: Callable[[str], Prompt] | None, tokenizer: Tokenizer, instruction: str | None
+    folder: Path,
+    prompt: Callable[[str], Prompt] | None,
+    tokenizer: Tokenizer,
+    instruction: str | None,
+    read_typos: bool | None = None,
 ) -> PairReader | PromptReader:
     """Return what reads pairs for the cross-encoder in a folder.
 
     Args:
         prompt: what stands around a pair, given an instruction; None for models that need none.
         instruction: what makes a document relevant; by default what the folder says.
+        read_typos: whether misspelt words of queries are read as others; by default what the folder says.
 
     Raises:
-        InputError: there is an instruction, and no prompt to put it in.
+        InputError: there is an instruction, and no prompt to put it in; or typos are to be read, and there is a prompt.
     """
+    if read_typos is None:
+        read_typos = reads_typos(folder)
     if prompt is None:
         if instruction is not None:
             raise InputError(f"instruction must be left out: the model in {folder} reads none")
-        return PairReader(tokenizer)
+        return SpellingReader(tokenizer) if read_typos else PairReader(tokenizer)
+    if read_typos:
+        raise InputError(f"read_typos must be left out: the model in {folder} reads a query within a prompt")
     says = _checked(PromptSettings, folder / "config_sentence_transformers.json")
     said = says.prompts.get(says.default_prompt_name or "")
     return PromptReader(tokenizer, prompt(instruction or said or INSTRUCTION))
@@ -259,6 +277,17 @@ def threshold_of(folder: Path) -> float | None:
     found = read_settings(folder / "config.json").get(THRESHOLD)
     if found is not None and (isinstance(found, bool) or not isinstance(found, (int, float))):
         raise InputError(f"{THRESHOLD} in {folder / 'config.json'} must be a number, got {found!r}")
+    return found
+
+
+READ_TYPOS = "backlight_read_typos"  # in config.json: whether misspelt words of queries are read as others by default
+
+
+def reads_typos(folder: Path) -> bool:
+    """Return whether config.json says that misspelt words are read as others. Raises InputError: it says neither."""
+    found = read_settings(folder / "config.json").get(READ_TYPOS, False)
+    if not isinstance(found, bool):
+        raise InputError(f"{READ_TYPOS} in {folder / 'config.json'} must be true or false, got {found!r}")
     return found
 
 

@@ -197,7 +197,11 @@ class Tokenizer:
 
     def knows(self, piece: str) -> bool:
         """Return whether the vocabulary has a token of this spelling."""
-        return self._tokenizer.token_to_id(piece) is not None
+        return self.number_of(piece) is not None
+
+    def number_of(self, piece: str) -> int | None:
+        """Return the number of the token of this spelling in the vocabulary; None where there is none."""
+        return self._tokenizer.token_to_id(piece)
 
     def __call__(self, text: str) -> Tokens:
         """Return the tokens of one text."""

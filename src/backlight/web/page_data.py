@@ -32,6 +32,7 @@ from backlight.explain.presentation.wording import (
     joint_lines,
     language_line,
     precision_line,
+    spelling_line,
     unanswered_line,
     windows_text,
 )
@@ -104,6 +105,7 @@ def _page(page: PageData, version: str, when: datetime.datetime) -> dict:
         "documents": [_document(page, ranked) for ranked in documents],
         "language": _language(page.rankings[0]) if page.rankings else None,
         "unanswered": unanswered_line(page.rankings[0]) if page.rankings else None,
+        "spelling": _spelling(page),
         "leftOut": list(page.left_out),
         "comparisons": [_comparison(one) for one in page.comparisons],
     }
@@ -171,6 +173,12 @@ def _window(window: Window | None) -> dict | None:
 
 def _language(ranking: Ranking) -> str | None:
     return language_line(ranking.model, ranking.other_languages)
+
+
+def _spelling(page: PageData) -> str | None:
+    documents = page.rankings[0].documents if page.rankings else ()
+    sides = [one.read_as for found in page.comparisons for one in (found.a, found.b)]
+    return spelling_line([one.read_as for one in documents] or sides)
 
 
 def excerpt_of(ranked: Ranked, read: Sequence[int]) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from backlight.explain.presentation.wording import (
     effect_sentence,
     figure,
     joint_lines,
+    spelling_line,
 )
 from backlight.explain.typos import TypoEffect
 from backlight.report.text import FONT, number, text_element, width_of
@@ -268,6 +269,8 @@ def ranking_svg(ranking: Ranking, typo: TypoEffect | None = None) -> str:
     if explained:
         sheet.paragraph(account(best))
         sheet.legend(kinds=_kinds(made), full=f" (by {figure(scales[1])})")
+    if line := spelling_line([ranked.read_as for ranked in ranking.documents]):
+        sheet.paragraph(line, 13, INK)
     if line := closeness_line(ranking, typo):
         sheet.paragraph(line, 13, INK)
     for ranked in explained:

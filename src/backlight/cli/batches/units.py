@@ -34,7 +34,7 @@ def output_of(text: str) -> Path | str:
 
 def model_of(given: Namespace) -> ModelReference:
     """Return the model that `add_model`'s arguments name."""
-    return ModelReference(given.model, given.engine, given.label, given.instruction)
+    return ModelReference(given.model, given.engine, given.label, given.instruction, given.read_typos)
 
 
 def plan(argv: Sequence[str]) -> int:

@@ -43,7 +43,7 @@ from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import Fingerprint, remove
 from backlight.explain.batch.inputs import INCOMING, SPOOLED, Source
 from backlight.explain.batch.settings import Settings
-from backlight.models.pairs import PairBatch
+from backlight.models.pairs import PairBatch, reads_misspellings
 from backlight.models.scorer import Scorer
 
 JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jsonl", "report.html", "bad_rows.jsonl"
@@ -101,6 +101,7 @@ def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker: Scorer
             "name": ranker.name,
             "score_name": ranker.score_name,
             "max_tokens": ranker.max_tokens,
+            **({"reads_typos": True} if reads_misspellings(ranker) else {}),
             "scores of probes": ranker.score(PairBatch.of(ranker.read(PROBES))).tolist(),
         },
         "settings": asdict(settings),

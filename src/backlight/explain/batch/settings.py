@@ -81,7 +81,7 @@ class Settings:
         """Return the columns of a part with their kinds, as `write_records` takes them."""
         found: dict[str, object] = {"row": "int", "line": "int"}
         found |= dict.fromkeys(("id", "query_id", "document_id", "query", "document"), "text")
-        found |= dict.fromkeys(("query_language", "document_language"), "text")
+        found |= dict.fromkeys(("query_language", "document_language", "read_as"), "text")
         found |= dict.fromkeys(("label", "score", "activated"), "float")
         found |= dict.fromkeys(("tokens", "query_left_out", "document_left_out"), "int")
         if self.windows:

@@ -15,11 +15,12 @@ from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
 from backlight.explain.batch.settings import CHECK_COLUMNS, Settings
 from backlight.explain.checks import check_readable
 from backlight.explain.methods.registry import method_called
+from backlight.explain.presentation.wording import spelling_line
 from backlight.explain.ranking import mean_of
 from backlight.explain.verification import ExplainedDocument, check_explanations
 from backlight.explain.windows import MEAN, ScoredDocument, named, preselected
 from backlight.models.languages import other_language
-from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.pairs import DOCUMENT, Pair, PairBatch, reads_misspellings
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import passes
 
@@ -154,6 +155,7 @@ class Worker:
             "windows": job.windows,
             "windows_read": job.windows_read,
             "windows_chosen_by": job.chosen_by,
+            **self._spelling(job),
         }
         return record if explained is None else record | self._values(explained)
 
@@ -162,6 +164,10 @@ class Worker:
         if not self.english_only:
             return {}
         return {"query_language": other_language(row.query), "document_language": other_language(row.document)}
+
+    def _spelling(self, job: Job) -> dict[str, str | None]:
+        """Return which words of a row's query were read as others, for a model that does so."""
+        return {"read_as": spelling_line([job.pairs[0].read_as])} if reads_misspellings(self.ranker) else {}
 
     def _check(self, job: Job, score: float, explained: Attribution | None) -> dict:
         """Return what the score does without the words that a row shows (see NOTE [The check])."""

@@ -5,7 +5,8 @@ NOTE [Ways to leave words out]
 `drop`: the words are deleted from the text, which is read again: what follows moves up, and where a text was cut at the
 model's limit, what was cut moves in, as it would for a person who deletes the words and asks for the score again. Of a
 document whose best window gives the score all windows are read again, up to four, and the best of them counts; of one
-with more windows only this window is read again.
+with more windows only this window is read again. Where misspelt words of queries are read as others, the changed texts
+are read so as well: a document that loses such a word as it is written is scored with the other one.
 `[MASK]`: the words' tokens are replaced by the model's mask token: as many as there were.
 The three ask different questions and give different values. A model was trained on texts like those that `drop` makes,
 never on gaps in the positions; and a reranker has not seen [MASK] since its encoder was pretrained.

@@ -21,6 +21,7 @@ from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.presentation.tables import Tabular
 from backlight.explain.windows import BEST, MAX_WINDOWS, WindowOptions, read_best
+from backlight.models.misspellings import Misspelling
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scorer import Scorer
 
@@ -58,6 +59,7 @@ class Interactions(Tabular):
         settings: the options of the method by name.
         truncation: how much of the document is outside of what was read.
         window: which window of the document it is of, where it was read in windows; None where it was not.
+        read_as: words of the query that were read as others; their values stand at the words as they are written.
     """
 
     method: str
@@ -76,6 +78,7 @@ class Interactions(Tabular):
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
     truncation: Truncation | None = None
     window: Window | None = None
+    read_as: tuple[Misspelling, ...] = ()
 
     def strongest(self, count: int | None = None) -> list[Link]:
         """Return the links of the largest value, whatever its sign, largest first; all by default."""
@@ -397,5 +400,6 @@ def _interactions(ranker: Scorer, pair: Pair, values: np.ndarray, **fields) -> I
         document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
         values=tuple(tuple(row) for row in values.tolist()),
         truncation=truncation_of(pair, DOCUMENT),
+        read_as=pair.read_as,
         **fields,
     )

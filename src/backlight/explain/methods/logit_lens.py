@@ -9,9 +9,10 @@ arXiv:2303.08112.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backlight.explain.checks import check_same_scores
+from backlight.models.misspellings import Misspelling
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.scorer import GraphScorer
 from backlight.models.scoring import passes
@@ -38,6 +39,7 @@ class BuildUp:
     score: float
     after: tuple[float, ...]
     passes: float = 2
+    read_as: tuple[Misspelling, ...] = ()  # words of the query that were read as others
 
     @property
     def steps(self) -> tuple[float, ...]:
@@ -60,5 +62,6 @@ def build_up(ranker: GraphScorer, pairs: Sequence[Pair]) -> list[BuildUp]:
         layers, ordinary = ranker.build_up(batch), ranker.score(batch)
         check_same_scores(layers[-1], ordinary, some)
         for pair, score, after in zip(some, ordinary.tolist(), layers.T.tolist()):
-            done.append(BuildUp(ranker.name, ranker.score_name, pair.query, pair.document, score, tuple(after)))
+            made = BuildUp(ranker.name, ranker.score_name, pair.query, pair.document, score, tuple(after))
+            done.append(replace(made, read_as=pair.read_as))
     return done

@@ -1,5 +1,6 @@
 """What is said of an explanation in plain sentences, the same in the terminal, on the page and in a notebook."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from backlight.explain.presentation.scales import (
     look_of,
 )
 from backlight.explain.presentation.scores import unit_of, write_scores
+from backlight.models.misspellings import Misspelling
 from backlight.models.retrieval.index import Retrieval
 from backlight.report.text import digits_for, number
 
@@ -226,6 +228,27 @@ def language_line(model: str, found: Sequence[TextInOtherLanguage]) -> str | Non
     looks = "document looks" if len(others) == 1 else "documents look"
     documents = [f"{len(others)} {looks} to be in another language ({named})"] if others else []
     return f"{' and '.join(query + documents)}; {model} reads English only"
+
+
+def spelling_line(found: Sequence[Sequence[Misspelling]]) -> str | None:
+    """Return which words of a query are read as others; None where none is.
+
+    Args:
+        found: the `read_as` of each document.
+
+    >>> refund = Misspelling("refnud", 2, 8, "refund")
+    >>> spelling_line([[refund]])
+    '“refnud” read as “refund”'
+    >>> spelling_line([[refund], [refund], []])
+    '“refnud” read as “refund” with 2 of 3 documents, the others have it'
+    """
+    counts = Counter((one.text, one.read_as) for some in found for one in {one.read_as: one for one in some}.values())
+    return ", ".join(_spelling(*words, count, len(found)) for words, count in counts.items()) or None
+
+
+def _spelling(text: str, read_as: str, count: int, documents: int) -> str:
+    where = f" with {count} of {documents} documents, the others have it" if count < documents else ""
+    return f"“{text}” read as “{read_as}”{where}"
 
 
 def unanswered_line(ranking: Answering) -> str | None:

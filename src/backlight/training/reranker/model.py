@@ -22,7 +22,7 @@ from backlight.models.encoders.two_streams import COSINE, GATE, GATE_WIDTH, SIMI
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import PairReader
 from backlight.models.quantised import KEY
-from backlight.models.ranker import load_ranker, model_settings, tokenizer_of
+from backlight.models.ranker import READ_TYPOS, load_ranker, model_settings, tokenizer_of
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -105,7 +105,7 @@ class TrainedModel:
             "label2id": {"LABEL_0": 0},
             "sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid"},
         }
-        for name in ("_name_or_path", "sbert_ce_default_activation_function", "num_labels", KEY):
+        for name in ("_name_or_path", "sbert_ce_default_activation_function", "num_labels", KEY, READ_TYPOS):
             settings.pop(name, None)
         arrays = {name: np.ascontiguousarray(one.detach().numpy()) for name, one in self._named(settings).items()}
         write_atomically(folder / WEIGHTS, save(arrays, {"format": "pt"}))

@@ -33,6 +33,7 @@ const drawHeading = () => {
     litQuery(rankedOf(state.shown)),
     data.queryTruncation ? unread(data.queryTruncation, data.maxTokens) : null,
     data.language ? make("p", { class: "unread" }, sentence(data.language)) : null,
+    data.spelling ? make("p", { class: "unread" }, sentence(data.spelling)) : null,
     data.unanswered ? make("p", { class: "unread" }, sentence(data.unanswered)) : null,
     facts(), methodSwitch(chooseMethod), rankingLegend(),
     data.closeness ? make("p", { class: "closeness" }, sentence(data.closeness)) : null,

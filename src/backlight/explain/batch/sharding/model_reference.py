@@ -1,7 +1,7 @@
 """A model as a plan names it: by name, for workers to load, and by the hash of its files, so that all load the same."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backlight.errors import InputError
@@ -17,13 +17,14 @@ class ModelReference:
 
     Args:
         name: a folder, an installed package that carries one, or "builtin".
-        engine, label, instruction: as `Reranker.from_pretrained` takes them.
+        engine, label, instruction, read_typos: as `Reranker.from_pretrained` takes them.
     """
 
     name: str = BUILTIN
     engine: str = "backlight"
     label: int | None = None
     instruction: str | None = None
+    read_typos: bool | None = None
 
     @property
     def everywhere(self) -> "ModelReference":
@@ -33,11 +34,12 @@ class ModelReference:
 
     def named(self, name: str) -> "ModelReference":
         """Return the same of a folder of another name."""
-        return ModelReference(name, self.engine, self.label, self.instruction)
+        return replace(self, name=name)
 
     def load(self) -> Reranker:
         """Load the model. Raises InputError: it is not there, or the engine cannot run it."""
-        return Reranker.from_pretrained(self.name, engine=self.engine, label=self.label, instruction=self.instruction)
+        reading = {"label": self.label, "instruction": self.instruction, "read_typos": self.read_typos}
+        return Reranker.from_pretrained(self.name, engine=self.engine, **reading)
 
     def blake2b(self) -> str:
         """Return the hash of all files of the model's folder, with their names. Raises InputError: it is not there."""
