@@ -2,8 +2,10 @@
 
 python tools/known_words.py WORDS [WORDS ...]
 
-Each file of words has one a line, in lower case. Kept are those that the built-in model's vocabulary lacks and that the
-rule (NOTE [Misspellings] in src/backlight/models/misspellings.py) would read as another word.
+Each file of words has one a line, in lower case: those of Debian's wamerican-large and wbritish-large without 's, and
+words of the training data (`examples/reranker_sources`) that are in three passages or more. Kept are those that the
+built-in model's vocabulary lacks and that the rule (NOTE [Misspellings] in src/backlight/models/misspellings.py) would
+read as another word.
 """
 
 import re

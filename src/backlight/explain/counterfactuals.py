@@ -2,8 +2,9 @@
 
 NOTE [The search]
 First a beam: the best few sets of each size grow by a word at a time, until a set is enough. Only the words whose loss
-alone lowers the score most are added. It finds a set fast, and not always a smallest. Then, as far as the budget goes, every set of fewer words is tried, smallest sizes first: a hit
-is a smallest set, and no hit proves that the beam's was one. What was tried once is never scored again.
+alone lowers the score most are added. It finds a set fast, and not always a smallest. Then, as far as the budget goes,
+every set of fewer words is tried, smallest sizes first: a hit is a smallest set, and no hit proves that the beam's was
+one. What was tried once is never scored again.
 """
 
 from dataclasses import dataclass, field
