@@ -206,7 +206,8 @@ def test_a_loaded_optimizer_goes_on_where_the_saved_one_was(name, options):
     for params, optimizer in ((ours, descent), (twin, loaded)):
         feed(params, backlight, [gradient])
         optimizer.step()
-    np.testing.assert_allclose(twin[0].tolist(), ours[0].tolist(), rtol=1e-6)  # numbers of NAdam and ASGD change dtype
+    rtol = 1e-6 if name in ("NAdam", "ASGD") else 0  # loading casts their numbers to the dtype of the parameters
+    np.testing.assert_allclose(twin[0].tolist(), ours[0].tolist(), rtol=rtol)
 
 
 FULL = [case for case in OPTIONS if "weight_decay" in case[1] or case[1].get("momentum") or case[0] == "Rprop"]
