@@ -36,6 +36,26 @@ def test_workers_killed_ten_times_on_dask_lose_and_double_nothing(case, tmp_path
         assert set(play(case, "dask://local:2", tmp_path).values()) == {0}
 
 
+@pytest.mark.parametrize("ends", ["its loop", "its processes"])
+def test_a_job_goes_on_when_dask_does_not(case, tmp_path, monkeypatch, ends):
+    monkeypatch.setattr(dask_units, "SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr(dask_units, "SECONDS_WITHOUT_WORKERS", 1)
+    out = case.plan(tmp_path / "out")
+    ended = []
+
+    def end_once(progress):
+        if progress.rows and not ended:
+            client = distributed.Client.current()
+            ended.append(client)
+            if ends == "its loop":
+                client.loop.asyncio_loop.call_soon_threadsafe(client.loop.asyncio_loop.stop)
+            else:
+                client.cluster.scale(0)
+
+    assert do_units(engine_named("dask://local:2"), out, watch=end_once) == 20
+    assert ended and merged(out) == case.whole
+
+
 def test_a_scheduler_of_ones_own_is_used_and_left_running(case, tmp_path, capsys):
     out = case.plan(tmp_path / "out")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:

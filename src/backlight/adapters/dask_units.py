@@ -1,10 +1,11 @@
 """Units on Dask: the one file that imports distributed."""
 
 import importlib
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from itertools import islice
+from contextlib import ExitStack, nullcontext
+from itertools import chain, islice
 from typing import TypeVar
 
 from backlight.errors import InputError
@@ -20,6 +21,8 @@ HERE = {  # for processes that are started here: idle, they use a quarter of the
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,
 }
+SECONDS_BETWEEN_LOOKS = 5  # whether Dask is still there, while no unit gets done
+SECONDS_WITHOUT_WORKERS = 60  # after which processes of this machine do not come back
 AT_ONCE = 2  # units under way for each thread of a worker: one that runs, one that waits
 
 
@@ -28,7 +31,8 @@ def run_on_dask(
 ) -> Iterator[tuple[Unit, Outcome | Exception]]:
     """Give each unit with what became of it (see NOTE [An engine] in explain/batch/sharding/engines.py).
 
-    The scheduler runs a unit again whose worker died; what a unit returned is released as soon as it is here.
+    The scheduler runs a unit again whose worker died; what a unit returned is released as soon as it is here. When Dask
+    has stopped, or none of its processes on this machine comes back, units that are not done are given up.
 
     Args:
         address: of a scheduler, "host:port".
@@ -41,7 +45,8 @@ def run_on_dask(
         distributed = importlib.import_module("distributed")
     except ImportError as problem:
         raise InputError('--on dask:// needs Dask: pip install "backlight[dask]"') from problem
-    with ExitStack() as stack:
+    settings = importlib.import_module("dask").config.set(HERE) if workers else nullcontext()
+    with settings, ExitStack() as stack:
         client = stack.enter_context(_client(distributed, stack, address, workers))
         waiting, under_way = iter(units), {}
         completed = distributed.as_completed()
@@ -54,11 +59,36 @@ def run_on_dask(
 
         begin(AT_ONCE * max(1, sum(client.nthreads().values())))
         stack.callback(lambda: client.cancel(list(completed.futures)))
-        for future in completed:
+        for future in _until_dask_ends(client, completed, workers):
             unit = under_way.pop(future.key)
             yield unit, future.exception() or future.result()
             future.release()
             begin(1)
+        if under_way and client.loop.asyncio_loop.is_closed():
+            stack.pop_all()  # nothing can be closed by a loop that has ended
+    for unit in chain(under_way.values(), waiting):
+        yield unit, RuntimeError("Dask has stopped, or none of its processes is left")
+
+
+def _until_dask_ends(client, completed, workers: int) -> Iterator:
+    """Give futures as they are done; fewer if Dask has stopped, or no process on this machine came back in time."""
+    looked = seen = time.monotonic()  # when Dask was looked at, and when it had a worker
+    while completed.count():
+        with completed.thread_condition:
+            if not completed.has_ready():
+                completed.thread_condition.wait(0.1)
+        now = time.monotonic()
+        if completed.has_ready():
+            yield next(completed)
+            looked = seen = time.monotonic()
+        elif now - looked > SECONDS_BETWEEN_LOOKS:
+            looked = now
+            try:
+                seen = now if client.nthreads() or not workers else seen
+            except (OSError, RuntimeError, TimeoutError):
+                return
+            if now - seen > SECONDS_WITHOUT_WORKERS:
+                return
 
 
 def _client(distributed, stack: ExitStack, address: str, workers: int):
@@ -66,7 +96,6 @@ def _client(distributed, stack: ExitStack, address: str, workers: int):
     if workers:
         options = {"n_workers": workers, "threads_per_worker": 1, "scheduler_kwargs": {"dashboard": False}}
         options["dashboard_address"] = "127.0.0.1:0"  # or Dask warns where another one of its servers has port 8787
-        stack.enter_context(importlib.import_module("dask").config.set(HERE))
         try:
             cluster = stack.enter_context(distributed.LocalCluster(processes=True, silence_logs=50, **options))
         except (OSError, RuntimeError, TimeoutError) as problem:
