@@ -304,14 +304,17 @@ def test_the_command_names_what_it_computed_again(tmp_path, model, capsys):
 
 
 def small_files_only(limit: int):
-    """Return what makes every file of a process end at some bytes, as a full disk does."""
+    """Return what makes every file of a process end at some bytes, as a full disk does.
+
+    Give Python -B: bytecode that is cut off stays, and every process after it fails.
+    """
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_a_full_disk_is_one_line_and_the_job_goes_on_when_there_is_room(format, tmp_path, model):
     command = command_for(write_lines(tmp_path / "a.jsonl", many(60)), tmp_path / "out", model)
-    command = [sys.executable, "-m", "backlight", *command, "--format", format, "--quiet"]
+    command = [sys.executable, "-B", "-m", "backlight", *command, "--format", format, "--quiet"]
     seen = set()
     for limit in (0, 100, 1_000, 5_000, 20_000, 60_000):
         found = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files_only(limit))

@@ -353,13 +353,16 @@ def test_a_plan_that_is_not_there_or_damaged_is_one_line(case, tmp_path, capsys)
 
 
 def small_files_only(limit: int):
-    """Return what makes every file of a process end at some bytes, as a full disk does."""
+    """Return what makes every file of a process end at some bytes, as a full disk does.
+
+    Give Python -B: bytecode that is cut off stays, and every process after it fails.
+    """
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 def test_a_full_disk_is_one_line_with_the_unit_and_the_job_goes_on_when_there_is_room(case, tmp_path):
     out = case.plan(tmp_path / "out")
-    command = [sys.executable, "-m", "backlight", "batch", "work", str(out), "--quiet"]
+    command = [sys.executable, "-B", "-m", "backlight", "batch", "work", str(out), "--quiet"]
     found = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files_only(1000))
     assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr
     assert "unit 0, worker" in found.stderr and "File too large" in found.stderr
