@@ -62,6 +62,7 @@ OWN = {
     "torch.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
     "torch.optim.adam": {"AdamW"},
     "torch.optim.adamw": {"Adam"},
+    "torch.optim.lr_scheduler": {"EPOCH_DEPRECATION_WARNING"},  # there, and in no __all__
     "torch.overrides": {"DisableTorchFunction", "DisableTorchFunctionSubclass", "answer_while_alive", "asked_about"}
     | {"dispatch_while_alive"}
     | set(dir(torch.overrides)),

@@ -98,7 +98,6 @@ def multi_head_attention_forward(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    _check_padding(key_padding_mask, sizes, key.shape[0])
     hinted = is_causal and key_padding_mask is None and not need_weights  # the hint replaces the mask
     attn_mask = None if hinted else additive_mask(attn_mask, "attn_mask", query)
     if use_separate_proj_weight:
@@ -120,7 +119,7 @@ def multi_head_attention_forward(
     if add_zero_attn:
         nothing = zeros((sizes.rows, 1, q.shape[2]), dtype=q.dtype)
         k, v = cat([k, nothing], 1), cat([v, nothing], 1)
-    mask = _merged(mask, key_padding_mask, sizes, more)
+    mask = _merged(mask, key_padding_mask, sizes, more, k.shape[1])
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         found, weights = _weighed(q, k, v, mask, dropout_p)
@@ -232,12 +231,13 @@ def _cubic(mask: Tensor | None, sizes: Sizes, keys: int) -> Tensor | None:
     return mask
 
 
-def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int) -> Tensor | None:
-    """Merge both masks, extended by the added keys, which are never masked."""
+def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int, keys: int) -> Tensor | None:
+    """Merge both masks, extended by the added keys, which are never masked; `keys` is how many there are with them."""
     if more:
         mask, padding = (None if each is None else pad(each, (0, more)) for each in (mask, padding))
     if padding is None:
         return mask
+    _check_padding(padding, sizes, keys)
     rows = padding.reshape((sizes.batch, 1, 1, padding.shape[1])).expand(-1, sizes.heads, -1, -1).flatten(0, 1)
     return rows if mask is None else mask + rows
 
@@ -245,9 +245,9 @@ def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _check_padding(padding: Tensor | None, sizes: Sizes, keys: int) -> None:
+def _check_padding(padding: Tensor, sizes: Sizes, keys: int) -> None:
     for dim, wanted in enumerate((sizes.batch, keys)):
-        if padding is not None and padding.shape[dim] != wanted:
+        if padding.shape[dim] != wanted:
             raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {wanted}, but got {padding.shape[dim]}")
 
 
