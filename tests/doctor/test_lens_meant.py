@@ -151,3 +151,9 @@ for step in range(3):
 @pytest.mark.parametrize("name", MEANT)
 def test_what_is_meant_is_left_alone(name):
     assert findings_of(MEANT[name], "torch") == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_column_against_a_row_is_no_table_that_was_meant():
+    source = "loss = F.mse_loss(nn.Linear(3, 1)(torch.randn(4, 3)), torch.randn(1, 4))\nloss.backward()"
+    assert [one.rule for one in findings_of(source, "torch")] == ["BL711"]

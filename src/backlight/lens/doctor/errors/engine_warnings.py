@@ -53,7 +53,7 @@ def _is_table_of_pairs(text: str) -> bool:
     """Return whether both sides of a loss were opened on purpose: (b, n, 1) against (b, 1, m)."""
     one, other = ([int(size) for size in sizes.split(",") if size.strip()] for sizes in SIZES.findall(text)[:2])
     return (
-        len(one) == len(other)
+        len(one) == len(other) > 2
         and any(a == 1 < b for a, b in zip(one, other))
         and any(b == 1 < a for a, b in zip(one, other))
     )
