@@ -2,14 +2,13 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from batch_inputs import as_beir, bytes_of, many, parts_of, write_lines
+from batch_inputs import as_beir, bytes_of, many, parts_of, small_files_only, write_lines
 from tiny_bert import cross_encoder, write_cross_encoder
 
 from backlight.cli.main import main
@@ -301,14 +300,6 @@ def test_the_command_names_what_it_computed_again(tmp_path, model, capsys):
     (repair,) = json.loads(printed)["repairs"]
     assert repair["file"] == "parts/part-00001.jsonl" and repair["repair"] == "computed again"
     assert (tmp_path / "out" / "report.html").stat().st_size > 1000
-
-
-def small_files_only(limit: int):
-    """Return what makes every file of a process end at some bytes, as a full disk does.
-
-    Give Python -B: bytecode that is cut off stays, and every process after it fails.
-    """
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from batch_inputs import WAYS, bytes_of, many, parts_of, records, write_lines
+from batch_inputs import WAYS, bytes_of, many, parts_of, records, small_files_only, write_lines
 from batch_units import (
     PLANNED,
     do,
@@ -350,14 +349,6 @@ def test_a_plan_that_is_not_there_or_damaged_is_one_line(case, tmp_path, capsys)
     case.plan(out)
     do(out)
     assert merged(out) == case.whole
-
-
-def small_files_only(limit: int):
-    """Return what makes every file of a process end at some bytes, as a full disk does.
-
-    Give Python -B: bytecode that is cut off stays, and every process after it fails.
-    """
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 def test_a_full_disk_is_one_line_with_the_unit_and_the_job_goes_on_when_there_is_room(case, tmp_path):

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import resource
 from pathlib import Path
 
 import pyarrow
@@ -172,3 +173,11 @@ WAYS = [
     as_parquet_lists,
 ]
 WAYS += [as_folder_of_parquet, as_records, as_beir, as_trec]
+
+
+def small_files_only(limit: int):
+    """Return what makes every file of a process end at some bytes, as a full disk does.
+
+    Give Python -B: bytecode that is cut off stays, and every process after it fails.
+    """
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

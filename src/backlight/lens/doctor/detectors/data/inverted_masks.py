@@ -18,7 +18,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.detectors.data.futures import Futures
+from backlight.lens.doctor.detectors.data.futures import ATTENTION, CLASSES, Futures
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.source import spelled, spot_of
@@ -28,9 +28,7 @@ from backlight.lens.records.record import Place
 FLIPS = {"logical_not", "bitwise_not", "invert", "__invert__", "rsub"}
 KEEPS = {"unsqueeze", "squeeze", "view", "reshape", "getitem", "__getitem__", "expand", "to", "float", "bool", "long"}
 KEEPS |= {"int", "repeat", "transpose", "type_as", "clone", "contiguous", "half", "double", "type"}
-ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 MADE = {"ne": True, "eq": False, "lt": True, "ge": False, "le": True, "gt": False}
-CLASSES = {"cross_entropy", "nll_loss"}
 FAR = -1e4
 LEAST = 3
 DONE = re.compile(r"^(?:.*_)?(?:done|dones|terminal|terminals|terminated|is_done|is_terminal)$")
