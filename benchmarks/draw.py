@@ -1,9 +1,10 @@
-"""Write the tables and pictures of docs/performance.md from benchmarks/results.json.
+"""Write the tables and pictures of docs/performance.md from benchmarks/results.json and results_other_machine.json.
 
     python benchmarks/draw.py
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`, with its picture; a suite's name gives its rows,
-`bars` all bars, `machine` what was measured on. Pictures go to docs/images/performance_<suite>.svg.
+`bars` all bars, `machine` what was measured on, `other_machine` the ratios to PyTorch on both machines. Pictures go to
+docs/images/performance_<suite>.svg.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from measure import FLOOR, OURS, RIVAL
 from pictures import growth_picture, ratio_picture
-from run_all import RESULTS
+from run_all import OTHER, RESULTS
 from suite import UNITS, bar_text, rate_of
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -23,8 +24,14 @@ PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 GROWTH = "growth"
 
 
-def page_with_tables(page: str, results: Mapping) -> str:
-    """Return the page with each marked table written anew; a suite without results keeps what stands there."""
+def page_with_tables(page: str, results: Mapping, other: Mapping) -> str:
+    """Return the page with each marked table written anew; a suite without results keeps what stands there.
+
+    Args:
+        page: Markdown.
+        results: results.json.
+        other: the same of another machine.
+    """
 
     def written(match: re.Match) -> str:
         begin, name, end = match.groups()
@@ -32,6 +39,8 @@ def page_with_tables(page: str, results: Mapping) -> str:
             return begin + bars_table(results["suites"]) + end
         if name == "machine":
             return begin + machine_text(results) + end
+        if name == "other_machine":
+            return f"{begin}{machine_text(other)}\n{both_table(results, other)}{end}"
         if name not in results["suites"]:
             return match.group(0)
         suite = results["suites"][name]
@@ -65,6 +74,20 @@ def bars_table(suites: Mapping[str, Mapping]) -> str:
         for bar in row["bars"]
     ]
     return _table(("work", "row", "reached, asked", "met"), lines)
+
+
+def both_table(results: Mapping, other: Mapping) -> str:
+    """Return backlight's time over each arrangement of PyTorch on two machines, for the rows measured on both."""
+    lines = []
+    for name, suite in other["suites"].items():
+        here = {row["row"]: row["ratios"] for row in results["suites"].get(name, {"rows": ()})["rows"]}
+        for row in suite["rows"]:
+            for rival in (one for one in row["ratios"] if one.startswith(RIVAL)):
+                if rival in here.get(row["row"], ()):
+                    found = ("{1:.2f} ({0:.2f}–{2:.2f})".format(*of[rival]) for of in (here[row["row"]], row["ratios"]))
+                    lines.append((suite["title"], row["row"], rival, *found))
+    processors = (one["machine"]["processor"] for one in (results, other))
+    return _table(("work", "row", "backlight's time over", *processors), lines)
 
 
 def machine_text(results: Mapping) -> str:
@@ -136,8 +159,8 @@ def picture_name(suite: str) -> str:
 
 
 def main() -> int:
-    results = json.loads(RESULTS.read_text())
-    PAGE.write_text(page_with_tables(PAGE.read_text(), results))
+    results, other = json.loads(RESULTS.read_text()), json.loads(OTHER.read_text())
+    PAGE.write_text(page_with_tables(PAGE.read_text(), results, other))
     IMAGES.mkdir(exist_ok=True)
     for name, svg in pictures(results["suites"]).items():
         (IMAGES / name).write_text(svg)

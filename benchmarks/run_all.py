@@ -1,9 +1,10 @@
 """Run all benchmarks, each in a process of its own, and write what they measured to benchmarks/results.json.
 
-    python benchmarks/run_all.py [--quick] [--suite tiny] [--keep]
+    python benchmarks/run_all.py [--quick] [--suite tiny] [--keep] [--other-machine]
 
 `--suite` runs the ones that are named and leaves the others' rows in the file as they are. `--keep` also writes the
 figures that `bench-check` compares with to benchmarks/kept.json; it refuses rows that were measured amid noise.
+`--other-machine` writes to results_other_machine.json instead: the same work on another kind of processor.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RESULTS, KEPT = HERE / "results.json", HERE / "kept.json"
+RESULTS, OTHER, KEPT = HERE / "results.json", HERE / "results_other_machine.json", HERE / "kept.json"
 SUITES = {
     "tiny": "tiny_ops.py",
     "elementwise": "elementwise.py",
@@ -98,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a smoke run of each; writes nothing")
     parser.add_argument("--suite", action="append", choices=SUITES, help="run this one only; may be repeated")
     parser.add_argument("--keep", action="store_true", help="write the figures that bench-check compares with")
+    parser.add_argument("--other-machine", action="store_true", help="write to results_other_machine.json")
     options = parser.parse_args(argv)
     began = time.perf_counter()
     suites, failed = {}, []
@@ -111,10 +113,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"\n{time.perf_counter() - began:.0f} s in all{', without ' if failed else ''}{', '.join(failed)}")
     if options.quick or not suites:
         return int(bool(failed))
-    before = json.loads(RESULTS.read_text())["suites"] if RESULTS.exists() else {}
+    file = OTHER if options.other_machine else RESULTS
+    before = json.loads(file.read_text())["suites"] if file.exists() else {}
     found = {name: suites.get(name, before.get(name)) for name in SUITES if name in suites or name in before}
     date = time.strftime("%Y-%m-%d", time.gmtime())
-    RESULTS.write_text(json.dumps({"date": date, "machine": machine(), "suites": found}, indent=1) + "\n")
+    file.write_text(json.dumps({"date": date, "machine": machine(), "suites": found}, indent=1) + "\n")
     noisy = keep(suites) if options.keep else 0
     return int(bool(failed or noisy))
 

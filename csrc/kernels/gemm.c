@@ -14,7 +14,8 @@
 #endif
 #define TILE_COLUMNS (2 * LANES)
 #define PADDED_ROWS ((TILE_ROWS + LANES - 1) / LANES * LANES)
-#define BLOCK 512        /* steps of k that are taken at once */
+#define BLOCK 512        /* steps of k that are taken at once, */
+#define COLUMNS_AT_ONCE (VECTOR_BYTES == 64 ? 12 * TILE_COLUMNS : 256) /* and columns, which the second cache holds beside them */
 #define COPY_FROM 3      /* panels that pass a tile's rows of A, for these to be worth a copy, */
 #define COPY_STEPS 128   /* and steps of k, where these lie side by side */
 #define AHEAD 8          /* rows of B that are fetched before they are used, */
@@ -195,10 +196,16 @@ static void N(pack)(const struct product *p, void *panels, long first, long end)
 
 /* --- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Copy a tile's rows of A, so that they lie together; return how they lie. */
-INLINE void N(copy_rows)(struct N(step) * s, long rows, real *copy) {
+/* Copy a tile's rows of A, of which there are `left` from the first one on, so that they lie together; return how they lie. */
+INLINE void N(copy_rows)(struct N(step) * s, long rows, long left, real *copy) {
   if (s->a_row == 1) {
-    for (long p = 0; p < s->k; p++) memcpy(copy + p * rows, s->a + p * s->a_step, (size_t)rows * sizeof(real));
+    const real *a = s->a;
+    if (left >= PADDED_ROWS) /* whole vectors: what is over, the next step's overwrites */
+      for (long p = 0; p < s->k; p++, a += s->a_step)
+        UNROLL for (long v = 0; v < PADDED_ROWS; v += LANES) store(copy + p * rows + v, load(a + v));
+    else
+      for (long p = 0; p < s->k; p++, a += s->a_step)
+        for (long i = 0; i < rows; i++) copy[p * rows + i] = a[i];
     s->a_step = rows;
   } else {
     for (long i = 0; i < rows; i++)
@@ -212,7 +219,7 @@ INLINE void N(copy_rows)(struct N(step) * s, long rows, real *copy) {
 
 /* Compute C in rows [row, row_end) and in panels [panel, panel_end). */
 static void N(multiply)(const struct product *p, long row, long row_end, long panel, long panel_end) {
-  real copy[TILE_ROWS * BLOCK];
+  real copy[TILE_ROWS * BLOCK + PADDED_ROWS];
   const real *a = p->a, *b = p->b, *bias = p->bias, *panels = p->panels, *rest = p->rest;
   const long tiles = (row_end - row + TILE_ROWS - 1) / TILE_ROWS, blocks = (p->k + BLOCK - 1) / BLOCK;
   for (long block = 0; block < (blocks ? blocks : 1); block++) {
@@ -222,7 +229,7 @@ static void N(multiply)(const struct product *p, long row, long row_end, long pa
       struct N(step) s = {.k = to - from, .a = a + top * p->a_row + from * p->a_step, .a_row = p->a_row, .a_step = p->a_step,
                           .c_row = p->c_row, .c_column = p->c_column, .bias_row = p->bias_row,
                           .bias_column = p->bias_column, .add = p->add || block > 0};
-      if (panel_end - panel >= COPY_FROM && (s.a_step != 1 || s.k >= COPY_STEPS)) N(copy_rows)(&s, rows, copy);
+      if (panel_end - panel >= COPY_FROM && (s.a_step != 1 || s.k >= COPY_STEPS)) N(copy_rows)(&s, rows, p->m - top, copy);
       for (long at = panel; at < panel_end; at++) {
         const long column = at * TILE_COLUMNS, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
         const int wide = columns > LANES;
@@ -242,4 +249,4 @@ static void N(multiply)(const struct product *p, long row, long row_end, long pa
   }
 }
 
-static struct tiling N(tiling)(void) { return (struct tiling){TILE_ROWS, TILE_COLUMNS, LANES}; }
+static struct tiling N(tiling)(void) { return (struct tiling){TILE_ROWS, TILE_COLUMNS, LANES, COLUMNS_AT_ONCE}; }

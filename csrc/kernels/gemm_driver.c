@@ -53,7 +53,6 @@ void scratch_give(void *memory) {
 #define WORTH (1 << 19) /* multiplications that are worth a second thread */
 #define PARTS 16
 #define THIN 1024       /* numbers of a matrix beside a vector, from which a product with a vector alone is faster */
-#define COLUMNS_AT_ONCE 256
 
 /* About how many cycles it takes to copy B, and to multiply. */
 static double cost(const struct tiling *tiling, const struct product *p) {
@@ -101,7 +100,7 @@ static void cut(struct partition *partition, const struct tiling *tiling) {
   double work = (double)p->m * p->n * p->k;
   long wanted = work < 2.0 * WORTH ? 1 : work / WORTH < PARTS ? (long)(work / WORTH) : PARTS;
   long tiles = (p->m + tiling->rows - 1) / tiling->rows;
-  long least = (p->n + COLUMNS_AT_ONCE - 1) / COLUMNS_AT_ONCE;
+  long least = (p->n + tiling->at_once - 1) / tiling->at_once;
   partition->panel_parts = least < partition->panels ? least : partition->panels;
   partition->row_parts = (wanted + partition->panel_parts - 1) / partition->panel_parts;
   if (partition->row_parts > (tiles + 3) / 4) partition->row_parts = (tiles + 3) / 4;

@@ -17,9 +17,9 @@ struct product {
   const void *rest;    /* without panels: the last columns, too few for a panel, packed */
 };
 
-/* How a level cuts C: the rows and columns of a tile, and the numbers in a vector. */
+/* How a level cuts C: the rows and columns of a tile, the numbers in a vector, and the columns that are taken at once. */
 struct tiling {
-  long rows, columns, lanes;
+  long rows, columns, lanes, at_once;
 };
 
 /* One head over one text: softmax(q · kᵀ · scale + bias) · v, and the gradients of q, k, v and bias. Each is a matrix
