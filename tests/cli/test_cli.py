@@ -347,6 +347,16 @@ def test_an_interrupt_shows_what_there_is_and_exits_130(monkeypatch, capsys, tin
     captured = capsys.readouterr()
     assert "legend" in captured.out
     assert "interrupted: 1 of 2 methods explained the documents" in captured.err
+    whole = Reranker.rank
+
+    def ranks_only(*given, explain, **options):
+        return whole(*given, explain=explain, **options) if not explain else interrupted()
+
+    monkeypatch.setattr(Reranker, "rank", ranks_only)
+    assert main([*arguments, "--method", "saliency"]) == 130
+    captured = capsys.readouterr()
+    assert "interrupted: the ranking follows, without explanations" in captured.err
+    assert "text 2" in captured.out and "legend" not in captured.out
     monkeypatch.setattr(Reranker, "rank", interrupted)
     assert main([*arguments, "--method", "saliency"]) == 130
     assert capsys.readouterr().out == ""

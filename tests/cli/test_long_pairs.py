@@ -1,6 +1,7 @@
 """compare, matrix and what-if read long documents in windows; evaluate cuts them; all of them say so."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -83,6 +84,11 @@ def test_commands_say_which_window_they_read_and_where_they_cut(name, model, cap
     found = capsys.readouterr()
     assert window_in(json.loads(found.out)) is None
     assert "was cut at character" in found.err and "after it were not read" in found.err
+
+
+def test_a_query_that_is_cut_is_said(model, capsys):
+    assert main(["rank", "plants " * 60, "green plants make food", "--model", str(model)]) == 0
+    assert re.search(r"the query was cut at character \d+: \d+ tokens after it were not read", capsys.readouterr().err)
 
 
 def test_the_page_of_a_comparison_has_the_part_around_the_window(model, monkeypatch, tmp_path):

@@ -227,9 +227,9 @@ def test_documents_closer_than_a_typo_are_said():
     )
     logits = np.array([3.0, 2.9])
     probabilities = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
-    assert closeness_line(probabilities, TypoEffect(0.8, 2, tried=3, overturned=0)).endswith(
-        "their logits are 0.10 apart, and one typo in the query moves that of the best by 0.80; with none of 3 typos "
-        "tried the other is first"
+    assert closeness_line(probabilities, TypoEffect(0.8, 2, tried=3, overturned=0)) == (
+        "the first 2 documents' logits are 0.10 apart, less than one typo in the query moves that of the best (0.80); "
+        "yet with none of 3 typos tried the other is first"
     )
     assert closeness_line(scores_only([3.0, 2.0]), TypoEffect(0.8, 1, tried=3, overturned=0)) is None
     assert closeness_line(scores_only([3.0, 2.9]), None) is None

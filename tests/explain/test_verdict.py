@@ -116,10 +116,26 @@ def test_of_a_document_of_many_windows_the_best_window_is_meant(made):
 
 
 def test_the_details_count_words_and_tell_the_score_without_any(made):
-    assert details_line(checked(made, total=LOGIT[0.93] - LOGIT[0.41]), "probability") == (
+    total = LOGIT[0.93] - LOGIT[0.41]
+    words = tuple(replace(word, effect=total / 4) for word in made.document.words)
+    found = replace(made, document=replace(made.document, words=words))
+    assert details_line(checked(found, total=total), "probability") == (
         f"{measured_text(made)}; 8 of 8 words move the logit as shown; deleting all its words takes the probability "
         "from 0.930 to 0.410"
     )
+
+
+def test_words_that_act_only_together_are_said_to(made):
+    def measured(*effects):
+        words = (replace(word, effect=value) for word, value in zip(made.document.words, effects))
+        return details_line(checked(replace(made, document=replace(made.document, words=tuple(words))), total=4.0))
+
+    assert measured(0.2, -0.4).endswith(
+        "; no single word carries the match: of the 4.00 that they bring to the score, the strongest measured one "
+        "brings 0.20 alone"
+    )
+    assert measured(-0.2, -0.4).endswith("the strongest measured one brings none alone")
+    assert "no single word" not in measured(0.7, -0.4)
 
 
 def test_probabilities_have_the_digits_that_tell_them_apart():

@@ -174,11 +174,11 @@ def test_sentences_joint_words_and_closeness_are_on_the_page(opened, rankers):
     words = best.attribution.document.words
     made = replace(best.attribution, together=(Joint(words[:2], 2.1, 0.5),))
     ranking = replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:]))
-    page = opened(ranking, typo=TypoEffect(1e6, 3, tried=3, overturned=0))
+    page = opened(ranking, typo=TypoEffect(1e6, 3, tried=3, overturned=1))
     (closeness,) = texts(page, ".closeness")
     assert closeness.startswith("The first 3 documents are close: their logits are ")
     assert closeness.endswith(
-        " apart, and one typo in the query moves that of the best by 1000000.00; with none of 3 typos tried another of "
+        " apart, and one typo in the query moves that of the best by 1000000.00; with 1 of 3 typos tried another of "
         "them is first."
     )
     assert f"“{words[0].text} {words[1].text}”: +2.10 together, +0.50 one by one" in texts(page, ".together li")

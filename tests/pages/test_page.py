@@ -129,6 +129,20 @@ def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
     assert browser.problems() == []
 
 
+def test_words_after_an_emoji_are_cut_where_they_stand(browser, tmp_path):
+    document = "🏖😍 plants make food 🌊 every day."
+    ranking = rank_and_explain(cross_encoder(), "🌱 " + QUERY, [document], ["emoji.txt"], method="saliency")
+    made = ranking.documents[0].attribution
+    file = tmp_path / "page.html"
+    file.write_text(report(PageData([ranking], matrices={0: [matrix_of(made)]}), "1.2.3"), encoding="utf-8")
+    browser.size(1280)
+    browser.open(file)
+    assert text(browser, "article .text") == document
+    lit = browser.run("[...document.querySelectorAll('article .text .word')].map((one) => one.textContent)")
+    assert lit == [word.text for word in made.document.words]
+    assert browser.problems() == []
+
+
 def test_a_click_switches_the_method(page):
     assert text(page, "[role=radio][aria-checked=true]") == "saliency (L1)"
     assert count(page, ".top .legend.signs") == 0

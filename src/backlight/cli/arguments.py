@@ -172,7 +172,7 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
         dest="measuring_budget",
         type=seconds,
         metavar="SECONDS",
-        help="how long to measure words, like 2s or 500ms; by default 0.5s",
+        help="how long to measure words, of all documents together, like 2s or 500ms; by default 0.5s",
     )
     parser.add_argument(
         "--unit", dest="measuring_unit", choices=UNITS, help="what is deleted and measured; by default each word"

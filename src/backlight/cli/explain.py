@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 from backlight.cli.arguments import (
     add_documents,
@@ -26,6 +27,7 @@ from backlight.cli.pages import (
     explained_again,
     page_data_of,
     say_language,
+    say_query_cut,
     say_spelling,
     say_unanswered,
     say_windows,
@@ -56,36 +58,30 @@ def explain(argv: Sequence[str]) -> int:
     chosen = count if given.top is None else min(given.top, count)
     reading = {**reading_of(given), "check": not given.no_check}
     checks = 1 if given.no_check else 2
+    candidates = None if retriever == NONE else count
+    ranked = partial(
+        reranker.rank, given.query, texts, names=names, candidates=candidates, retriever=retriever, **reading
+    )
     rankings: list[Ranking] = []
     typo, code = None, 0
     (first, own), *others = methods
     try:
         with progress(count + chosen * (checks + (checks + 1) * len(others))) as advance:
-            rankings.append(
-                reranker.rank(
-                    given.query,
-                    texts,
-                    explain=chosen,
-                    method=first.name,
-                    names=names,
-                    candidates=None if retriever == NONE else count,
-                    retriever=retriever,
-                    advance=advance,
-                    **reading,
-                    **own,
-                )
-            )
+            rankings.append(ranked(explain=chosen, method=first.name, advance=advance, **own))
             typo = None if given.no_check else typo_of(reranker, rankings[0])
             for method, own in others:
                 rankings.append(explained_again(reranker, rankings[0], method, advance, reading | own))
     except KeyboardInterrupt:
-        if not rankings:
-            raise
         code, views = INTERRUPTED, ()
-        notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
+        if rankings:
+            notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
+        else:
+            notice("interrupted: the ranking follows, without explanations (Ctrl-C again: without it)")
+            rankings.append(ranked(explain=0))
     say_language(rankings[0].model, rankings[0].other_languages)
     say_spelling([one.read_as for one in rankings[0].documents])
     say_unanswered(rankings[0])
+    say_query_cut(rankings[0])
     say_windows([(one.name, one.window) for one in rankings[0].documents])
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))

@@ -164,6 +164,16 @@ def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
         notice(f"{line}; --max-windows 0 scores all")
 
 
+def say_query_cut(ranking: Ranking) -> None:
+    """Say on standard error how much of the query the model did not read."""
+    left = ranking.query_truncation
+    if left:
+        notice(
+            f"the query was cut at character {left.characters_read:,}: {count_of(left.tokens_left_out, 'token')} after "
+            "it were not read"
+        )
+
+
 def say_cut(documents: Sequence[tuple[str, Truncation, Window | None]]) -> None:
     """Say on standard error which documents were cut at the end of what the model reads, and where.
 

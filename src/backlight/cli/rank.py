@@ -25,6 +25,7 @@ from backlight.cli.pages import (
     check_given,
     page_data_of,
     say_language,
+    say_query_cut,
     say_spelling,
     say_unanswered,
     say_windows,
@@ -70,6 +71,7 @@ def rank(argv: Sequence[str]) -> int:
     say_language(ranking.model, ranking.other_languages)
     say_spelling([one.read_as for one in ranking.documents])
     say_unanswered(ranking)
+    say_query_cut(ranking)
     say_windows([(one.name, one.window) for one in ranking.documents])
     if given.json:
         print(as_json(ranking, typo, left_out))

@@ -272,6 +272,7 @@ class Ranking(Tabular):
     not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order: they have no score of the model
     other_languages: tuple[OtherLanguage, ...] = ()  # for a model that reads English only
     threshold: float | None = None  # the activated score from which a document answers, where the model says one
+    query_truncation: Truncation | None = None  # how much of the query was not read beside the best document
 
     @property
     def answered(self) -> bool | None:
@@ -363,8 +364,9 @@ def words_of(pair: Pair, side: int) -> list[WordTokens]:
 
 
 def truncation_of(pair: Pair, side: int) -> Truncation:
-    """Return how much of a text was left out. A word that was read in part counts as read."""
+    """Return how much of a text was left out. A word read in part counts as read, punctuation is not counted."""
     first, last = pair.characters_read(side)
-    left_out = pair.left_out[side]
-    unread = sum(end <= first or start >= last for start, end in each_word(pair.text(side))) if left_out else 0
+    left_out, text = pair.left_out[side], pair.text(side)
+    places = each_word(text) if left_out else ()
+    unread = sum((end <= first or start >= last) and not is_mark(text[start:end]) for start, end in places)
     return Truncation(len(pair.of_side(side)), left_out, unread, first, last)

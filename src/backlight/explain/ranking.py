@@ -25,9 +25,9 @@ from backlight.explain.windows import (
     read_named,
     score_documents,
 )
-from backlight.explain.words import each_word
+from backlight.explain.words import each_word, is_mark
 from backlight.models.bi_encoder import BiEncoder
-from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.retrieval.index import Index, Retrieval, build_index, candidate_count
 from backlight.models.scorer import Progress, Scorer, Texts, no_progress
 from backlight.system.user_warnings import warn_outside
@@ -86,6 +86,7 @@ def rank_and_explain(
         score_name=ranker.score_name,
         method=method,
         max_tokens=ranker.max_tokens,
+        query_truncation=truncation_of(scored[order[0]].best_pair, QUERY),
         documents=tuple(
             Ranked(
                 rank=rank,
@@ -267,12 +268,15 @@ def _mean_word(same: Sequence[Word], count: int) -> Word:
 
 
 def _words_outside(text: str, words: Sequence[Word]) -> int:
-    """Return how many words of a text have no character in common with words that were read, in their order."""
+    """Return how many words of a text have no character in common with words that were read, in their order.
+
+    Punctuation does not count.
+    """
     starts = [word.start for word in words]
     outside = 0
     for start, end in each_word(text):
         before = bisect_left(starts, end)  # words that begin before this one ends: the last of them reaches furthest
-        outside += not before or words[before - 1].end <= start
+        outside += (not before or words[before - 1].end <= start) and not is_mark(text[start:end])
     return outside
 
 

@@ -93,9 +93,9 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     if ranking.retrieval is not None:
         lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))
     if made:
-        scale = ranking_scales(ranking)[1]
-        of = f"of {figure(scale)}, the strongest word of the {len(made)} documents"
-        of = of if len(made) > 1 else f"of {figure(scale)}, the strongest word of the document"
+        asked, told = (figure(scale) for scale in ranking_scales(ranking))
+        which = f"of the {len(made)} documents" if len(made) > 1 else "of the document"
+        of = f"of {told}, the strongest word {which}, and of {asked} in the query"
         lines["method"] = Text(account(made))
         if precision := precision_line(made[0].execution):
             lines["precision"] = Text(precision)
@@ -117,8 +117,9 @@ def method_parts(first: Attribution | Interactions, methods: Mapping[str, Method
 def account(made: Sequence[Attribution]) -> str:
     """Describe how explanations were made, and their quality: the method, its baseline, its gap, its cost."""
     first, parts = made[0], method_parts(made[0], METHODS, *made[1:])
-    cost = max(one.passes for one in made)
-    parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
+    least, most = (choose(one.passes for one in made) for choose in (min, max))
+    cost = f"{most:,.0f}" if round(least) == round(most) else f"{least:,.0f} to {most:,.0f}"
+    parts.append(f"{cost} pass{'' if cost == '1' else 'es'} a document")
     described = ", ".join(parts)
     own = {name: value for name, value in first.settings.items() if name != "measured"}  # the check's line has it
     parts += [said for name, value in own.items() if (said := f"{name} {value}") not in described]

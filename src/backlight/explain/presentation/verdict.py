@@ -15,6 +15,7 @@ from backlight.explain.presentation.wording import count_of, figure
 
 UNITS = {"word": "word", "span": "phrase", "sentence": "sentence"}  # of leave-one-out
 FAITHFUL, UNFAITHFUL, WITHOUT_EFFECT, UNKNOWN = "Faithful", "Not faithful", "No word matters", "Not measured"
+SINGLE = 0.15  # of what all words bring: a word that brings less does not carry the match
 MEASURED = "Measured"  # where there are too few other words to compare the strongest with
 
 
@@ -75,7 +76,21 @@ def details_line(made: Explained, activation: str | None = None) -> str | None:
         written = write_scores([made.score, made.score - check.total], activation)
         before, after = written.texts
         parts.append(f"deleting all its words takes the {written.quantity} from {before} to {after}")
+        parts += _no_single_word(made, activation)
     return "; ".join(parts)
+
+
+def _no_single_word(made: Explained, activation: str | None) -> list[str]:
+    """Say that the words act together, where the best word alone brings little of what all of them bring."""
+    effects = [word.effect for word in made.document.words if word.effect is not None and not word.is_mark]
+    total, alone = made.check.total, max(effects, default=None)
+    if alone is None or len(effects) < 2 or total < made.check.threshold or alone > SINGLE * total:
+        return []
+    brings = f"brings {figure(alone, beside=(total,))}" if alone > 0 else "brings none"
+    return [
+        f"no single word carries the match: of the {figure(total)} that they bring to the {unit_of(activation)}, the "
+        f"strongest measured one {brings} alone"
+    ]
 
 
 def measured_text(made: Explained) -> str:

@@ -185,10 +185,15 @@ def closeness_line(ranking: RankedDocuments, typo: TypoEffect | None) -> str | N
     apart = ranking.documents[0].score - ranking.documents[typo.close - 1].score
     unit = unit_of(activation_of(ranking.documents))
     apart, moved = (figure(value, beside=(apart, typo.effect)) for value in (apart, typo.effect))
+    tried, other = _share_of(typo.overturned, typo.tried), "the other" if typo.close == 2 else "another of them"
+    if not typo.overturned:
+        return (
+            f"the first {typo.close} documents' {unit}s are {apart} apart, less than one typo in the query moves that "
+            f"of the best ({moved}); yet with {tried} {other} is first"
+        )
     return (
         f"the first {typo.close} documents are close: their {unit}s are {apart} apart, and one typo in the query moves "
-        f"that of the best by {moved}; with {_share_of(typo.overturned, typo.tried)} "
-        f"{'the other' if typo.close == 2 else 'another of them'} is first"
+        f"that of the best by {moved}; with {tried} {other} is first"
     )
 
 
@@ -257,8 +262,8 @@ def unanswered_line(ranking: Answering) -> str | None:
         return None
     best = max(one.activated for one in ranking.documents)
     return (
-        f"nothing here seems to answer the query: the best document scores {best:.3g}, and documents that answer "
-        f"usually score {ranking.threshold:.3g} or more with {ranking.model}"
+        f"perhaps nothing here answers the query: the best document scores {best:.3g}, and documents that answer "
+        f"usually score {ranking.threshold:.3g} or more with {ranking.model}; for codes and single words it can be less"
     )
 
 

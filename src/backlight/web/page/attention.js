@@ -17,12 +17,12 @@ const plainWords = (text, places, read) => {
   const parts = [];
   let done = read[0];
   for (const [start, end] of places) {
-    parts.push(text.slice(done, start));
-    spans.push(make("span", { class: "word" }, text.slice(start, end)));
+    parts.push(cut(text, done, start));
+    spans.push(make("span", { class: "word" }, cut(text, start, end)));
     parts.push(spans.at(-1));
     done = end;
   }
-  return [spans, [...parts, text.slice(done, read[1])]];
+  return [spans, [...parts, cut(text, done, read[1])]];
 };
 
 // A slider with its name and a text that says where it stands.

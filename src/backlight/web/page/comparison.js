@@ -20,7 +20,7 @@ const swapOf = ({ swap, a, b, identical }) => {
   if (identical) return make("p", { class: "swap" }, make("strong", {}, "A and B are identical texts: "), "they have the same score, and each word brings the same to both.");
   if (!swap) return make("p", { class: "swap" }, "No set of words that was tried makes the two change places.");
   const [better, other] = swap.side === "a" ? [a, b] : [b, a];
-  const words = swap.words.map((start) => better.words.find((word) => word[0] === start)).map((word) => better.text.slice(word[0], word[1]));
+  const words = swap.words.map((start) => better.words.find((word) => word[0] === start)).map((word) => cut(better.text, word[0], word[1]));
   return make("p", { class: "swap" },
     make("strong", {}, `${better.window ? "The best window of " : ""}${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(words.length, "word")}: `),
     words.map((word, place) => [place ? ", " : "", make("s", {}, word)]),

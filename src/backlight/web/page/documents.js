@@ -99,11 +99,11 @@ const windowLine = (ranked) => {
   if (which === null) return make("p", { class: "window" }, windowOf(ranked.window));
   const id = `window-${ranked.rank}`;
   const context = make("details", { class: "context" },
-    make("summary", {}, text.length < length ? "The window in the document around it" : "The window in the whole document"),
+    make("summary", {}, lengthOf(text) < length ? "The window in the document around it" : "The window in the whole document"),
     make("p", { class: "text" },
-      from > 0 ? make("span", { class: "cut" }, "… ") : null, text.slice(0, first - from),
-      make("mark", { id, tabindex: -1 }, text.slice(first - from, last - from)), text.slice(last - from),
-      from + text.length < length ? make("span", { class: "cut" }, " …") : null));
+      from > 0 ? make("span", { class: "cut" }, "… ") : null, cut(text, 0, first - from),
+      make("mark", { id, tabindex: -1 }, cut(text, first - from, last - from)), cut(text, last - from),
+      from + lengthOf(text) < length ? make("span", { class: "cut" }, " …") : null));
   const link = make("a", { href: `#${id}`, onclick: () => { context.open = true; } },
     `characters ${(first + 1).toLocaleString("en")} to ${last.toLocaleString("en")} of ${length.toLocaleString("en")}`);
   const alone = ranked.windowAlone ? make("p", { class: "alone" }, sentence(ranked.windowAlone)) : null;

@@ -24,6 +24,17 @@ const changeOf = (before, after) => {
   const [first, second] = [before, after].map((score) => probability(score));
   return first !== second || before === after ? `probability ${first} → ${second} (logit ${raw})` : `logit ${raw}`;
 };
+// Places in texts count characters, as Python does; JavaScript counts an emoji as two. A text is cut by characters.
+const charactersOf = new Map();
+const characters = (text) => {
+  if (!charactersOf.has(text)) charactersOf.set(text, /[\ud800-\udfff]/.test(text) ? Array.from(text) : text);
+  return charactersOf.get(text);
+};
+const cut = (text, start, end) => {
+  const found = characters(text).slice(start, end);
+  return typeof found === "string" ? found : found.join("");
+};
+const lengthOf = (text) => characters(text).length;
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 // One stop of the Tab key for a group: the arrow keys walk on. `orders` names a list of elements for each pair of keys.

@@ -12,7 +12,7 @@ const textByRow = (matrix, row, place) => {
 
 // One query word at a time lights the document; the first choice is what all of them bring.
 const rowSwitch = (matrix, place) => {
-  const names = ["all words", ...matrix.query.map(([start, end]) => matrix.queryText.slice(start, end))];
+  const names = ["all words", ...matrix.query.map(([start, end]) => cut(matrix.queryText, start, end))];
   const buttons = names.map((name, number) => make("button", {
     type: "button", role: "radio", "aria-checked": String(number === 0), tabindex: number === 0 ? 0 : -1, "data-row": number - 1,
     onclick: () => {
@@ -37,7 +37,7 @@ const cellOf = (matrix, row, column, most, digits) => {
   const value = matrix.values[row][column];
   const told = matrix.signed ? signed(value, digits) : number(value, digits);
   const [asked, found] = [matrix.query[row], matrix.document[column]];
-  const names = `${matrix.queryText.slice(asked[0], asked[1])} × ${matrix.documentText.slice(found[0], found[1])}`;
+  const names = `${cut(matrix.queryText, asked[0], asked[1])} × ${cut(matrix.documentText, found[0], found[1])}`;
   const cell = make("td", { tabindex: -1, "aria-label": `${names}: ${told}`, "data-value": told });
   lit(cell, shareOf(value, most), matrix.signed);
   return tipped(cell, () => [told, names]);
@@ -47,10 +47,10 @@ const heatMap = (matrix, all) => {
   const columns = shownColumns(matrix, all);
   const most = largest(matrix.values.flat());
   const digits = digitsFor(most);
-  const heads = columns.map((column) => make("th", { scope: "col" }, make("span", {}, matrix.documentText.slice(...matrix.document[column]))));
+  const heads = columns.map((column) => make("th", { scope: "col" }, make("span", {}, cut(matrix.documentText, ...matrix.document[column]))));
   const rows = matrix.query.map(([start, end], row) => {
     const cells = columns.map((column) => cellOf(matrix, row, column, most, digits));
-    return [cells, make("tr", {}, make("th", { scope: "row" }, matrix.queryText.slice(start, end)), cells)];
+    return [cells, make("tr", {}, make("th", { scope: "row" }, cut(matrix.queryText, start, end)), cells)];
   });
   const cells = rows.map(([found]) => found);
   if (cells.length && cells[0].length) cells[0][0].tabIndex = 0;
@@ -70,7 +70,7 @@ const heatMap = (matrix, all) => {
 };
 
 const strongestPairs = (matrix) => {
-  const isWord = (text, [start, end]) => !isMark(text.slice(start, end));
+  const isWord = (text, [start, end]) => !isMark(cut(text, start, end));
   const links = matrix.values.flatMap((row, place) => row.map((value, column) => [value, place, column])).filter(([, row, column]) =>
     isWord(matrix.queryText, matrix.query[row]) && isWord(matrix.documentText, matrix.document[column]));
   links.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
@@ -79,7 +79,7 @@ const strongestPairs = (matrix) => {
   for (const [value, row, column] of links.slice(0, 8)) {
     const width = 100 * Math.abs(shareOf(value, most));
     list.append(make("li", {},
-      make("span", { class: "label" }, `${matrix.queryText.slice(...matrix.query[row])} × ${matrix.documentText.slice(...matrix.document[column])}`),
+      make("span", { class: "label" }, `${cut(matrix.queryText, ...matrix.query[row])} × ${cut(matrix.documentText, ...matrix.document[column])}`),
       make("span", { class: "meter", "aria-hidden": "true" }, make("span", { class: value < 0 ? "fill minus" : "fill", style: `--width:${width.toFixed(1)}%` })),
       make("span", { class: "value" }, signed(value, digitsFor(most)))));
   }

@@ -32,7 +32,7 @@ const lookOf = (made, scale) => ({ signed: made.signed, scale, verdict: made.ver
 
 // The strongest words first, as TextAttribution.strongest has them: measured before estimated ones, marks last.
 const byStrength = (text, words) => {
-  const keys = new Map(words.map((word) => [word, [isMark(text.slice(word[0], word[1])), word[6], -Math.abs(word[2])]]));
+  const keys = new Map(words.map((word) => [word, [isMark(cut(text, word[0], word[1])), word[6], -Math.abs(word[2])]]));
   const compare = (a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
   return [...words].sort((a, b) => compare(keys.get(a), keys.get(b)));
 };
@@ -47,10 +47,10 @@ const knownOf = ([, , value, , , effect, estimated]) => {
 // Return the text, cut into words and what stands between them. `read` says where reading began and ended, `without` what
 // would be without a word, if that is known.
 const litText = (text, words, read, look, label, without = () => "") => {
-  const most = look.scale || largest(words.filter((word) => !isMark(text.slice(word[0], word[1]))).map((word) => word[2]));
+  const most = look.scale || largest(words.filter((word) => !isMark(cut(text, word[0], word[1]))).map((word) => word[2]));
   const order = byStrength(text, words);
   const rank = new Map(order.map((word, place) => [word[0], place + 1]));
-  const count = words.filter((word) => !isMark(text.slice(word[0], word[1]))).length; // punctuation is not counted
+  const count = words.filter((word) => !isMark(cut(text, word[0], word[1]))).length; // punctuation is not counted
   const beside = look.estimates && look.verdict !== "no effect" ? "measured" : null;
   const digits = digitsFor(most);
   const spans = new Map();
@@ -58,9 +58,9 @@ const litText = (text, words, read, look, label, without = () => "") => {
   let done = read[0];
   for (const word of words) {
     const [start, end, value, tokens, error, , estimated] = word;
-    if (start > done) group.append(text.slice(done, start));
-    const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, text.slice(start, end));
-    const mark = isMark(text.slice(start, end)); // punctuation has no colour; its value is in the tip
+    if (start > done) group.append(cut(text, done, start));
+    const span = make("span", { class: "word", tabindex: rank.get(start) === 1 ? 0 : -1, "data-start": start }, cut(text, start, end));
+    const mark = isMark(cut(text, start, end)); // punctuation has no colour; its value is in the tip
     const share = mark || look.verdict === "no effect" ? 0 : shareOf(value, most);
     lit(span, share, look.signed, look.verdict === "fails" ? "fails" : estimated ? "estimated" : mark ? null : beside);
     const written = (look.signed ? signed(value, digits) : number(value, digits)) + (error === null ? "" : ` ± ${number(error, digits)}`);
@@ -76,7 +76,7 @@ const litText = (text, words, read, look, label, without = () => "") => {
     group.append(span);
     done = end;
   }
-  if (done < read[1]) group.append(text.slice(done, read[1]));
+  if (done < read[1]) group.append(cut(text, done, read[1]));
   const here = words.map((word) => spans.get(word[0]));
   const ranked = order.map((word) => spans.get(word[0]));
   walk(group, { ArrowRight: [here, 1], ArrowLeft: [here, -1], ArrowDown: [ranked, 1], ArrowUp: [ranked, -1] });
@@ -87,7 +87,7 @@ const litText = (text, words, read, look, label, without = () => "") => {
 const strongestWords = (text, found, count) => {
   const isSigned = found.look.signed;
   const list = make("ol", { class: isSigned ? "strongest two-sided" : "strongest" });
-  const words = found.order.filter((word) => !isMark(text.slice(word[0], word[1])));
+  const words = found.order.filter((word) => !isMark(cut(text, word[0], word[1])));
   for (const word of (words.length ? words : found.order).slice(0, count)) {
     const [start, end, value, , error, , estimated] = word;
     const width = found.look.verdict === "no effect" ? 0 : 100 * Math.min(1, Math.abs(shareOf(value, found.most)));
@@ -96,7 +96,7 @@ const strongestWords = (text, found, count) => {
     if (error !== null) bar.append(make("i", { style: `--error:${((100 * error) / Math.abs(value || 1)).toFixed(1)}%` }));
     const written = isSigned ? signed(value, found.digits) : number(value, found.digits);
     const entry = make("li", {},
-      make("span", { class: "label" }, text.slice(start, end)),
+      make("span", { class: "label" }, cut(text, start, end)),
       make("span", { class: "meter", "aria-hidden": "true" }, bar),
       make("span", { class: estimated ? "value estimated" : "value", title: estimated ? "estimated, not measured" : null }, estimated ? `~ ${written}` : written));
     if (error !== null) entry.title = `± ${number(error, found.digits)}`;
