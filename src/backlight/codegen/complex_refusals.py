@@ -85,9 +85,12 @@ MESSAGES = {
     "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     "signbit": "signbit is not implemented for complex tensors.",
     "sort": " Sort does not support complex dtypes on CPU",
-    "topk": "topk does not support complex dtypes on CPU",
+    "topk": " topk does not support complex dtypes on CPU",
     "trunc": "trunc is not supported for complex inputs",
 }
+
+ENDINGS = ("for complex types", "for complex inputs")
+NOT_IMPLEMENTED = ("sign", "signbit")  # NotImplementedError, whatever the words
 
 
 def refusal(name: str, values: Sequence):
@@ -103,6 +106,6 @@ def refusal(name: str, values: Sequence):
         return UnsupportedError(f"\"{KERNELS[name]}\" not implemented for '{kind}'")
     if name in MESSAGES:
         message = MESSAGES[name].format(kind)
-        error = UnsupportedError if message.endswith(("for complex types", "for complex inputs")) else ShapeError
+        error = UnsupportedError if name in NOT_IMPLEMENTED or message.endswith(ENDINGS) else ShapeError
         return error(message)
     return UnsupportedError(f"{name} does not take complex tensors in backlight: pass real and imaginary parts")

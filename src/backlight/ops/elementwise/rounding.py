@@ -68,7 +68,7 @@ def positive(input: TensorState):
     return input
 
 
-@op(tangent="symmetric", complex="own")
+@op(tangent="symmetric", complex="own", dtype_error=no_bools("abs_cpu"))
 def abs(xp, input: Array):
     """Absolute value."""
     return xp.absolute(input)
@@ -263,11 +263,20 @@ nextafter.derivative("other", formula="0: it only tells the direction")(
 )
 
 
-@op(name="nan_to_num", tangent="symmetric")
+@op(name="nan_to_num", tangent="symmetric", complex="own")
 def finite(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:
         return input.copy()
+    if input.dtype.kind == "c":
+        out = input.copy()
+        out.real = _finite_parts(xp, input.real, nan, posinf, neginf)
+        out.imag = _finite_parts(xp, input.imag, nan, posinf, neginf)
+        return out
+    return _finite_parts(xp, input, nan, posinf, neginf)
+
+
+def _finite_parts(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     limits = ml_dtypes.finfo(input.dtype)
     out = xp.where(input == xp.inf, like(input, limits.max if posinf is None else posinf), input)
     out = xp.where(out == -xp.inf, like(input, limits.min if neginf is None else neginf), out)

@@ -220,6 +220,8 @@ def chain_matmul(*matrices):
         UserWarning,
         stacklevel=2,
     )
+    if not matrices:
+        raise ShapeError("chain_matmul(): Expected one or more matrices")
     for matrix in matrices:
         if matrix._data.ndim != 2:
             raise ShapeError(f"chain_matmul(): Tensor dimension is {matrix._data.ndim}, expected 2 instead.")

@@ -9,7 +9,7 @@ from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.node import origin
 from backlight.engine.provenance import user_place
-from backlight.engine.tensor_state import TensorState, writable
+from backlight.engine.tensor_state import TensorState, memory_of, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.layouts import memory_format
 from backlight.ops.shape.expanding import check_expands
@@ -124,7 +124,7 @@ class ConversionMethods:
         """Tell whether both tensors show the same elements of the same memory, with the same strides."""
         ours, other = self._data, tensor._data
         return (
-            self._storage is tensor._storage
+            np.shares_memory(memory_of(self), memory_of(tensor))
             and self.data_ptr() == tensor.data_ptr()
             and (ours.shape, ours.strides, ours.dtype) == (other.shape, other.strides, other.dtype)
         )
