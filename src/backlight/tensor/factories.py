@@ -62,6 +62,8 @@ def empty(
 ):
     """Make an uninitialised tensor, to be written to before it is read."""
     shape = size_from("empty", sizes if size is None else (size,))
+    if layout is sparse_coo:
+        return zeros(shape, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
     return made(
         empty_in(shape, float_dtype(dtype), memory_format, unwritten), requires_grad, device, layout, pin_memory
     )
@@ -135,6 +137,8 @@ def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 0, shaped as `input`."""
+    if layout is sparse_coo and input._data.__class__ is not SparseArray:
+        return zeros(input.shape, dtype=dtype or input.dtype, layout=layout, device=device, requires_grad=requires_grad)
     array = empty_like_in(input._data, memory_format, to_numpy_dtype(dtype), np.zeros)
     return made(array, requires_grad, device, layout, pin_memory)
 

@@ -8,7 +8,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
-from backlight.ops.number_operands import like, no_integers, require_floats, require_no_bools
+from backlight.ops.number_operands import like, no_bools, no_integers, require_floats, require_no_bools
 from backlight.ops.type_promotion import category, holds_complex
 
 __all__ = [

@@ -156,8 +156,9 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
         raise ArgumentError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     data = owned(input._data)
     if as_tuple:
-        return tuple(wrap(places) for places in np.nonzero(data if data.ndim else data.reshape(1)))
-    return wrap(np.argwhere(data))
+        found = np.nonzero(data if data.ndim else data.reshape(1))
+        return tuple(wrap(np.ascontiguousarray(places)) for places in found)
+    return wrap(np.asfortranarray(np.argwhere(data)))
 
 
 def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):

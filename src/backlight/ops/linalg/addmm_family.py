@@ -205,6 +205,9 @@ def check_batch_pair(batch1: Array, batch2: Array) -> None:
     for name, batch in (("batch1", batch1), ("batch2", batch2)):
         if batch.ndim != 3:
             raise ShapeError(f"{name} must be a 3D tensor; it has shape {list(batch.shape)}")
+    if batch1.shape[0] != batch2.shape[0]:
+        counts = f"{batch1.shape[0]} and {batch2.shape[0]}"
+        raise ShapeError(f"batch1 and batch2 must have same number of batches, got {counts}")
     check_batches(batch1, batch2)
     if batch1.dtype != batch2.dtype:
         raise ShapeError(

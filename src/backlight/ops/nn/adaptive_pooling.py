@@ -253,9 +253,11 @@ def _checked_output(
             f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
             f"'{len(found)}'"
         )
-    if any(not size - step < one < size + step for one, size, step in zip(found, plain, stride)):
-        least, most = [a - b for a, b in zip(plain, stride)], [a + b for a, b in zip(plain, stride)]
-        raise ValueProblem(f'invalid output_size "{list(found)}" (dim 0 must be between {least} and {most})')
+    for dim, (one, size, step) in enumerate(zip(found, plain, stride)):
+        if not size - step < one < size + step:
+            raise ValueProblem(
+                f'invalid output_size "{found}" (dim {dim} must be between {size - step} and {size + step})'
+            )
     return found
 
 
