@@ -30,7 +30,8 @@ i0=i0_vml_cpu igamma=igamma_cpu igammac=igammac_cpu kthvalue=kthvalue_cpu layer_
 le=le_cpu leaky_relu=leaky_relu_cpu lgamma=lgamma_vml_cpu log_softmax=log_softmax_lastdim_kernel_impl
 logaddexp2=logaddexp2_cpu logit=logit_cpu logsigmoid=log_sigmoid_cpu lt=lt_cpu max_all=max_all
 max_pool2d_with_indices=max_pool2d max_pool3d_with_indices=max_pool3d max_unpool2d=max_unpool2d
-max_unpool3d=max_unpool3d median_dim=median_out min_all=min_all mish=mish_cpu mode=mode_cpu mse_loss=mse_cpu
+max_unpool3d=max_unpool3d median_all=median_cpu median_dim=median_out
+nanmedian_all=median_cpu min_all=min_all mish=mish_cpu mode=mode_cpu mse_loss=mse_cpu
 mvlgamma=arange_cpu nanmedian_dim=median_out native_batch_norm=batch_norm nextafter=nextafter_cpu
 nll_loss=nll_loss_out_frame polygamma=polygamma prelu=prelu_cpu remainder=remainder_cpu
 remainder_number=remainder_cpu round=round_vml_cpu round_decimals=round_cpu searchsorted=searchsorted_out_cpu

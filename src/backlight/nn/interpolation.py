@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 from backlight.dispatch.dispatcher import public_function
-from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
+from backlight.errors import ArgumentError, UnsupportedError, ValueProblem
 from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.ops.nn.interpolation import upsample_to

@@ -211,8 +211,8 @@ class Machine:
                 return
         if path not in self.names:
             raise LoadError(
-                f"{FAILED}\n\tWeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by default. "
-                f"Please use `torch.serialization.add_safe_globals([{path}])` or the "
+                f"{FAILED}\n\tWeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
+                f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
                 f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if you trust "
                 "this class/function."
             )

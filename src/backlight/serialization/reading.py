@@ -178,7 +178,6 @@ class _Archive:
             self.arrays[name] = StoredArray(elements, stored_in(elements))
         return self.arrays[name]
 
-
     def _placed(self, elements: np.ndarray) -> np.ndarray:
         """Return the memory that `map_location`, a function, puts in the place of a storage's."""
         if self.placed is None:

@@ -218,7 +218,11 @@ def normal(
     if isinstance(std, TensorState) and std._data.dtype.kind == "c":
         raise ShapeError("normal expects standard deviation to be non-complex")
     if not given:
-        raise ArgumentError("normal() received an invalid combination of arguments: give a size, or a tensor of means")
+        got = ", ".join(type(one).__name__ for one in (mean, std))
+        raise ArgumentError(
+            f"normal() received an invalid combination of arguments - got ({got}), but expected one of: two tensors, a "
+            "tensor and a number, or two numbers and a size, which is a tuple of ints"
+        )
     if isinstance(std, TensorState) and (std._data < 0).any():
         raise ShapeError("normal expects all elements of std >= 0.0")
     try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -111,6 +111,10 @@ def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: f
     if mat.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
     check_matrix_and_vector(mat, vec)
+    if input.ndim == 1 and input.shape[0] not in (1, mat.shape[0]):
+        raise ShapeError(
+            f"size mismatch, got input ({input.shape[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
     check_added("addmv", input, mat.shape[:1], mat.dtype)
     return weighted_sum(xp, input, careful_product(xp, mat, vec, check_matrix_and_vector), beta, alpha)
 
@@ -131,14 +135,25 @@ def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: floa
     Shapes: vec1 (n,), vec2 (m,), input broadcasts to (n, m) -> (n, m)
     """
     kind = from_numpy_dtype(common_dtype([input._data, vec1._data, vec2._data]))
+    _check_factors(kind, beta=beta, alpha=alpha)
     return matrix_and_vectors(input.to(kind), vec1.to(kind), vec2.to(kind), beta=beta, alpha=alpha)
+
+
+def _check_factors(kind: dtype, **factors) -> None:
+    """Raise PyTorch's error for a float as the factor of whole numbers, or a number as that of bools."""
+    for name, value in factors.items():
+        if isinstance(value, bool) and kind.numpy.kind != "b":
+            raise ShapeError(f"Boolean {name} only supported for Boolean results.")
+        if kind.numpy.kind in "iub" and isinstance(value, (float, complex)):
+            raise ShapeError(f"For integral input tensors, argument {name} must not be a floating point number.")
 
 
 @op(name="addr", tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic", layout="preserved")
 def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
-    check_dims("vec1", vec1, 1, "vector")
-    check_dims("vec2", vec2, 1, "vector")
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise ShapeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
     product = vec1[:, None] * vec2
     check_added("addr", input, product.shape, product.dtype)
     return weighted_sum(xp, input, product, beta, alpha)
