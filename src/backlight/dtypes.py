@@ -138,7 +138,8 @@ def set_default_dtype(d: dtype) -> None:
     global _default
     if not (isinstance(d, dtype) and d.is_floating_point):
         raise ArgumentError(
-            f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}: "
+            f"{'' if isinstance(d, dtype) else 'invalid dtype object: '}only floating-point types are supported as the "
+            f"default type, got {d!r}: "
             "pass torch.float64"
         )
     _default = d

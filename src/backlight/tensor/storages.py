@@ -176,7 +176,7 @@ class _Storage:
         return hash((self.data_ptr(), self.nbytes()))
 
     def __repr__(self) -> str:
-        return "".join(f" {value}\n" for value in self._flat.tolist()) + f"[{self._description()} of size {len(self)}]"
+        return " " + "\n ".join(map(str, self._flat.tolist())) + f"\n[{self._description()} of size {len(self)}]"
 
 
 class UntypedStorage(_Storage):

@@ -21,6 +21,7 @@ from backlight.ops.linalg.matrix_products import (
     check_matrix_and_vector,
     check_stacks,
     check_sum_dtypes,
+    small_name,
 )
 from backlight.ops.type_promotion import common_dtype
 from backlight.sizes import Shape
@@ -175,6 +176,11 @@ def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, 
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (b, n, m) -> (b, n, m)
     """
+    if not input.dtype == batch1.dtype == batch2.dtype:
+        names = [small_name(one.dtype) for one in (input, batch1, batch2)]
+        raise ShapeError(
+            f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
+        )
     check_batch_pair(batch1, batch2)
     check_added("baddbmm", input, (*batch1.shape[:2], batch2.shape[2]), batch1.dtype)
     product = careful_product(xp, widened(batch1), widened(batch2), check_stacks)

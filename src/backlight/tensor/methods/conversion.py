@@ -26,7 +26,12 @@ deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
 reduce_arguments = function_later("backlight.tensor.pickling", "reduce_arguments")
 export = function_later("backlight.tensor.interop.dlpack", "export")
 _untyped, _typed, _show = [
-    function_later("backlight.tensor.storages", name) for name in ("untyped_storage", "typed_storage", "show_memory")
+    function_later(f"backlight.tensor.{module}", name)
+    for module, name in (
+        ("storages", "untyped_storage"),
+        ("storages", "typed_storage"),
+        ("taking_memory", "show_memory"),
+    )
 ]
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
