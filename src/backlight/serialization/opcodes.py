@@ -204,8 +204,7 @@ class Machine:
 
     def _name(self, module: str, name: str) -> None:
         path = f"{module}.{name}"
-        now = ".".join(NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))  # in Python 3
-        for each in (path, now):
+        for each in (path, _path_now(module, name)):
             if each in self.allowed:
                 self.stack.append(self.allowed[each])
                 return
@@ -255,14 +254,19 @@ class Machine:
         self.stack.append(self.stored(key))
 
 
+def _path_now(module: str, name: str) -> str:
+    """Return the full name that Python 3 has for what a pickle of protocol 2 names."""
+    return ".".join(NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))
+
+
 def names_in(content: bytes) -> set[str]:
     """Return the full names of the classes and functions that a pickle names; nothing is called."""
     found, texts, memo = set(), [], {}
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name == "GLOBAL":
-            found.add(argument.replace(" ", "."))
+            found.add(_path_now(*argument.split(" ", 1)))
         elif opcode.name == "STACK_GLOBAL":
-            found.add(".".join(texts[-2:]))
+            found.add(_path_now(*texts[-2:]))
         elif opcode.name in TEXTS:
             texts.append(argument)
         elif opcode.name == "MEMOIZE" or opcode.name in PUTS:

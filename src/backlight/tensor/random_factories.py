@@ -91,7 +91,12 @@ def randint(
     if size is None:
         high, size = None, high
     if not isinstance(size, (tuple, list)):
-        raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+        place = 2 if high is None else 3
+        raise ArgumentError(
+            f"randint(): argument 'size' (position {place}) must be tuple of ints, not {type(size).__name__}"
+        )
+    if dtype is not None and dtype.is_complex:
+        raise ShapeError("check_random_bounds handles only integral, floating-point and boolean types")
     places = allocated(np.empty, size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
     numbers = random_integers(places, *_limits("randint", 1, low, high), generator)
     return made(numbers, requires_grad, device, layout, pin_memory)

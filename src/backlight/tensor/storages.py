@@ -1,6 +1,7 @@
 """PyTorch's storages: the memory that tensors share, as an object; and `Tensor.set_`."""
 
 import operator
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -159,7 +160,7 @@ class _Storage:
 
     def _place(self, index: int) -> int:
         if not is_int(index):
-            raise GraphError(f"can't index a {type(self)} with {type(index)}")
+            raise GraphError(f"can't index a <class 'torch.storage.{type(self).__name__}'> with {type(index)}")
         if not -len(self) <= index < len(self):
             raise DimError(f"index {index} out of range for storage of size {len(self)}")
         return index
@@ -206,6 +207,14 @@ class UntypedStorage(_Storage):
     def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0):
         """Return the first bytes of a file, mapped into memory; see `backlight.from_file`."""
         return cls._over(mapped_file(filename, shared, nbytes), np.dtype(np.uint8))
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is mapped from and writes go to, else None."""
+        base = self._flat
+        while base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        return None if base is None or base.mode != "r+" else os.fspath(base.filename)
 
     def __reduce__(self):
         return _restored, (type(self), self._flat, None)
