@@ -114,8 +114,22 @@ ERRORS = {
     "called parameters": lambda m: m.nn.ParameterList()(1),
     "missing weight": lambda m: m.nn.utils.weight_norm(m.nn.Linear(1, 1), "zz"),
     "place of a file": lambda m: m.load(_saved(m), map_location="bogus"),
+    "old functions in transforms": lambda m: m.func.grad(_old_function(m).apply)(m.tensor(1.0)),
     "clamp by both": lambda m: m.clamp(m.ones(2), 0, m.tensor([1.0, 2.0])),
 }
+
+
+def _old_function(module):
+    class Same(module.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    return Same
 
 
 def _set(tensor, source):
