@@ -105,6 +105,7 @@ from backlight.tensor.dtype_queries import *
 from backlight.tensor.factories import *
 from backlight.tensor.generators import *
 from backlight.tensor.low_rank import *
+from backlight.tensor.mapped_files import *
 from backlight.tensor.printing import *
 from backlight.tensor.random_factories import *
 from backlight.tensor.ranges import *

@@ -137,7 +137,11 @@ def set_default_dtype(d: dtype) -> None:
     """Set the dtype that Python floats become; it must be a floating point one."""
     global _default
     if not (isinstance(d, dtype) and d.is_floating_point):
-        raise ArgumentError(f"only floating-point types are supported as the default type, got {d}: pass torch.float64")
+        raise ArgumentError(
+            f"{'' if isinstance(d, dtype) else 'invalid dtype object: '}only floating-point types are supported as the "
+            f"default type, got {d!r}: "
+            "pass torch.float64"
+        )
     _default = d
 
 

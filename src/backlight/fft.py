@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import DimError
+from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dims, one_or_several
 from backlight.ops.fourier.transforms import half_to_real, real_to_half, spectrum
 from backlight.ops.out_variants import with_out
@@ -190,6 +190,8 @@ def _shifted(input: TensorState, dim: _Dims) -> tuple:
 
 def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Make the frequencies of a spectrum of n samples with spacing `d`: 0, 1 …, −1, divided by n · d."""
+    if n < 0:
+        raise ShapeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     found = arange(n, dtype=dtype or get_default_dtype(), device=device)
     found[(n + 1) // 2 :] -= n
     return (found / (n * d) if n else found).requires_grad_(requires_grad)

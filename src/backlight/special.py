@@ -17,6 +17,8 @@ from backlight.ops.special.rare_functions import (
     bessel_j1,
     bessel_y0,
     bessel_y1,
+    modified_bessel_i0,
+    modified_bessel_i1,
     modified_bessel_k0,
     modified_bessel_k1,
     scaled_modified_bessel_k0,

@@ -14,8 +14,14 @@ CONSTANT = Input(lambda rng: rng.uniform(0.5, 5, (3, 4)), differentiable=False)
 EXPONENTS = Input(lambda rng: rng.uniform(1.5, 6, (3, 4)), differentiable=False)
 LARGE = uniform(3, 4, low=300, high=340)
 WIDE = uniform(40, low=0.1, high=60)
-WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1"]
-WAVES += ["scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0"]
+WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1"]
+WAVES += [
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "spherical_bessel_j0",
+]
 POLYNOMIALS = [f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"]
 POLYNOMIALS += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
 DEGREES = given([0, 1, 2, 5, 9, -1])

@@ -1,5 +1,7 @@
 """Weights go both ways between PyTorch and backlight, and the networks then give the same outputs and gradients."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -64,3 +66,28 @@ def test_a_state_dict_carries_a_network_over(build, direction, tmp_path):
     other = outputs_and_gradients(torch, theirs, batch)
     for name, value in other.items():
         np.testing.assert_allclose(mine[name].numpy(), value.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def _old_spectral_norm(engine):
+    """Return an old spectral norm's version in its state, and the weight that a state without v gives."""
+    layer = engine.nn.utils.spectral_norm(engine.nn.Linear(2, 2))
+    orig, u = engine.tensor([[2.0, 1.0], [0.5, 3.0]]), engine.tensor([0.6, 0.8])
+    state = {"bias": engine.zeros(2), "weight_orig": orig, "weight_u": u, "weight": orig / 3}
+    version = layer.state_dict()._metadata[""]["spectral_norm"]
+    layer.load_state_dict(state)
+    return version, layer.eval()(engine.ones(1, 2)).tolist()
+
+
+def test_old_spectral_norm_states_load_as_in_pytorch():
+    (version, out), (their_version, their_out) = map(_old_spectral_norm, (backlight, torch))
+    assert version == their_version
+    assert np.allclose(out, their_out, atol=1e-5)
+
+
+def test_a_handle_of_a_hook_is_pickled_with_its_hooks():
+    layer = backlight.nn.ReLU()
+    handle = layer.register_forward_hook(print)
+    hooks, again = pickle.loads(pickle.dumps((layer._forward_hooks, handle)))
+    again.remove()
+    assert not hooks
+    assert layer._forward_hooks

@@ -376,3 +376,28 @@ def test_each_dtype_goes_both_ways_as_safetensors(dtype, tmp_path):
     assert theirs["a"].dtype == values.dtype
     assert theirs["a"].tolist() == values.t().tolist()
     assert theirs["b"].shape == (0, 3)
+
+
+def test_map_location_may_be_a_function():
+    file, seen = io.BytesIO(), []
+    backlight.save([backlight.ones(2), backlight.zeros(1)], file)
+    file.seek(0)
+    loaded = backlight.load(file, map_location=lambda storage, place: seen.append((storage.nbytes(), place)))
+    assert seen == [(8, "cpu"), (4, "cpu")]
+    assert loaded[0].tolist() == [1, 1]
+    file.seek(0)
+    other = backlight.UntypedStorage(8).fill_(0)
+    assert backlight.load(file, map_location=lambda storage, place: other[: storage.nbytes()])[0].tolist() == [0, 0]
+
+
+def test_names_that_a_file_needs_are_told_without_running_it():
+    file = io.BytesIO()
+    torch.save([print, torch.ones(1), 1j], file)
+    file.seek(0)
+    assert backlight.serialization.get_unsafe_globals_in_checkpoint(file) == ["builtins.print"]
+    file.seek(0)
+    assert torch.serialization.get_unsafe_globals_in_checkpoint(file) == ["builtins.print"]
+    plain = io.BytesIO()
+    torch.save([1j, torch.strided], plain)
+    plain.seek(0)
+    assert backlight.load(plain) == [1j, backlight.strided]

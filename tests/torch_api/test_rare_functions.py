@@ -65,8 +65,14 @@ def test_borders_are_pytorchs(name):
     np.testing.assert_allclose(of(name, first, second), theirs, rtol=1e-12)
 
 
-WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1"]
-WAVES += ["scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0"]
+WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1"]
+WAVES += [
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "spherical_bessel_j0",
+]
 
 
 @pytest.mark.parametrize("name", WAVES)

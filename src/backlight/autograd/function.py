@@ -17,6 +17,7 @@ from backlight.autograd.function_outputs import record_outputs
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
+from backlight.engine.mutation_checks import inside_reverse_transform
 from backlight.engine.node import Output, freed, new_node
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
@@ -33,6 +34,12 @@ __all__ = [
     "NestedIOFunction",
     "once_differentiable",
 ]
+
+MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+NO_SETUP = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+    f"the setup_context staticmethod. {MORE}"
+)
 
 
 class FunctionCtx:
@@ -213,6 +220,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run forward without recording, and record the call as one node."""
         sets_up = cls.setup_context is not Function.setup_context
+        if not sets_up and inside_reverse_transform():
+            raise GraphError(NO_SETUP)
         if sets_up or kwargs:
             args = _positional(cls.forward, args, kwargs, sets_up)
         ctx = cls._backward_cls()

@@ -3,19 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from backlight.autograd.function import Function
+from backlight.autograd.function import MORE, NO_SETUP, Function
 from backlight.dispatch.dispatcher import interpreting
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, MissingMethodError
 from backlight.transforms.pytrees import broadcast_to, tree_flatten, tree_unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.interpreter import VmapLevel
-
-MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-NO_SETUP = (
-    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
-    f"the setup_context staticmethod. {MORE}"
-)
 
 
 class VmapInfo(NamedTuple):

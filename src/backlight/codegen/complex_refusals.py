@@ -30,7 +30,8 @@ i0=i0_vml_cpu igamma=igamma_cpu igammac=igammac_cpu kthvalue=kthvalue_cpu layer_
 le=le_cpu leaky_relu=leaky_relu_cpu lgamma=lgamma_vml_cpu log_softmax=log_softmax_lastdim_kernel_impl
 logaddexp2=logaddexp2_cpu logit=logit_cpu logsigmoid=log_sigmoid_cpu lt=lt_cpu max_all=max_all
 max_pool2d_with_indices=max_pool2d max_pool3d_with_indices=max_pool3d max_unpool2d=max_unpool2d
-max_unpool3d=max_unpool3d median_dim=median_out min_all=min_all mish=mish_cpu mode=mode_cpu mse_loss=mse_cpu
+max_unpool3d=max_unpool3d median_all=median_cpu median_dim=median_out
+nanmedian_all=median_cpu min_all=min_all mish=mish_cpu mode=mode_cpu mse_loss=mse_cpu
 mvlgamma=arange_cpu nanmedian_dim=median_out native_batch_norm=batch_norm nextafter=nextafter_cpu
 nll_loss=nll_loss_out_frame polygamma=polygamma prelu=prelu_cpu remainder=remainder_cpu
 remainder_number=remainder_cpu round=round_vml_cpu round_decimals=round_cpu searchsorted=searchsorted_out_cpu
@@ -43,6 +44,7 @@ special_entr=entr_cpu special_erfcx=erfcx_cpu special_hermite_polynomial_h=hermi
 special_hermite_polynomial_he=hermite_polynomial_he_cpu special_i0e=i0e_cpu special_i1=i1_cpu special_i1e=i1e_cpu
 special_laguerre_polynomial_l=laguerre_polynomial_l_cpu special_legendre_polynomial_p=legendre_polynomial_p_cpu
 special_log_ndtr=log_ndtr_cpu special_modified_bessel_k0=modified_bessel_k0_cpu
+special_modified_bessel_i0=modified_bessel_i0_cpu special_modified_bessel_i1=modified_bessel_i1_cpu
 special_modified_bessel_k1=modified_bessel_k1_cpu special_ndtr=erf_vml_cpu special_ndtri=ndtri_cpu
 special_scaled_modified_bessel_k0=scaled_modified_bessel_k0_cpu
 special_scaled_modified_bessel_k1=scaled_modified_bessel_k1_cpu
@@ -85,9 +87,12 @@ MESSAGES = {
     "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     "signbit": "signbit is not implemented for complex tensors.",
     "sort": " Sort does not support complex dtypes on CPU",
-    "topk": "topk does not support complex dtypes on CPU",
+    "topk": " topk does not support complex dtypes on CPU",
     "trunc": "trunc is not supported for complex inputs",
 }
+
+ENDINGS = ("for complex types", "for complex inputs")
+NOT_IMPLEMENTED = ("sign", "signbit")  # NotImplementedError, whatever the words
 
 
 def refusal(name: str, values: Sequence):
@@ -103,6 +108,6 @@ def refusal(name: str, values: Sequence):
         return UnsupportedError(f"\"{KERNELS[name]}\" not implemented for '{kind}'")
     if name in MESSAGES:
         message = MESSAGES[name].format(kind)
-        error = UnsupportedError if message.endswith(("for complex types", "for complex inputs")) else ShapeError
+        error = UnsupportedError if name in NOT_IMPLEMENTED or message.endswith(ENDINGS) else ShapeError
         return error(message)
     return UnsupportedError(f"{name} does not take complex tensors in backlight: pass real and imaginary parts")

@@ -38,6 +38,9 @@ class RemovableHandle(Block):
             if hooks is not None:
                 hooks.pop(self.id, None)
 
+    def __reduce__(self):
+        return _restored, (self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref))
+
     def _block_state(self):
         return None
 
@@ -46,6 +49,18 @@ class RemovableHandle(Block):
 
     def _block_restore(self, state: None):
         self.remove()
+
+
+def _restored(hooks: dict | None, number: int, extra: tuple) -> RemovableHandle:
+    """Return the handle of a pickle; its hooks, pickled with it, keep their numbers."""
+    global _next_id
+    handle = RemovableHandle(
+        OrderedDict() if hooks is None else hooks, extra_dict=[one for one in extra if one is not None]
+    )
+    if number > handle.id:
+        _next_id = itertools.count(number + 1).__next__
+    handle.id = number
+    return handle
 
 
 class HookDict(dict):

@@ -99,6 +99,11 @@ class Transform(Block):
         return born_of(tensor) >= self.opened or any(one is tensor._storage for one in self.given)
 
 
+def inside_reverse_transform() -> bool:
+    """Tell whether this thread is inside a transformed function that is differentiated in reverse mode."""
+    return transforms.open > 0 and any(one.reverse for one in local.transforms)
+
+
 def _count_open() -> None:
     with _lock:
         transforms.open = len(_open.tokens)

@@ -202,6 +202,8 @@ def viewed(array: ndarray, shape: Sequence[int]) -> ndarray:
         ValueError: the memory does not allow it.
     """
     out = array.reshape(shape, copy=False)
+    if out.shape != shape and any(size < -1 for size in shape):  # NumPy takes each as the size that is left
+        raise ValueError("a size is at least -1")
     if not array.ndim or not array.size or 1 not in out.shape or row_major(array, out):
         return out
     strides, dim, step = [*out.strides], out.ndim - 1, array.strides[-1]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 from backlight.dispatch.dispatcher import public_function
-from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
+from backlight.errors import ArgumentError, UnsupportedError, ValueProblem
 from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.ops.nn.interpolation import upsample_to
@@ -215,7 +215,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if not theta.is_floating_point():
         raise ValueProblem(f"Expected theta to have floating point type, but got {theta.dtype}")
     if len(size) not in (4, 5):
-        raise ShapeError(
+        raise UnsupportedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
             f"{size}."
         )

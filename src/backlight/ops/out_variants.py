@@ -35,7 +35,8 @@ take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold
 view_copy
 """
 _FOUND = """
-abs ceil conj_physical floor frac gelu hardshrink neg round sgn sign softplus softshrink trunc
+abs ceil clamp clamp_max clamp_min clip conj_physical floor frac gelu hardshrink neg round sgn sign softplus softshrink
+trunc
 """
 # Where float64 is wanted and float32 given, {Wanted} is Double, {Given} Float, {wanted} double and {given} float.
 _WORDS = {
@@ -57,6 +58,7 @@ _WORDS = {
     **dict.fromkeys(
         ("complex", "polar"), "Expected object of scalar type {Wanted} but got scalar type {Given} for argument 'out'"
     ),
+    **{name: f"{name} does not support non-boolean outputs." for name in ("isneginf", "isposinf")},
     "addbmm": "self and mat2 must have the same dtype, but got {Given} and {Wanted}",
     "float_power": "the output given to float_power has dtype {Given} but the operation's result requires dtype "
     "{Wanted}",
@@ -109,6 +111,14 @@ def check_out_dtype(name: str, kind: np.dtype, given: np.dtype, several: bool) -
             )
             + f"\n  Give {name} an out of the dtype {from_numpy_dtype(kind)}"
         )
+    if name in ("searchsorted", "bucketize"):
+        raise ShapeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
+            f"on whether out_int32 flag is True, but we got output tensor's dtype {found} and out_int32 flag is "
+            f"{kind == np.int32}"
+        )
+    if name in ("cat", "concat", "concatenate") and category(kind) > category(given):
+        raise ArgumentError(f"torch.cat(): input types can't be cast to the desired output type {found}")
     if category(kind) > category(given):
         raise ShapeError(f"result type {wanted} can't be cast to the desired output type {found}")
 

@@ -52,6 +52,8 @@ def element(value: float, kind: np.dtype, *, checks_halves: bool = True):
     if kind.kind == "c":
         return kind.type(value)
     if value.__class__ is complex:
+        if value.imag != 0 and kind.kind == "b":
+            return kind.type(True)
         if value.imag != 0:
             name = _INTEGERS[kind][2] if kind in _INTEGERS else _FLOATS.get(kind, (0, "double"))[1]
             raise _overflow(name, f"it holds real numbers only, got {value}")

@@ -30,6 +30,16 @@ class Builder:
         self.call = call
 
 
+FAILED = (
+    "Weights only load failed. This file can still be loaded, to do so you have two options, "
+    "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n"
+    "\t(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to "
+    "`True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in "
+    "arbitrary code execution. Do it only if you got the file from a trusted source; better save model.state_dict(), "
+    "not the model.\n"
+    "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following error "
+    "message."
+)
 MARK = object()
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError, EOFError)
 MOST_IN_KEY = 1000  # a tuple of tuples of tuples … would take forever to hash
@@ -40,6 +50,7 @@ PLAIN = {
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 EMPTY = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
 TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+TEXTS = ("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE")
 PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT"}, {"GET", "BINGET", "LONG_BINGET"}
 
 
@@ -193,17 +204,14 @@ class Machine:
 
     def _name(self, module: str, name: str) -> None:
         path = f"{module}.{name}"
-        now = ".".join(NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))  # in Python 3
-        for each in (path, now):
+        for each in (path, _path_now(module, name)):
             if each in self.allowed:
                 self.stack.append(self.allowed[each])
                 return
         if path not in self.names:
             raise LoadError(
-                "Weights only load failed. This file can still be loaded: if you trust its source, with "
-                "weights_only=False, which runs code of the file; better save model.state_dict(), not the model.\n"
-                f"\tWeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by default. "
-                f"Please use `torch.serialization.add_safe_globals([{path}])` or the "
+                f"{FAILED}\n\tWeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
+                f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
                 f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if you trust "
                 "this class/function."
             )
@@ -244,3 +252,25 @@ class Machine:
     def do_binpersid(self, _: object) -> None:
         (key,) = self._popped(1)
         self.stack.append(self.stored(key))
+
+
+def _path_now(module: str, name: str) -> str:
+    """Return the full name that Python 3 has for what a pickle of protocol 2 names."""
+    return ".".join(NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))
+
+
+def names_in(content: bytes) -> set[str]:
+    """Return the full names of the classes and functions that a pickle names; nothing is called."""
+    found, texts, memo = set(), [], {}
+    for opcode, argument, _ in pickletools.genops(content):
+        if opcode.name == "GLOBAL":
+            found.add(_path_now(*argument.split(" ", 1)))
+        elif opcode.name == "STACK_GLOBAL":
+            found.add(_path_now(*texts[-2:]))
+        elif opcode.name in TEXTS:
+            texts.append(argument)
+        elif opcode.name == "MEMOIZE" or opcode.name in PUTS:
+            memo[len(memo) if argument is None else argument] = texts[-1] if texts else ""
+        elif opcode.name in GETS:
+            texts.append(memo.get(argument, ""))
+    return found

@@ -16,14 +16,16 @@ from backlight.devices import device, require_cpu
 from backlight.dtypes import ALL, to_numpy_dtype
 from backlight.engine.storage import stored_in
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.layouts import layout, sparse_coo
+from backlight.errors import BacklightError, GraphError
+from backlight.layouts import layout, sparse_coo, strided
 from backlight.nn.parameter import Parameter
 from backlight.serialization.allowed import ALLOWED
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
 from backlight.serialization.objects import ObjectUnpickler
-from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
+from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, names_in, read_pickle
 from backlight.sizes import Size
 from backlight.tensor.sparse.creation import sparse_coo_tensor
+from backlight.tensor.storages import UntypedStorage
 from backlight.tensor.tensor import Tensor
 from backlight.types import FileLike
 
@@ -43,7 +45,8 @@ def load(
 
     Args:
         f: a path, or a file open for reading.
-        map_location: the device of the tensors; only the CPU.
+        map_location: the device of the tensors; only the CPU. A function is called with each storage and its place,
+            "cpu", and may return another storage.
         pickle_module: accepted; Python's pickle is not used.
         weights_only: refuse a file that holds more than tensors and plain values, and what `add_safe_globals` allows.
             With False whatever the file names is imported and called, also if it does harm: only for files that you
@@ -53,12 +56,51 @@ def load(
     Raises:
         UnpicklingError: the file is damaged, of another format, or holds more than tensors and plain values.
     """
-    require_cpu(map_location if isinstance(map_location, (str, device)) else None)
+    placed = _placement(map_location)
     read = _read_plain if weights_only or weights_only is None else _read_any
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return _read(file, read)
-    return _read(f, read)
+            return _read(file, read, placed)
+    return _read(f, read, placed)
+
+
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
+    """Return the names of classes and functions in a file that `load` refuses without `weights_only=False`.
+
+    No code of the file is run.
+
+    Args:
+        f: a path, or a file open for reading.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return get_unsafe_globals_in_checkpoint(file)
+    start = f.tell()
+    with zipfile.ZipFile(f) as archive:
+        found = names_in(_Archive(archive, f).pickled())
+    f.seek(start)
+    return [name for name in found if name not in NAMES and name not in ALLOWED.by_path()]
+
+
+def _placement(map_location: object) -> Callable | None:
+    """Return what `load` calls with each storage and its place, "cpu": a function given as map_location, else None.
+
+    Raises:
+        RuntimeError: another device than the CPU.
+    """
+    if callable(map_location) and not isinstance(map_location, device):
+        return map_location
+    if isinstance(map_location, (str, device)):
+        try:
+            require_cpu(map_location)
+        except BacklightError as problem:
+            if isinstance(map_location, str) and str(problem).startswith("Expected one of"):
+                raise GraphError(
+                    "don't know how to restore data location of torch.storage.UntypedStorage (tagged with "
+                    f"{map_location})"
+                ) from problem
+            raise
+    return None
 
 
 def _read_plain(content: BinaryIO, stored: Callable):
@@ -71,7 +113,7 @@ def _read_any(content: BinaryIO, stored: Callable):
     return ObjectUnpickler(content, NAMES, stored).load()
 
 
-def _read(file: BinaryIO, read: Callable):
+def _read(file: BinaryIO, read: Callable, placed: Callable | None):
     """Return the content of a file, in the zip format or the legacy format."""
     start = file.tell()
     head = file.read(len(LEGACY_HEAD))
@@ -80,7 +122,7 @@ def _read(file: BinaryIO, read: Callable):
         if head == LEGACY_HEAD:
             return read_legacy(file, read)
         with zipfile.ZipFile(file) as archive:
-            return _Archive(archive, file).content(read)
+            return _Archive(archive, file, placed).content(read)
     except LoadError:
         raise
     except (zipfile.BadZipFile, struct.error, OSError, *DAMAGE) as problem:
@@ -93,8 +135,8 @@ def _read(file: BinaryIO, read: Callable):
 class _Archive:
     """An open file: its pickle, and the memory of the tensors in it, each read once."""
 
-    def __init__(self, archive: zipfile.ZipFile, file: BinaryIO):
-        self.archive = archive
+    def __init__(self, archive: zipfile.ZipFile, file: BinaryIO, placed: Callable | None = None):
+        self.archive, self.placed = archive, placed
         self.left = file.seek(0, os.SEEK_END)  # how many bytes may still be read: at most the file's size in total
         pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(pickles) != 1 or any(name.endswith("/constants.pkl") for name in archive.namelist()):
@@ -107,7 +149,11 @@ class _Archive:
         order = f"{self.root}byteorder"
         if order in self.archive.namelist() and self._bytes(order) != b"little":
             raise LoadError("the file must have little-endian numbers, and has big-endian ones: save it again")
-        return read(io.BytesIO(self._bytes(f"{self.root}data.pkl")), self.stored)
+        return read(io.BytesIO(self.pickled()), self.stored)
+
+    def pickled(self) -> bytes:
+        """Return the pickle."""
+        return self._bytes(f"{self.root}data.pkl")
 
     def _bytes(self, name: str) -> bytes:
         """Return the bytes of an entry, which must not be compressed: so nothing expands beyond the file's size."""
@@ -128,8 +174,16 @@ class _Archive:
             elements = np.frombuffer(content, to_numpy_dtype(kind)) if content else np.empty(0, to_numpy_dtype(kind))
             if elements.size != count:
                 raise LoadError(f"the file is damaged: storage {name} must have {count} elements, got {elements.size}")
+            elements = self._placed(elements)
             self.arrays[name] = StoredArray(elements, stored_in(elements))
         return self.arrays[name]
+
+    def _placed(self, elements: np.ndarray) -> np.ndarray:
+        """Return the memory that `map_location`, a function, puts in the place of a storage's."""
+        if self.placed is None:
+            return elements
+        found = self.placed(UntypedStorage._over(elements, np.dtype(np.uint8)), "cpu")
+        return elements if found is None else found._flat.view(elements.dtype)
 
 
 def _tensor(
@@ -159,6 +213,8 @@ def _tensor(
 
 
 def _layout(name: str) -> layout:
+    if name == repr(strided):
+        return strided
     if name != repr(sparse_coo):
         raise LoadError(f"a layout must be {sparse_coo}, got {name!r:.40}: other sparse tensors cannot be read")
     return sparse_coo
@@ -214,6 +270,8 @@ NAMES: Mapping[str, object] = {
     "torch.device": Builder(device),
     "collections.OrderedDict": Builder(OrderedDict),
     "collections.Counter": Builder(Counter),
+    "builtins.complex": Builder(complex),
+    "__builtin__.complex": Builder(complex),
     "builtins.set": Builder(_set),
     "__builtin__.set": Builder(_set),
     "builtins.bytearray": Builder(_bytearray),

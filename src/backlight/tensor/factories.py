@@ -11,7 +11,7 @@ from backlight.devices import require_cpu
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import LEAF, TensorState, wrap
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.memory_order import empty_in, empty_like_in
 from backlight.kernels.sparse_array import SparseArray
 from backlight.layouts import layout, memory_format, sparse_coo
@@ -54,6 +54,8 @@ def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad
 def ones(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 1."""
     shape = size_from("ones", sizes if size is None else (size,))
+    if layout is sparse_coo:
+        raise GraphError("full(...) is not implemented for sparse layout")
     return made(allocated(np.ones, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
@@ -62,6 +64,8 @@ def empty(
 ):
     """Make an uninitialised tensor, to be written to before it is read."""
     shape = size_from("empty", sizes if size is None else (size,))
+    if layout is sparse_coo:
+        return zeros(shape, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
     return made(
         empty_in(shape, float_dtype(dtype), memory_format, unwritten), requires_grad, device, layout, pin_memory
     )
@@ -103,6 +107,8 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with `fill_value`; an int, a float or a bool gives a tensor of that kind."""
+    if layout is sparse_coo:
+        raise GraphError("full(...) is not implemented for sparse layout")
     value = _filling("full", fill_value, to_numpy_dtype(dtype))
     array = allocated(np.empty, size_from("full", (size,)), value.dtype)
     array[...] = value
@@ -135,6 +141,8 @@ def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 0, shaped as `input`."""
+    if layout is sparse_coo and input._data.__class__ is not SparseArray:
+        return zeros(input.shape, dtype=dtype or input.dtype, layout=layout, device=device, requires_grad=requires_grad)
     array = empty_like_in(input._data, memory_format, to_numpy_dtype(dtype), np.zeros)
     return made(array, requires_grad, device, layout, pin_memory)
 

@@ -91,7 +91,12 @@ def randint(
     if size is None:
         high, size = None, high
     if not isinstance(size, (tuple, list)):
-        raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+        place = 2 if high is None else 3
+        raise ArgumentError(
+            f"randint(): argument 'size' (position {place}) must be tuple of ints, not {type(size).__name__}"
+        )
+    if dtype is not None and dtype.is_complex:
+        raise ShapeError("check_random_bounds handles only integral, floating-point and boolean types")
     places = allocated(np.empty, size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
     numbers = random_integers(places, *_limits("randint", 1, low, high), generator)
     return made(numbers, requires_grad, device, layout, pin_memory)
@@ -218,7 +223,11 @@ def normal(
     if isinstance(std, TensorState) and std._data.dtype.kind == "c":
         raise ShapeError("normal expects standard deviation to be non-complex")
     if not given:
-        raise ArgumentError("normal() received an invalid combination of arguments: give a size, or a tensor of means")
+        got = ", ".join(type(one).__name__ for one in (mean, std))
+        raise ArgumentError(
+            f"normal() received an invalid combination of arguments - got ({got}), but expected one of: two tensors, a "
+            "tensor and a number, or two numbers and a size, which is a tuple of ints"
+        )
     if isinstance(std, TensorState) and (std._data < 0).any():
         raise ShapeError("normal expects all elements of std >= 0.0")
     try:

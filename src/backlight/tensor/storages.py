@@ -3,22 +3,19 @@
 import operator
 import os
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from backlight import dtypes
 from backlight.devices import device, require_cpu
-from backlight.dispatch.observation import end_write
+from backlight.dispatch.arguments.kinds import is_int
+from backlight.dispatch.arguments.parsing import kind_of
 from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype, to_numpy_dtype
-from backlight.engine.tensor_state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
+from backlight.engine.tensor_state import TensorState, memory_of
 from backlight.errors import ArgumentError, DimError, GraphError, ShapeError
-from backlight.layouts import layout, require_strided
-from backlight.ops.inplace import begin_write, refuse_writing
-from backlight.ops.linalg.matrix_products import small_name
-from backlight.ops.shape.striding import strided_memory
+from backlight.sizes import unwritten
 from backlight.system.user_warnings import warn_once
-from backlight.tensor.creation import from_numpy
+from backlight.tensor.mapped_files import mapped_file
 from backlight.types import Device
 
 __all__ = [
@@ -26,7 +23,6 @@ __all__ = [
     "Storage",
     "TypedStorage",
     "UntypedStorage",
-    "from_file",
 ]
 
 DEPRECATED = (
@@ -55,15 +51,11 @@ class _Storage:
     @classmethod
     def _own(cls, given: tuple, unit: np.dtype):
         """Return a storage with memory of its own: of a size, uninitialised, or of the elements of a sequence."""
-        if len(given) > 1:
-            raise ArgumentError(f"{cls.__name__} takes a size or a sequence, got {len(given)} arguments")
         (source,) = given or (0,)
-        if hasattr(source, "__index__"):
-            memory = np.empty(operator.index(source), unit)
-        elif isinstance(source, Sequence):
+        if isinstance(source, Sequence):
             memory = np.array(source, dtype=unit)
         else:
-            raise ArgumentError(f"Argument type not recognized: {type(source)}")
+            memory = unwritten((operator.index(source),), unit)
         made = cls._over(memory, unit)
         made._resizable = True
         return made
@@ -167,6 +159,8 @@ class _Storage:
         self._flat[index if isinstance(index, slice) else self._place(index)] = value
 
     def _place(self, index: int) -> int:
+        if not is_int(index):
+            raise GraphError(f"can't index a <class 'torch.storage.{type(self).__name__}'> with {type(index)}")
         if not -len(self) <= index < len(self):
             raise DimError(f"index {index} out of range for storage of size {len(self)}")
         return index
@@ -183,7 +177,7 @@ class _Storage:
         return hash((self.data_ptr(), self.nbytes()))
 
     def __repr__(self) -> str:
-        return "".join(f" {value}\n" for value in self._flat.tolist()) + f"[{self._description()} of size {len(self)}]"
+        return " " + "\n ".join(map(str, self._flat.tolist())) + f"\n[{self._description()} of size {len(self)}]"
 
 
 class UntypedStorage(_Storage):
@@ -192,12 +186,35 @@ class UntypedStorage(_Storage):
     def __new__(cls, *given, device: Device = None):
         """Make a storage with memory of its own."""
         require_cpu(device)
+        odd = [one for one in given[:1] if not is_int(one) and not isinstance(one, Sequence)]
+        if len(given) > 1 or odd:
+            raise ArgumentError(
+                "torch.UntypedStorage() received an invalid combination of arguments - got "
+                f"({', '.join(map(kind_of, given))}), but expected one of:\n * (*, torch.device device)\n"
+                " * (int size, *, torch.device device)\n * (object data, *, torch.device device)"
+            )
+        for one in given[0] if given and isinstance(given[0], Sequence) else ():
+            if not is_int(one):
+                raise GraphError(
+                    f"torch.UntypedStorage(): tried to construct a storage from a sequence ({kind_of(given[0])}), but "
+                    f"one of the items was of type {kind_of(one)} instead of int"
+                )
+        if given and is_int(given[0]) and given[0] < 0:
+            raise _negative(given[0])
         return cls._own(given, np.dtype(np.uint8))
 
     @classmethod
     def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0):
         """Return the first bytes of a file, mapped into memory; see `backlight.from_file`."""
         return cls._over(mapped_file(filename, shared, nbytes), np.dtype(np.uint8))
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is mapped from and writes go to, else None."""
+        base = self._flat
+        while base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        return None if base is None or base.mode != "r+" else os.fspath(base.filename)
 
     def __reduce__(self):
         return _restored, (type(self), self._flat, None)
@@ -219,12 +236,17 @@ class TypedStorage(_Storage):
         cls, *given, wrap_storage: UntypedStorage | None = None, dtype: dtype | None = None, device: Device = None
     ):
         """Make a storage with memory of its own, or over that of an untyped one."""
-        require_cpu(device)
-        kind = to_numpy_dtype(dtype) or get_default_dtype().numpy
         warn_once(DEPRECATED, stacklevel=3)
         if wrap_storage is not None:
-            return cls._over(wrap_storage._flat, kind)
-        return cls._own(given, kind)
+            _check_wrapping(TYPED_FORMS, given, wrap_storage, dtype)
+            if device is not None:
+                raise GraphError(
+                    f"{TYPED_FORMS}\nArgument 'device' should not be specified when 'wrap_storage' is given"
+                )
+            return cls._over(wrap_storage._flat, to_numpy_dtype(dtype))
+        require_cpu(device)
+        _check_source(TYPED_FORMS, given)
+        return cls._own(given, to_numpy_dtype(dtype) or get_default_dtype().numpy)
 
     @property
     def dtype(self):
@@ -275,6 +297,44 @@ class TypedStorage(_Storage):
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device=cpu)"
 
 
+TYPED_FORMS = """TypedStorage.__init__ received an invalid combination of arguments. Expected one of:
+ * (*, torch.device device, torch.dtype dtype)
+ * (int size, *, torch.device device, torch.dtype dtype)
+ * (Sequence data, *, torch.device device, torch.dtype dtype)
+ * (*, UntypedStorage wrap_storage, torch.dtype dtype)"""
+
+
+def _check_source(forms: str, given: tuple) -> None:
+    """Raise PyTorch's error unless a storage is made of nothing, a size or a sequence."""
+    if len(given) > 1:
+        raise GraphError(f"{forms}\nToo many positional arguments")
+    if given and not is_int(given[0]) and not isinstance(given[0], Sequence):
+        raise ArgumentError(f"{forms}\nArgument type not recognized: {type(given[0])}")
+    if given and isinstance(given[0], str):
+        raise ArgumentError("new(): invalid data type 'str'")
+    if given and is_int(given[0]) and given[0] < 0:
+        raise _negative(given[0])
+
+
+def _negative(size: int) -> GraphError:
+    return GraphError(
+        "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called with "
+        f"negative number: {size % 2**64}"
+    )
+
+
+def _check_wrapping(forms: str, given: tuple, wrapped: object, kind: object) -> None:
+    """Raise PyTorch's error unless a storage is to show the memory of an untyped one as a dtype."""
+    if given:
+        raise GraphError(f"{forms}\nNo positional arguments should be given when using 'wrap_storage'")
+    if kind is None:
+        raise GraphError(f"{forms}\nArgument 'dtype' must be specified")
+    if not isinstance(kind, dtypes.dtype):
+        raise ArgumentError(f"{forms}\nArgument 'dtype' must be torch.dtype, not {type(kind)}")
+    if not isinstance(wrapped, UntypedStorage):
+        raise ArgumentError(f"{forms}\nArgument 'wrap_storage' must be UntypedStorage, but got {type(wrapped)}")
+
+
 def _restored(cls: type, flat: np.ndarray, unit: np.dtype | None):
     """Rebuild a storage from a pickle."""
     return cls._over(flat, unit or np.dtype(np.uint8))
@@ -302,8 +362,25 @@ class _StorageOfDtype(type):
 
     dtype: dtype
 
-    def __call__(cls, *given, wrap_storage: UntypedStorage | None = None, device: Device = None):
-        return TypedStorage(*given, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
+    def __call__(
+        cls,
+        *given,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: dtypes.dtype | None = None,
+        device: Device = None,
+    ):
+        forms = (
+            f"{cls!r}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n"
+            " * (int size)\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)"
+        )
+        for name, value in (("device", device), ("dtype", dtype)):
+            if value is not None:
+                raise GraphError(f"{forms}\nKeyword argument '{name}' cannot be specified")
+        if wrap_storage is None:
+            _check_source(forms, given)
+            return TypedStorage(*given, dtype=cls.dtype)
+        _check_wrapping(forms, given, wrap_storage, cls.dtype)
+        return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, TypedStorage) and value.dtype is cls.dtype
@@ -327,63 +404,6 @@ globals().update(OF_DTYPES)
 Storage = OF_DTYPES["FloatStorage"]
 
 
-def mapped_file(filename: str, shared: bool | None, nbytes: int) -> np.ndarray:
-    """Return the first bytes of a file, mapped into memory.
-
-    Args:
-        shared: whether writes go to the file, which is made, or made longer, where it is too short; else they stay in
-            memory.
-
-    Raises:
-        RuntimeError: the file cannot be opened, or is too short.
-    """
-    mode = "read-write" if shared else "read-only"
-    try:
-        if shared:
-            with open(filename, "ab") as file:
-                file.truncate(max(file.tell(), nbytes))
-        size = os.stat(filename).st_size
-        if size < nbytes:
-            raise GraphError(
-                f"file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>; "
-                "backlight maps what is there: give a size that fits"
-            )
-        return (
-            np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, np.uint8)
-        )
-    except OSError as problem:
-        raise GraphError(
-            f"unable to open file <{filename}> in {mode} mode: {problem.strerror} ({problem.errno})"
-        ) from problem
-
-
-def from_file(
-    filename: str,
-    shared: bool | None = None,
-    size: int | None = 0,
-    *,
-    dtype: dtype | None = None,
-    layout: layout | None = None,
-    device: Device = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-):
-    """Make a tensor of the first `size` elements of a file, mapped into memory.
-
-    Args:
-        shared: whether writes go to the file, which is made, or made longer, where it is too short; else they stay in
-            memory.
-
-    Raises:
-        RuntimeError: the file cannot be opened, or is too short.
-    """
-    kind = to_numpy_dtype(dtype) or get_default_dtype().numpy
-    require_cpu(device)
-    require_strided(layout)
-    memory = mapped_file(filename, shared, (size or 0) * kind.itemsize)
-    return from_numpy(memory.view(kind)).requires_grad_(requires_grad)
-
-
 def untyped_storage(tensor: TensorState) -> UntypedStorage:
     """Return the memory that a tensor shares with its views, as bytes."""
     return UntypedStorage._over(memory_of(tensor), np.dtype(np.uint8))
@@ -393,51 +413,3 @@ def typed_storage(tensor: TensorState) -> TypedStorage:
     """Return the memory that a tensor shares with its views, as numbers of its dtype; warn once, as PyTorch does."""
     warn_once(DEPRECATED, stacklevel=5)
     return TypedStorage._over(memory_of(tensor), tensor._data.dtype)
-
-
-def show_memory(tensor, source: object, storage_offset: int, size, stride):
-    """Replace the memory of a tensor, for `Tensor.set_`."""
-    refuse_writing(tensor, "set_")
-    if tensor._edge is LEAF:
-        raise GraphError(
-            "a leaf Variable that requires grad is being used in an in-place operation.\n  set_() has no derivative: "
-            "call it inside torch.no_grad() on tensor.detach()"
-        )
-    if tensor._edge is not None:
-        raise GraphError("set_() has no derivative: call it on tensor.detach()")
-    shown = _shown(tensor, source, storage_offset, size, stride)
-    begin_write(tensor, "set_")
-    replace_memory(tensor, *shown)
-    end_write(tensor)
-    return tensor
-
-
-def _shown(tensor, source: object, offset: int, size, stride) -> tuple[np.ndarray, np.ndarray]:
-    """Return a view of the source's memory, and the array that holds all of it."""
-    kind = tensor._data.dtype
-    if source is None:
-        made = np.empty(0, kind)
-        return made, made
-    if isinstance(source, _Storage):
-        flat = source._flat.view(np.uint8)
-        flat = flat[: flat.size // kind.itemsize * kind.itemsize].view(kind)
-        size = (flat.size - offset,) if size is None else tuple(size)
-        return strided_memory(wrap(flat), size, _steps(size, stride), offset), flat
-    if not isinstance(source, TensorState):
-        raise ArgumentError(
-            f"set_() received an invalid combination of arguments - got ({type(source).__name__}), but expected a "
-            "tensor or a storage"
-        )
-    if source._data.dtype != kind:
-        names = [small_name(array.dtype) for array in (source._data, tensor._data)]
-        raise ShapeError(f"Could not set tensor of type {names[0]} to a tensor of type {names[1]}")
-    if source._edge is not None:
-        raise GraphError("set_() has no derivative: pass source.detach()")
-    if size is None:
-        return writable(source), memory_of(source)
-    return strided_memory(source, tuple(size), _steps(size, stride), offset), memory_of(source)
-
-
-def _steps(size: Sequence[int] | None, stride: Sequence[int] | None) -> tuple:
-    """Return the given strides, else contiguous ones."""
-    return tuple(prod(size[dim + 1 :]) for dim in range(len(size))) if stride is None else tuple(stride)

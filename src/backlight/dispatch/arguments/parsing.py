@@ -121,7 +121,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
     count = len(args) + len(kwargs)
-    fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
+    fitting = [problem for one, problem in zip(known, problems) if _required(one) <= count <= len(one)]
     if len(known) == 1 or len(fitting) == 1 or len({_places(one) for one in known}) == 1:
         return fitting[0] if fitting else problems[0]
     first = 1 if name.startswith(".") else 0
@@ -129,6 +129,11 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     expected = "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
     start = f"{shown}() received an invalid combination of arguments - got ({', '.join(got)})"
     return ArgumentError(f"{start}, but expected one of:{expected}")
+
+
+def _required(parameters: Sequence[Parameter]) -> int:
+    """Return how many arguments a signature needs at least."""
+    return sum(not one.has_default for one in parameters)
 
 
 def _is_number_beside(one: Parameter) -> bool:

@@ -128,7 +128,9 @@ def _lacked(value: object, problem: AttributeError) -> bool:
     """Tell whether an argument is what lacked the attribute: no tensor, or the class of tensors."""
     if isinstance(value, type) and isinstance(problem.obj, MemberDescriptorType):
         return True
-    return value is problem.obj and not isinstance(value, TensorState)
+    if value is not problem.obj or isinstance(value, TensorState):
+        return False
+    return any(hasattr(kind, problem.name) for kind in (TensorState, *TensorState.__subclasses__()))
 
 
 def _tensor_as_number(name: str, args: tuple, kwargs: dict) -> Exception | None:

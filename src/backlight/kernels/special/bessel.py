@@ -141,6 +141,18 @@ def _k(x: np.ndarray, order: int, scaled: bool):
 
 
 @in_float64
+def modified_bessel_i0(x: np.ndarray):
+    """Return the modified Bessel function of the first kind of order 0."""
+    return i0(x)
+
+
+@in_float64
+def modified_bessel_i1(x: np.ndarray):
+    """Return the modified Bessel function of the first kind of order 1."""
+    return i1(x)
+
+
+@in_float64
 def modified_bessel_k0(x: np.ndarray):
     """Return the modified Bessel function of the second kind of order 0: ∞ at 0, NaN below."""
     return _k(x, 0, False)

@@ -1,6 +1,8 @@
-"""The operators of dicts that `nn.ParameterDict` has."""
+"""What containers of parameters have beside their contents: the operators of dicts, and that they are not called."""
 
 from collections.abc import Iterable
+
+from backlight.errors import GraphError
 
 
 class DictOperators:
@@ -23,3 +25,10 @@ class DictOperators:
     def __ior__(self, other):
         self.update(other)
         return self
+
+
+class NotCalled:
+    """Parameters in a container: a module that is not called."""
+
+    def __call__(self, *args, **kwargs):
+        raise GraphError(f"{type(self).__name__} should not be called.")

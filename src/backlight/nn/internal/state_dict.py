@@ -1,5 +1,6 @@
 """A module's state as a dict of tensors, and back; hooks on both, and state that is no tensor."""
 
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -18,6 +19,10 @@ from backlight.sizes import Size
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
+POSITIONAL = (
+    "Positional args are being deprecated, use kwargs instead. Refer to "
+    "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details."
+)
 EXTRA = "_extra_state"  # the key of what `get_extra_state` returns
 
 
@@ -179,14 +184,20 @@ class Checkpoint(StateHookRegistration):
 
     _version = 1  # of the layout of a class's state, kept in the state's metadata as PyTorch does
 
-    def state_dict(self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False) -> dict:
+    def state_dict(self, *args, destination: dict | None = None, prefix: str = "", keep_vars: bool = False) -> dict:
         """Return parameters and persistent buffers by dotted name, sharing their memory.
 
         Args:
             destination: a dict to fill instead of a new one.
             prefix: put before every name.
             keep_vars: return the parameters themselves, not detached aliases.
+            args: the same three by position, which PyTorch deprecates.
         """
+        if args:
+            warnings.warn(POSITIONAL, FutureWarning, stacklevel=2)
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

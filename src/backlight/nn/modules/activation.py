@@ -1,5 +1,7 @@
 """Nonlinear layers, each a function of `nn.functional` with its options kept."""
 
+import warnings
+
 from backlight.dtypes import dtype
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
@@ -174,13 +176,29 @@ class CELU(ELU):
         return F.celu(input, self.alpha, self.inplace)
 
 
+RENAMED = "keyword argument `{}` is deprecated and renamed to `{}`"
+
+
 class Hardtanh(Rectifier):
     """x cut off at two bounds."""
 
     _shown: tuple[str, ...] = ("min_val", "max_val")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ):
         super().__init__(inplace)
+        if min_value is not None:
+            warnings.warn(RENAMED.format("min_value", "min_val"), FutureWarning, stacklevel=2)
+            min_val = min_value
+        if max_value is not None:
+            warnings.warn(RENAMED.format("max_value", "max_val"), FutureWarning, stacklevel=2)
+            max_val = max_value
         if max_val <= min_val:
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
         self.min_val = min_val

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
-from backlight.nn.internal.dict_operators import DictOperators
+from backlight.nn.internal.dict_operators import DictOperators, NotCalled
 from backlight.nn.modules.module import Module, indented
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
@@ -293,7 +293,7 @@ def _description(value: object, elements: Callable) -> str:
     return f"{kind} containing: [{elements(value)} of size {'x'.join(map(str, value.shape))}]"
 
 
-class ParameterList(Module):
+class ParameterList(NotCalled, Module):
     """Parameters in a list; tensors put into it become parameters."""
 
     def __init__(self, values: Iterable | None = None):
@@ -351,7 +351,7 @@ class ParameterList(Module):
         )
 
 
-class ParameterDict(DictOperators, Module):
+class ParameterDict(NotCalled, DictOperators, Module):
     """Parameters by name; tensors put into it become parameters."""
 
     def __init__(self, parameters: Mapping | Iterable | None = None):

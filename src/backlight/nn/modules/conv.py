@@ -88,7 +88,7 @@ def _check_options(
         raise ValueProblem(f"out_channels must be divisible by groups; got {out_channels} and {groups}")
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueProblem(f"Invalid padding string '{padding}', should be one of {{'valid', 'same'}}")
+            raise ValueProblem(f"Invalid padding string '{padding}', should be one of {{'same', 'valid'}}")
         if padding == "same" and any(step != 1 for step in for_each_dim(stride, 1)):
             raise ValueProblem("padding='same' is not supported for strided convolutions")
     if padding_mode not in PADDING_MODES:

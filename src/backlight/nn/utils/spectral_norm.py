@@ -5,7 +5,8 @@
 """
 
 from backlight.engine.grad_mode import no_grad
-from backlight.errors import ValueProblem
+from backlight.errors import GraphError, ValueProblem
+from backlight.linalg import multi_dot, pinv
 from backlight.nn.functional import normalize
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
@@ -18,6 +19,8 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 class SpectralNorm:
     """The hook of one weight: sets it before each forward, and in training moves u and v by a power iteration."""
+
+    _version = 1  # of what a state dict holds: 1 has v beside u, and no weight
 
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
         require_iterations(n_power_iterations)
@@ -46,6 +49,44 @@ class SpectralNorm:
         for part in ("", "_u", "_v", "_orig"):
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def mark_state(self, module: Module, state_dict: dict, prefix: str, local_metadata: dict) -> None:
+        """Write into a state dict's metadata which version of the layout it has."""
+        versions, key = local_metadata.setdefault("spectral_norm", {}), f"{self.name}.version"
+        if key in versions:
+            raise GraphError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self._version
+
+    def update_state(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Give a state dict of before version 1, which has the weight instead of v, the v that makes this weight."""
+        version, key = local_metadata.get("spectral_norm", {}).get(f"{self.name}.version"), prefix + self.name
+        if version is not None and version >= 1:
+            return
+        if (
+            version is None
+            and key not in state_dict
+            and all(key + part in state_dict for part in ("_orig", "_u", "_v"))
+        ):
+            return  # made by hand: the newest, without metadata
+        missing = [key + part for part in ("_orig", "", "_u") if key + part not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else [])
+            return
+        with no_grad():
+            weight = state_dict[f"{key}_orig"]
+            sigma = (weight / state_dict.pop(key)).mean()
+            matrix, u = self.reshape_weight_to_matrix(weight), state_dict[f"{key}_u"]
+            v = multi_dot([pinv(matrix.t().mm(matrix)), matrix.t(), u.unsqueeze(1)]).squeeze(1)
+            state_dict[f"{key}_v"] = v * (sigma / u.dot(matrix.mv(v)))
 
     def __call__(self, module: Module, inputs: tuple) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
@@ -76,6 +117,8 @@ def spectral_norm(
     module.register_buffer(f"{name}_u", u)
     module.register_buffer(f"{name}_v", v)
     module.register_forward_pre_hook(hook)
+    module._register_state_dict_hook(hook.mark_state)
+    module._register_load_state_dict_pre_hook(hook.update_state)
     return module
 
 

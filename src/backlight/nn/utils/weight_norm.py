@@ -59,7 +59,7 @@ def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
     """Raise if a module has such a hook for this weight already, or the weight has no shape yet."""
     if find_hook(module, kind, name) is not None:
         raise GraphError(f"Cannot register two {what} hooks on the same parameter {name}")
-    if isinstance(getattr(module, name), UninitializedParameter):
+    if isinstance(getattr(module, name, None), UninitializedParameter):
         raise ValueProblem(
             f"The module passed to `{kind.__name__}` can't have uninitialized parameters. Make sure to run the dummy "
             f"forward before applying {what.replace('_norm', '')} normalization"

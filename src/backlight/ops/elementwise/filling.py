@@ -91,7 +91,9 @@ def fill_into(self, value: TensorState | float):
     else:
         data = self._data
         kind = data.dtype
-        if not ((kind is FLOAT32 and -65504.0 <= value <= 65504.0) or is_plain(value, kind)):
+        if value.__class__ is complex or not (
+            (kind is FLOAT32 and -65504.0 <= value <= 65504.0) or is_plain(value, kind)
+        ):
             value = element(value, kind, checks_halves=data.size != 1)  # PyTorch checks several halves only
         store(self, value, "fill_")
     return self

@@ -8,7 +8,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.half_precision import rounded, widened
-from backlight.ops.number_operands import like, no_integers, require_floats, require_no_bools
+from backlight.ops.number_operands import like, no_bools, no_integers, require_floats, require_no_bools
 from backlight.ops.type_promotion import category, holds_complex
 
 __all__ = [
@@ -68,7 +68,7 @@ def positive(input: TensorState):
     return input
 
 
-@op(tangent="symmetric", complex="own")
+@op(tangent="symmetric", complex="own", dtype_error=no_bools("abs_cpu"))
 def abs(xp, input: Array):
     """Absolute value."""
     return xp.absolute(input)
@@ -263,11 +263,20 @@ nextafter.derivative("other", formula="0: it only tells the direction")(
 )
 
 
-@op(name="nan_to_num", tangent="symmetric")
+@op(name="nan_to_num", tangent="symmetric", complex="own")
 def finite(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:
         return input.copy()
+    if input.dtype.kind == "c":
+        out = input.copy()
+        out.real = _finite_parts(xp, input.real, nan, posinf, neginf)
+        out.imag = _finite_parts(xp, input.imag, nan, posinf, neginf)
+        return out
+    return _finite_parts(xp, input, nan, posinf, neginf)
+
+
+def _finite_parts(xp, input: Array, nan: float, posinf: float | None, neginf: float | None):
     limits = ml_dtypes.finfo(input.dtype)
     out = xp.where(input == xp.inf, like(input, limits.max if posinf is None else posinf), input)
     out = xp.where(out == -xp.inf, like(input, limits.min if neginf is None else neginf), out)

@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, Mask, op
 from backlight.codegen.runtime_support import is_number
+from backlight.dispatch.arguments.parsing import wrong_kinds
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
@@ -253,6 +254,10 @@ def clamp(input: TensorState, min: TensorState | float | None = None, max: Tenso
     if min is None and max is None:
         raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
     if isinstance(min, TensorState) or isinstance(max, TensorState):
+        if is_number(min) != is_number(max) and None not in (min, max):
+            problem = wrong_kinds("clamp", (input, min, max), {}, False)
+            if problem is not None:
+                raise problem
         return clamp_to_tensors(input, _as_bound(input, min), _as_bound(input, max))
     if input._data.dtype.kind != "f" or not (
         (min is None or -65504.0 <= min <= 65504.0) and (max is None or -65504.0 <= max <= 65504.0)

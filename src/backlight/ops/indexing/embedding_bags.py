@@ -1,5 +1,7 @@
 """Bags of embeddings: rows of a table, looked up by number and combined bag by bag."""
 
+import warnings
+
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
@@ -12,6 +14,11 @@ from backlight.ops.indexing.embedding import embedding, shorten_rows
 from backlight.ops.indexing.index_selection import index_add, owned
 from backlight.ops.linalg.matrix_products import big_name
 from backlight.ops.type_promotion import is_float
+
+SWAPPED = (
+    "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+    "deprecated, and should now be `embedding_bag(input, weight, ...)`."
+)
 
 
 @composite_function
@@ -44,8 +51,12 @@ def embedding_bag(
         ValueError: the shapes or the mode do not fit.
         RuntimeError: the offsets do not start at 0, or an index is out of range.
     """
+    if weight._data.dtype == np.int64 and is_float(input._data.dtype):
+        warnings.warn(SWAPPED, stacklevel=2)
+        input, weight = weight, input
     _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
-    _check_kinds(input._data.dtype, weight._data.dtype, per_sample_weights)
+    kinds = [one._data.dtype for one in (input, offsets) if one is not None]
+    _check_kinds(max(kinds, key=is_float), weight._data.dtype, per_sample_weights)
     indices, bag, count = bags_of(input._data, None if offsets is None else offsets._data, include_last_offset)
     _check_range(indices, weight._data.shape[0])
     if max_norm is not None:

@@ -19,7 +19,7 @@ from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
-from backlight.errors import ArgumentError, DimError, ValueProblem
+from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.ops.elementwise.copying import cast, copy_into
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.index_selection import INDEX_KINDS
@@ -226,7 +226,7 @@ def _as_tensor(sequence: Sequence[int]):
     if isinstance(sequence, range):
         return wrap(np.arange(sequence.start, sequence.stop, sequence.step))
     array = np.array(_plain(sequence))
-    return wrap(array.astype(np.int64) if not array.size else array)
+    return wrap(array.astype(np.int64) if not array.size or array.dtype.kind == "f" else array)
 
 
 def _plain(sequence: Sequence[int]) -> list:
@@ -264,6 +264,10 @@ def index_put(input: TensorState, indices: Sequence[TensorState], values: Tensor
 index_put_ = inplace(index_put)
 
 
+def _is_one(value: object) -> bool:
+    return not isinstance(value, TensorState) or not value._data.ndim
+
+
 def set_item(input: TensorState, index: TensorState | Sequence, value: TensorState) -> None:
     """Carry out `input[index] = value`.
 
@@ -279,6 +283,8 @@ def set_item(input: TensorState, index: TensorState | Sequence, value: TensorSta
     elif isinstance(index, TensorState) and index._data.dtype.kind == "b" and index._data.ndim:
         set_where(input, index, value)
         return
+    elif isinstance(index, TensorState) and index._data.dtype.kind == "u" and index._data.ndim and _is_one(value):
+        raise ShapeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
     else:
         view, found = _read(input, _as_items(index))
     if found:

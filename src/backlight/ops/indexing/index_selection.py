@@ -101,6 +101,8 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     _check_vector_added(index)
     check_same_dtype("index_add_(): self ({0}) and source ({1}) must have the same scalar type", input, source)
     shape, rows = input.shape, index.reshape(-1)
+    if bool(shape) != bool(source.ndim):
+        raise _slices_differ(input, source)
     if source.ndim <= dim and shape:
         raise ShapeError(
             f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
@@ -111,10 +113,7 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
             f"({source.shape[dim]}), for dim: {dim}"
         )
     if source.shape[:dim] + source.shape[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
-        raise ShapeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(shape)} source.shape = {list(source.shape)}"
-        )
+        raise _slices_differ(input, source)
     if len(shape) > 1:
         message, error = f"index {{index}} is out of bounds for dimension {dim} with size {{size}}", ShapeError
     else:
@@ -130,6 +129,13 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
 
 
 index_add.derivative("input", formula="grad")(lambda grad: grad)
+
+
+def _slices_differ(input: Array, source: Array) -> ShapeError:
+    return ShapeError(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+        f"{list(input.shape)} source.shape = {list(source.shape)}"
+    )
 
 
 @index_add.derivative("source", formula="alpha · grad at the indices")

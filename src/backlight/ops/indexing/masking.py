@@ -7,7 +7,7 @@ from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
 from backlight.ops.scalars import element
 from backlight.sizes import Shape, broadcast
@@ -154,10 +154,16 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
     if not isinstance(as_tuple, bool):
         raise ArgumentError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+    if hasattr(input._data, "of_a_batch"):
+        raise GraphError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
     data = owned(input._data)
     if as_tuple:
-        return tuple(wrap(places) for places in np.nonzero(data if data.ndim else data.reshape(1)))
-    return wrap(np.argwhere(data))
+        found = np.nonzero(data if data.ndim else data.reshape(1))
+        return tuple(wrap(np.ascontiguousarray(places)) for places in found)
+    return wrap(np.asfortranarray(np.argwhere(data)))
 
 
 def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):

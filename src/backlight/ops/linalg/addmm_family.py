@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -21,6 +21,7 @@ from backlight.ops.linalg.matrix_products import (
     check_matrix_and_vector,
     check_stacks,
     check_sum_dtypes,
+    small_name,
 )
 from backlight.ops.type_promotion import common_dtype
 from backlight.sizes import Shape
@@ -111,6 +112,10 @@ def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: f
     if mat.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
     check_matrix_and_vector(mat, vec)
+    if input.ndim == 1 and input.shape[0] not in (1, mat.shape[0]):
+        raise ShapeError(
+            f"size mismatch, got input ({input.shape[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
     check_added("addmv", input, mat.shape[:1], mat.dtype)
     return weighted_sum(xp, input, careful_product(xp, mat, vec, check_matrix_and_vector), beta, alpha)
 
@@ -131,14 +136,25 @@ def addr(input: TensorState, vec1: TensorState, vec2: TensorState, *, beta: floa
     Shapes: vec1 (n,), vec2 (m,), input broadcasts to (n, m) -> (n, m)
     """
     kind = from_numpy_dtype(common_dtype([input._data, vec1._data, vec2._data]))
+    _check_factors(kind, beta=beta, alpha=alpha)
     return matrix_and_vectors(input.to(kind), vec1.to(kind), vec2.to(kind), beta=beta, alpha=alpha)
+
+
+def _check_factors(kind: dtype, **factors) -> None:
+    """Raise PyTorch's error for a float as the factor of whole numbers, or a number as that of bools."""
+    for name, value in factors.items():
+        if isinstance(value, bool) and kind.numpy.kind != "b":
+            raise ShapeError(f"Boolean {name} only supported for Boolean results.")
+        if kind.numpy.kind in "iub" and isinstance(value, (float, complex)):
+            raise ShapeError(f"For integral input tensors, argument {name} must not be a floating point number.")
 
 
 @op(name="addr", tangent="multilinear", tangent_with={"beta": 0}, complex="holomorphic", layout="preserved")
 def matrix_and_vectors(xp, input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
-    check_dims("vec1", vec1, 1, "vector")
-    check_dims("vec2", vec2, 1, "vector")
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise ShapeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
     product = vec1[:, None] * vec2
     check_added("addr", input, product.shape, product.dtype)
     return weighted_sum(xp, input, product, beta, alpha)
@@ -160,6 +176,11 @@ def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, 
 
     Shapes: batch1 (b, n, k), batch2 (b, k, m), input broadcasts to (b, n, m) -> (b, n, m)
     """
+    if not input.dtype == batch1.dtype == batch2.dtype:
+        names = [small_name(one.dtype) for one in (input, batch1, batch2)]
+        raise ShapeError(
+            f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
+        )
     check_batch_pair(batch1, batch2)
     check_added("baddbmm", input, (*batch1.shape[:2], batch2.shape[2]), batch1.dtype)
     product = careful_product(xp, widened(batch1), widened(batch2), check_stacks)
@@ -205,6 +226,9 @@ def check_batch_pair(batch1: Array, batch2: Array) -> None:
     for name, batch in (("batch1", batch1), ("batch2", batch2)):
         if batch.ndim != 3:
             raise ShapeError(f"{name} must be a 3D tensor; it has shape {list(batch.shape)}")
+    if batch1.shape[0] != batch2.shape[0]:
+        counts = f"{batch1.shape[0]} and {batch2.shape[0]}"
+        raise ShapeError(f"batch1 and batch2 must have same number of batches, got {counts}")
     check_batches(batch1, batch2)
     if batch1.dtype != batch2.dtype:
         raise ShapeError(

@@ -15,7 +15,7 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.memory_order import in_rows
 from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.elementwise.complex_numbers import conj
-from backlight.ops.linalg.matrix_products import big_name, matrix_product
+from backlight.ops.linalg.matrix_products import big_name, check_vectors, matrix_product
 from backlight.ops.number_operands import require_no_bools
 from backlight.ops.type_promotion import category
 
@@ -144,6 +144,8 @@ def vecdot(x: TensorState, y: TensorState, *, dim: int = -1):
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
             f"{from_numpy_dtype(x._data.dtype).old_name}; convert it with .float()"
         )
+    if x._data.ndim == y._data.ndim == 1:
+        check_vectors(x._data, y._data)
     return (conj(x) * y).sum(dim)
 
 
@@ -220,6 +222,8 @@ def chain_matmul(*matrices):
         UserWarning,
         stacklevel=2,
     )
+    if not matrices:
+        raise ShapeError("chain_matmul(): Expected one or more matrices")
     for matrix in matrices:
         if matrix._data.ndim != 2:
             raise ShapeError(f"chain_matmul(): Tensor dimension is {matrix._data.ndim}, expected 2 instead.")

@@ -106,9 +106,7 @@ def _letter(label: int) -> str:
     if label is Ellipsis:
         return "..."
     if not 0 <= label < len(LETTERS):
-        raise ShapeError(
-            f"einsum(): expected subscripts in the range [0, 52), but got {label}; number the labels from 0"
-        )
+        raise ValueProblem(f"einsum(): subscript in subscript list is not within the valid range [0, 52), got {label}")
     return LETTERS[label]
 
 
@@ -116,7 +114,12 @@ def _split(part: str, where: str, taken: int) -> tuple[str, str | None]:
     """Return the labels before and after the ellipsis; None after it if there is none."""
     before, dots, after = part.partition("...")
     if "..." in after:
-        raise ShapeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
+        words = (
+            "but an ellipsis (...) was already found"
+            if where == "output"
+            else "for which an ellipsis was already found"
+        )
+        raise ShapeError(f"einsum(): found '.' for {where} {words} was already found")
     for index, character in enumerate(before + after):
         if character == ".":
             raise ShapeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")

@@ -107,6 +107,8 @@ def norm(
     dtype: dtype | None = None,
 ):
     """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too, "nuc" of matrices."""
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ShapeError(f"linalg.matrix_norm: Order {p} not supported.")
     if not isinstance(p, (str, int, float, np.number, TensorState, NoneType)):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(p).__name__}")
     if dtype is not None and not isinstance(dtype, dtypes.dtype):

@@ -281,6 +281,8 @@ def check_vectors(a: Array, b: Array) -> None:
             f"dot : expected both vectors to have same dtype, but found {big_name(a.dtype)} and {big_name(b.dtype)}; "
             "convert one of them with .to(dtype)"
         )
+    if a.dtype.kind == "b":
+        raise UnsupportedError("\"dot\" not implemented for 'Bool'; convert the vectors with .to(torch.int64)")
     if a.shape != b.shape:
         raise ShapeError(
             f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the same number of "

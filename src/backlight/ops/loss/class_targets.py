@@ -54,7 +54,7 @@ def check_target(input: np.ndarray, target: np.ndarray, weight: np.ndarray | Non
         RuntimeError: shapes or dtypes do not fit.
     """
     if input.ndim == 0:
-        raise ShapeError("nll_loss expects at least 1 dim in input, got a 0-d tensor; its last dim counts the classes")
+        raise ValueProblem("Expected 1 or more dimensions (got 0); the last dim of the input counts the classes")
     _check_target_shape(input, target)
     if target.dtype != LONG and target.dtype != BYTE:
         name = from_numpy_dtype(target.dtype).old_name

@@ -8,8 +8,11 @@ in turn, so adaptive means are one small matrix product a dim.
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
@@ -233,6 +236,9 @@ def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size
             f"Expected shape of indices to be same as that of the input tensor ({[*shape, *added]}) but got indices "
             f"tensor with shape: {[*indices._data.shape, *added]}"
         )
+    if indices._data.dtype != np.int64:
+        kind = from_numpy_dtype(indices._data.dtype).old_name
+        raise ShapeError(f"elements in indices should be type int64 but got: {kind}")
     kernel = numbers_of(name, "kernel_size", kernel_size, dims)
     stride = kernel if stride is None else numbers_of(name, "stride", stride, dims)
     padding = numbers_of(name, "padding", padding, dims)
@@ -253,9 +259,11 @@ def _checked_output(
             f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
             f"'{len(found)}'"
         )
-    if any(not size - step < one < size + step for one, size, step in zip(found, plain, stride)):
-        least, most = [a - b for a, b in zip(plain, stride)], [a + b for a, b in zip(plain, stride)]
-        raise ValueProblem(f'invalid output_size "{list(found)}" (dim 0 must be between {least} and {most})')
+    for dim, (one, size, step) in enumerate(zip(found, plain, stride)):
+        if not size - step < one < size + step:
+            raise ValueProblem(
+                f'invalid output_size "{found}" (dim {dim} must be between {size - step} and {size + step})'
+            )
     return found
 
 

@@ -62,7 +62,8 @@ def _pairs(name: str, **options) -> list[tuple[int, int]]:
     for option, pair in found.items():
         if min(pair) < (0 if option == "padding" else 1):
             rule = "non-negative" if option == "padding" else "greater than zero"
-            raise ShapeError(f"{option} should be {rule}, but got {option}_height: {pair[0]} {option}_width: {pair[1]}")
+            words, start = option.replace("_", " "), option.removesuffix("_size")
+            raise ShapeError(f"{words} should be {rule}, but got {start}_height: {pair[0]} {start}_width: {pair[1]}")
     return list(found.values())
 
 

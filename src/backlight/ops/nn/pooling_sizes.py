@@ -61,7 +61,8 @@ def windows_of(
 
 @lru_cache(1024)
 def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bool, with_places: bool) -> Windows:
-    _require_positive(name, "kernel size", kernel)
+    if 0 not in stride or name == "max_pool1d":
+        _require_positive(name, "kernel size", kernel)
     _require_positive(name, "stride", stride)
     _require_positive(name, "dilation", dilation)
     for pad, size, step in zip(padding, kernel, dilation):
@@ -92,7 +93,9 @@ def _require_positive(name: str, option: str, numbers: Sequence[int]) -> None:
         raise ShapeError(f"max_pool1d() {option.replace(' ', '_')} must be greater than zero, but got {least}")
     if option == "stride" and least == 0:
         raise ShapeError(f"stride should not be zero; {name} got {list(numbers)}")
-    raise ShapeError(f"{option} should be greater than zero, but got {list(numbers)} for {name}")
+    letter = {"kernel size": "k", "stride": "d"}.get(option, option)
+    listed = " ".join(f"{letter}{axis}: {number}" for axis, number in zip("THW"[-len(numbers) :], numbers))
+    raise ShapeError(f"{option} should be greater than zero, but got {listed} for {name}")
 
 
 def numbers_of(name: str, option: str, value: int | Sequence[int], dims: int) -> tuple[int, ...]:

@@ -130,6 +130,11 @@ def vector_norm(
 
 def check_not_narrower(name: str, x: TensorState, dtype: dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
+    if not has_gradient(dtype.numpy):
+        raise ShapeError(f"{name}: dtype should be floating point or complex, but got {dtype.old_name}")
+    if (x._data.dtype.kind == "c") != dtype.is_complex:
+        kinds = ("real for real", "complex for complex")[x._data.dtype.kind == "c"]
+        raise ShapeError(f"{name}: dtype should be {kinds} inputs, but got {dtype.old_name}")
     if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
             f"{name}: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "

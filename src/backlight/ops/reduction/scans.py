@@ -236,6 +236,18 @@ def cummin(input: TensorState, dim: int):
 
 
 @with_numpy_names
+def _check_end(input: TensorState, end: TensorState, dim: int) -> None:
+    """Raise PyTorch's error for a tensor that cannot be put before or after the input of `diff`."""
+    if end.ndim != input.ndim:
+        raise ShapeError("diff expects prepend or append to be the same dimension as input")
+    for at, (size, own) in enumerate(zip(end.shape, input.shape)):
+        if at != dim and size != own:
+            raise ShapeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                f"differencing dimension; input.size({at}) = {own}, but got tensor.size({at}) = {size}"
+            )
+
+
 def diff(
     input: TensorState, n: int = 1, dim: int = -1, prepend: TensorState | None = None, append: TensorState | None = None
 ):
@@ -246,6 +258,10 @@ def diff(
         raise ShapeError(f"order must be non-negative but got {n}")
     if n == 0:
         return input.clone()
+    dim = normalise_dim(dim, input.ndim)
+    for end in (prepend, append):
+        if end is not None:
+            _check_end(input, end, dim)
     ends = [end for end in (prepend, input, append) if end is not None]
     values = cat(ends, dim) if len(ends) > 1 else input
     for _ in range(min(n, values.shape[dim])):

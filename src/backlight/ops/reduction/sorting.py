@@ -288,12 +288,25 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         raise ShapeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
+    edges, given = sorted_sequence._data, np.shape(getattr(input, "_data", input))
+    if edges.ndim == 0:
+        raise ShapeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if not given and edges.ndim != 1:
+        raise ShapeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
+        )
     values = _as_tensor_like(input, sorted_sequence)
     if sorter is not None and sorter._data.shape != sorted_sequence._data.shape:
         raise ShapeError(
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
             f"{list(sorted_sequence._data.shape)}and got sorter tensor {list(sorter._data.shape)}"
         )
+    if sorter is not None and sorter._data.dtype != np.int64:
+        kind = from_numpy_dtype(sorter._data.dtype).old_name
+        raise ShapeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {kind}")
+    if sorter is not None and sorter._data.size and not 0 <= sorter._data.min() <= sorter._data.max() < edges.shape[-1]:
+        raise ShapeError("torch.searchsorted(): sorter index out of range")
     return search(sorted_sequence, values, sorter, right=right or side == "right", out_int32=out_int32)
 
 
@@ -320,7 +333,7 @@ def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
             "  Convert it first (.float())"
         )
     if bins <= 0:
-        raise ShapeError(f"bins must be > 0, but got {bins}")
+        raise ShapeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = (input.min(), input.max()) if min == max and input.size else (min, max)
     if low == high:
         low, high = low - 1, high + 1

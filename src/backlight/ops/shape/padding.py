@@ -158,7 +158,18 @@ def pad(input: TensorState, pad: Sequence[int], mode: str = "constant", value: f
     if value not in (None, 0):
         raise ShapeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_repeating(input._data.shape, pad, mode)
+    if mode != "circular":
+        _check_no_empty_dims(input._data.shape, len(pad) // 2)
     return _PUBLIC[_OPS[mode][len(pad) // 2 - 1]](input, pad, mode)
+
+
+def _check_no_empty_dims(shape: Sequence[int], count: int) -> None:
+    """Raise PyTorch's error if a dim other than the batch is empty: there is nothing to repeat."""
+    if 0 in shape[len(shape) - count - 1 :]:
+        raise ShapeError(
+            f"Expected {count + 1}D or {count + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
 
 
 def _check_repeating(shape: Sequence[int], pad: Sequence[int], mode: str) -> None:

@@ -125,7 +125,11 @@ def check_size(data: Array, size: Sequence[int], name: str) -> tuple:
     if len(open_places) > 1:
         raise ShapeError("only one dimension can be inferred; give all sizes but one")
     if any(one < -1 for one in wanted):
-        raise ShapeError(f"invalid shape dimension {min(wanted)}; a size is at least 0, or -1 to be worked out")
+        at = next(place for place, one in enumerate(wanted) if one < -1)
+        raise ShapeError(
+            f"invalid shape dimension {wanted[at]} at index {at} of shape {wanted}; a size is at least 0, or -1 to be "
+            "worked out"
+        )
     known = prod(one for one in wanted if one != -1)
     if open_places:
         if known == 0 and data.size == 0:

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
-from backlight.engine.tensor_state import TensorState, memory_of, replace_memory
+from backlight.engine.tensor_state import TensorState, memory_of, replace_memory, storage_of
 from backlight.engine.views import shown_by_strides
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.memory_order import format_strides, suggested_format
@@ -33,7 +33,10 @@ def resize_(self, *sizes, memory_format: memory_format | None = None):
     refuse_writing(self, "resize_")
     begin_write(self, "resize_")
     if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
-        self._data = strided_memory(self, shape, strides, None)
+        shown = strided_memory(self, shape, strides, None)
+        if self._view is None:
+            storage_of(self).memory = memory_of(self)  # what is beyond the new size stays, for a larger one later
+        self._data = shown
     else:
         replace_memory(self, *_larger(self, shape, strides))
     end_write(self)

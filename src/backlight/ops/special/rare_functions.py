@@ -39,6 +39,12 @@ bessel_j0 = _bessel_function("bessel_j0", "The Bessel function of the first kind
 bessel_j1 = _bessel_function("bessel_j1", "The Bessel function of the first kind of order 1.")
 bessel_y0 = _bessel_function("bessel_y0", "The Bessel function of the second kind of order 0.")
 bessel_y1 = _bessel_function("bessel_y1", "The Bessel function of the second kind of order 1.")
+modified_bessel_i0 = _bessel_function(
+    "modified_bessel_i0", "The modified Bessel function of the first kind of order 0."
+)
+modified_bessel_i1 = _bessel_function(
+    "modified_bessel_i1", "The modified Bessel function of the first kind of order 1."
+)
 modified_bessel_k0 = _bessel_function(
     "modified_bessel_k0", "The modified Bessel function of the second kind of order 0."
 )

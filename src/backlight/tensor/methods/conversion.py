@@ -9,7 +9,7 @@ from backlight.dispatch.observation import begin_write, end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.node import origin
 from backlight.engine.provenance import user_place
-from backlight.engine.tensor_state import TensorState, writable
+from backlight.engine.tensor_state import TensorState, memory_of, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.layouts import memory_format
 from backlight.ops.shape.expanding import check_expands
@@ -26,7 +26,12 @@ deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
 reduce_arguments = function_later("backlight.tensor.pickling", "reduce_arguments")
 export = function_later("backlight.tensor.interop.dlpack", "export")
 _untyped, _typed, _show = [
-    function_later("backlight.tensor.storages", name) for name in ("untyped_storage", "typed_storage", "show_memory")
+    function_later(f"backlight.tensor.{module}", name)
+    for module, name in (
+        ("storages", "untyped_storage"),
+        ("storages", "typed_storage"),
+        ("taking_memory", "show_memory"),
+    )
 ]
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
@@ -124,7 +129,7 @@ class ConversionMethods:
         """Tell whether both tensors show the same elements of the same memory, with the same strides."""
         ours, other = self._data, tensor._data
         return (
-            self._storage is tensor._storage
+            np.shares_memory(memory_of(self), memory_of(tensor))
             and self.data_ptr() == tensor.data_ptr()
             and (ours.shape, ours.strides, ours.dtype) == (other.shape, other.strides, other.dtype)
         )

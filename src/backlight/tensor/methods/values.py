@@ -80,6 +80,9 @@ class ValueMethods:
     def __reversed__(self):
         return self.flip(0) if self._data.ndim else self
 
+    def __delitem__(self, index: object) -> None:
+        raise ArgumentError("Tensor does not support deleting items")
+
     def __contains__(self, element: object) -> bool:
         if isinstance(element, ValueMethods):
             element = element._data
