@@ -54,11 +54,15 @@ from backlight.lens.doctor.detectors.slips.comparisons import Comparisons
 from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
+from backlight.lens.doctor.detectors.slips.plateaus import Plateaus
 from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
+from backlight.lens.doctor.detectors.slips.ranked_pairs import RankedPairs
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
+from backlight.lens.doctor.detectors.slips.repeated_seeds import RepeatedSeeds
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
 from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.detectors.slips.td_errors import TdErrors
+from backlight.lens.doctor.detectors.slips.temperatures import Temperatures
 from backlight.lens.doctor.detectors.slips.unused_values import UnusedValues
 from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.detectors.totals import Totals
@@ -97,6 +101,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
+    *(Plateaus, RankedPairs, RepeatedSeeds, Temperatures),
     *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers),
     *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns),
