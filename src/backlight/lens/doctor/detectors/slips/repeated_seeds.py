@@ -8,7 +8,7 @@ wants a loss that does not change between its calls, and is left alone.
 """
 
 import zlib
-from types import FrameType
+from types import FrameType, FunctionType
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
@@ -37,12 +37,16 @@ class RepeatedSeeds(Detector):
 
     def begin(self) -> None:
         """Watch the setting of seeds."""
-        self.watch.after(self.engine.module, "manual_seed", self._set)
+        generator = self.engine.module.Generator
+        if isinstance(vars(generator).get("manual_seed"), FunctionType):  # backlight's, under whatever name of module
+            self.watch.after(generator, "manual_seed", self._set)
+        else:
+            self.watch.after(self.engine.module, "manual_seed", self._set)
 
     def _set(self, frame: FrameType, out: object, args: tuple, kwargs: dict) -> None:
         place = place_of_frame(frame)
-        if place is not None:
-            self.seeded, self.drawn = (place, args[0] if args else kwargs.get("seed")), None
+        if place is not None and out is self.engine.module.default_generator:
+            self.seeded, self.drawn = (place, out.initial_seed()), None
             self.settings += 1
 
     def called(self, call: Call) -> None:
