@@ -16,7 +16,7 @@ from catalogue.found import COUNTS
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 NEEDS_PROCESSES = {"BL714"}  # its program is run as case 8e of the catalogue
 ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
-ONLY_TORCH |= {"BLA08", "BLA09", "BLA13", "BL909", "BL910", "BL911", "BL912", "BL913"}
+ONLY_TORCH |= {"BLA08", "BLA09", "BLA13", "BLA14", "BL909", "BL910", "BL911", "BL912", "BL913"}
 PAIRS = [
     (rule, engine)
     for rule in rules().values()

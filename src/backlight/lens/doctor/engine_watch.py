@@ -26,6 +26,7 @@ from backlight.lens.doctor.detectors.data.codes import Codes
 from backlight.lens.doctor.detectors.data.constant_terms import ConstantTerms
 from backlight.lens.doctor.detectors.data.futures import Futures
 from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
+from backlight.lens.doctor.detectors.data.last_steps import LastSteps
 from backlight.lens.doctor.detectors.data.leaks import Leaks
 from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
@@ -102,7 +103,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
     *(Plateaus, RankedPairs, RepeatedSeeds, Temperatures),
-    *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers),
+    *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
     *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),

@@ -24,7 +24,7 @@ VIEWS = ("Squeeze", "Unsqueeze", "View", "Reshape", "Expand", "Clone")
 class LossArguments(Detector):
     """Looks at what losses are given."""
 
-    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, "kl_div", "poisson_nll_loss"})
+    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, "kl_div", "poisson_nll_loss", "ctc_loss"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -50,6 +50,8 @@ class LossArguments(Detector):
             self._look_at_logs(call, args[0])
         elif name == "kl_div":
             self._look_at_divergence(call, args[0], target)
+        elif name == "ctc_loss":
+            self._look_at_ctc(call, args[0])
         elif name == "poisson_nll_loss":
             self._look_at_rates(call, args[0])
         elif name in SQUARES:
@@ -131,6 +133,26 @@ class LossArguments(Detector):
                 f"nll_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
                 f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
                 title="nll_loss of what are no log-probabilities",
+            )
+
+    def _look_at_ctc(self, call: Call, scores: Tensor) -> None:
+        """Report scores that ctc_loss takes for log-probabilities: their exponentials do not add up to 1."""
+        values, line = self.values(scores), Instruction(call.code, call.lasti)
+        if values is None or not is_computed(scores) or values.ndim < 2 or not values.size:
+            return
+        with silent_floats():
+            sums = np.log(np.exp(values.astype(np.float64)).sum(axis=-1))
+        if not np.all(np.isfinite(sums)) or np.median(np.abs(sums)) <= OFF:
+            return
+        self.no_logs[line] = self.no_logs.get(line, 0) + 1
+        if self.no_logs[line] == CALLS:
+            self._report_once(
+                "not-log-probabilities",
+                line,
+                f"ctc_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
+                f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
+                title="ctc_loss of what are no log-probabilities",
+                cure="give ctc_loss scores.log_softmax(-1)",
             )
 
     def _look_at_divergence(self, call: Call, given: Tensor, target: Tensor) -> None:
