@@ -31,6 +31,7 @@ from backlight.lens.doctor.detectors.data.leaks import Leaks
 from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
 from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
+from backlight.lens.doctor.detectors.data.padded_targets import PaddedTargets
 from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.data.returns import Returns
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
@@ -52,11 +53,13 @@ from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
 from backlight.lens.doctor.detectors.slips.averages import Averages
 from backlight.lens.doctor.detectors.slips.comparisons import Comparisons
+from backlight.lens.doctor.detectors.slips.divergence_signs import DivergenceSigns
 from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
 from backlight.lens.doctor.detectors.slips.plateaus import Plateaus
 from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
+from backlight.lens.doctor.detectors.slips.quantile_signs import QuantileSigns
 from backlight.lens.doctor.detectors.slips.ranked_pairs import RankedPairs
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
 from backlight.lens.doctor.detectors.slips.repeated_seeds import RepeatedSeeds
@@ -102,7 +105,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
-    *(Plateaus, RankedPairs, RepeatedSeeds, Temperatures),
+    *(DivergenceSigns, PaddedTargets, Plateaus, QuantileSigns, RankedPairs, RepeatedSeeds, Temperatures),
     *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
     *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns),

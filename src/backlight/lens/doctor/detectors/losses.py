@@ -25,6 +25,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 PROBABILITIES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
 KEPT_BY = {"reshape", "view", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "float", "to"}
+KEPT_BY |= {"getitem", "__getitem__", "index_select", "index", "slice", "select"}
 WRONG = {  # loss -> what its input must not be
     "cross_entropy": {"softmax", "sigmoid"},
     "cross_entropy_loss": {"softmax", "sigmoid"},

@@ -75,7 +75,7 @@ class LastSteps(Detector):
         values = self.values(tokens)
         index = call.kwargs.get("padding_idx", call.args[2] if len(call.args) > 2 else None)
         index = 0 if index is None or not isinstance(index, int) or index < 0 else index
-        return None if values is None else _runs_of(values == index)
+        return None if values is None else runs_of(values == index)
 
     def _runs(self, call: Call, line: Instruction) -> None:
         """Note what a layer returns that read padding: batch_first only, in which `[:, -1]` is the last time."""
@@ -85,7 +85,7 @@ class LastSteps(Detector):
         found = self.padded.get(tensor)
         if found is None and not tensor.requires_grad:
             values = self.values(tensor)
-            found = None if values is None else _runs_of(~values.any(axis=2))
+            found = None if values is None else runs_of(~values.any(axis=2))
         if found is not None:
             self.read[outs[0]] = found, line, False
             self.read[outs[1]] = found, line, True
@@ -109,7 +109,7 @@ class LastSteps(Detector):
         )
 
 
-def _runs_of(padding: np.ndarray) -> Padded | None:
+def runs_of(padding: np.ndarray) -> Padded | None:
     """Return how rows end in padding, (rows, times); None if they do not, or if it stands elsewhere, too."""
     rows, times = padding.shape
     ends = np.where(padding.all(axis=1), times, np.argmin(padding[:, ::-1], axis=1))
