@@ -53,10 +53,10 @@ class PaddedTargets(Detector):
             self.padding[line] = padding.copy()
 
     def _look(self, call: Call, line: Instruction, target: Tensor) -> None:
-        if target.dtype.is_floating_point or call.kwargs.get("reduction", "mean") == "none":
+        if target.dtype.is_floating_point or "none" in (call.kwargs.get("reduction"), *call.args[3:]):
             return
         values = self.values(target)
-        ignored = call.kwargs.get("ignore_index", -100)
+        ignored = call.kwargs.get("ignore_index", call.args[4] if len(call.args) > 4 else -100)
         for where, padding in self.padding.items():
             if values is None or values.size != padding.size:
                 continue
