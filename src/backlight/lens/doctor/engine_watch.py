@@ -34,6 +34,7 @@ from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
 from backlight.lens.doctor.detectors.data.padded_targets import PaddedTargets
 from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.data.returns import Returns
+from backlight.lens.doctor.detectors.data.scales import Scales
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
 from backlight.lens.doctor.detectors.data.teachers import Teachers
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
@@ -108,7 +109,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(DivergenceSigns, PaddedTargets, Plateaus, QuantileSigns, RankedPairs, RepeatedSeeds, Temperatures),
     *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
     *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
-    *(Codes, NoiseTargets, OwnStatistics, Returns),
+    *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

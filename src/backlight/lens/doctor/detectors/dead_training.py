@@ -35,6 +35,7 @@ def _of_one(call: Call) -> bool:
     shape = tuple(call.out.shape)
     return isinstance(dim, int) and -len(shape) <= dim < len(shape) and shape[dim] == 1
 
+
 PRODUCTS = ("Mm", "Mul", "Bmm", "Mv", "Linear", "Addmm")
 
 

@@ -211,7 +211,9 @@ class ShuffledRows(Detector):
             f"The {whose} rows were chosen by an index at {brief_at(moved)}; {how}.",
             f"Both come from {given.rows} rows, and meet in the loss at {brief_at(line)}: each prediction is compared "
             "with the target of another row.",
-            cure="Let one loader give both: TensorDataset(inputs, targets)." if "zip(" in place_of(moved).text else None,
+            cure="Let one loader give both: TensorDataset(inputs, targets)."
+            if "zip(" in place_of(moved).text
+            else None,
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

@@ -61,7 +61,9 @@ class Plateaus(Detector):
 
     def _look(self, scheduler: Any, spot: Spot, seen: list[float]) -> None:
         call = spot.call
-        arguments = [] if call is None else [*call.args, *(word.value for word in call.keywords if word.arg == "metrics")]
+        arguments = (
+            [] if call is None else [*call.args, *(word.value for word in call.keywords if word.arg == "metrics")]
+        )
         if not arguments:
             return
         name, goes = _direction(spot, arguments[0])

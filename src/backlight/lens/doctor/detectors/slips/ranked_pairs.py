@@ -109,7 +109,6 @@ class RankedPairs(Detector):
         return node.name().startswith(SCORES)
 
 
-
 def _is_negated(node: ast.AST) -> bool:
     """Return whether an expression stands behind a minus, calls of methods in between."""
     while node is not None and not isinstance(node, ast.stmt):
