@@ -17,7 +17,7 @@ SUMS = {"add", "sub", "rsub"}
 KEEPS = {"sum", "mean", "view", "reshape", "squeeze", "flatten"}
 SCALES = {"mul", "div", "true_divide"}
 MOST, TWICE = 8, 2
-Term = tuple  # (number of a node, of its output), or ("exp", term), ("log", term), ("mul", number, term), ("pow", number, term)
+Term = tuple  # (node's number, output's), ("exp", term), ("log", term), ("mul", number, term), ("pow", number, term)
 
 
 class DivergenceSigns(Detector):
