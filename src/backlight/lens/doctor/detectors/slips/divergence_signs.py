@@ -8,7 +8,7 @@ followed through reductions, signs and further sums to the backward.
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Tensor, is_computed, sequence_of
+from backlight.lens.doctor.graph import Optimizer, Tensor, is_computed, sequence_of
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
@@ -95,7 +95,7 @@ class DivergenceSigns(Detector):
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Look at what is minimised."""
         line, sign = self.found.get(tensor, (None, 0))
-        if line is None or sign < 0:
+        if line is None or sign < 0 or any(_maximises(one) for one in self.watch.optimizers.alive()):
             return
         self.times[line] = self.times.get(line, 0) + 1
         if self.times[line] == TWICE:
@@ -116,6 +116,10 @@ def _has_no_bound(terms: set[tuple[Term, int]]) -> int:
         if kind == "log" and (term[1], -sign) in terms:
             return sign
     return 0
+
+
+def _maximises(optimizer: Optimizer) -> bool:
+    return any(group.get("maximize", False) for group in optimizer.param_groups)
 
 
 def _sign_of(name: str, call: Call) -> int:

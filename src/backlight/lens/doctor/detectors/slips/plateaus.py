@@ -52,9 +52,12 @@ class Plateaus(Detector):
         if len(seen) == CALLS:
             return
         try:
-            self.metrics[scheduler] = seen = [*seen, float(metric)]
+            value = self.number(metric) if self.engine.is_tensor(metric) else float(metric)
         except (TypeError, ValueError):
             return
+        if value is None:
+            return
+        self.metrics[scheduler] = seen = [*seen, value]
         user = next(users_frames(frame), None)
         if len(seen) == CALLS and user is not None:
             self._look(scheduler, spot_of(Instruction(user.f_code, user.f_lasti), user), seen)
