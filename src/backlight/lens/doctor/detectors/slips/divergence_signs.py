@@ -1,22 +1,54 @@
-"""A divergence from a normal distribution that is maximised: 1 + log σ² - μ² - σ² without its minus.
+"""Terms of a loss with the wrong sign: a divergence that is maximised, a policy's entropy that is minimised.
 
 NOTE [A term that falls without a bound]
-What a loss adds up is followed as terms with signs. x - exp(x), and log(v) - v, have no lower bound: a loss with such a
+The divergence of a normal distribution is -(1 + log σ² - μ² - σ²) / 2, and its minus is easily lost. What a loss adds
+up is followed as terms with signs. x - exp(x), and log(v) - v, have no lower bound: a loss with such a
 sum, times what is positive, falls the further the farther the distribution is from the normal one. The sum itself is
 followed through reductions, signs and further sums to the backward.
+
+NOTE [A policy's entropy]
+What entropy() of a distribution returns is followed in the same way. With a positive factor in what is minimised the
+policy becomes sure of itself. It is a policy if the log-probability of its own sample was taken from it: where labels
+are scored, a small entropy may be what is wanted.
 """
+
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_computed, sequence_of
-from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 SUMS = {"add", "sub", "rsub"}
-KEEPS = {"sum", "mean", "view", "reshape", "squeeze", "flatten"}
+KEEPS = {"sum", "mean", "view", "reshape", "squeeze", "flatten", "stack", "cat"}
 SCALES = {"mul", "div", "true_divide"}
 MOST, TWICE = 8, 2
+
+
+@dataclass(slots=True)
+class Policy:
+    """A distribution, and whether a log-probability was taken from it."""
+
+    scored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A sum without a bound, or an entropy: its line, the sign that it has by now, whose entropy it is."""
+
+    line: Instruction
+    sign: int
+    policy: Policy | None = None
+
+    def times(self, sign: int) -> "Found":
+        """Return it with another sign."""
+        return Found(self.line, self.sign * sign, self.policy)
+
+
 Term = tuple  # (node's number, output's), ("exp", term), ("log", term), ("mul", number, term), ("pow", number, term)
 
 
@@ -29,13 +61,45 @@ class DivergenceSigns(Detector):
         super().__init__(watch)
         self.made: WeakIdDict[Term] = WeakIdDict()  # what exp, log, a power or a multiple is of
         self.sums: WeakIdDict[frozenset[tuple[Term, int]]] = WeakIdDict()
-        self.found: WeakIdDict[tuple[Instruction, int]] = WeakIdDict()  # tensors with such a sum -> its line, its sign
+        self.found: WeakIdDict[Found] = WeakIdDict()  # tensors with such a sum in them
         self.times: dict[Instruction, int] = {}
+        self.policies: WeakIdDict[Policy] = WeakIdDict()  # distributions
+        self.drawn = False  # whether the program samples
+
+    def begin(self) -> None:
+        """Watch distributions."""
+        module = getattr(self.engine.module, "distributions", None)
+        if module is None:
+            return
+        for kind in {one for one in vars(module).values() if isinstance(one, type)}:
+            if issubclass(kind, module.Distribution):
+                for name, listener in (("sample", self._drawn), ("log_prob", self._scored), ("entropy", self._entropy)):
+                    if name in vars(kind):
+                        self.watch.after(kind, name, listener)
+
+    def _policy(self, distribution: Any) -> Policy:
+        known = self.policies.get(distribution)
+        if known is None:
+            known = self.policies[distribution] = Policy()
+        return known
+
+    def _drawn(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        self.drawn = True
+
+    def _scored(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        self._policy(args[0]).scored = True
+
+    def _entropy(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        user = next(users_frames(frame), None)
+        if user is not None and self.engine.is_tensor(out) and is_computed(out):
+            self.found[out] = Found(Instruction(user.f_code, user.f_lasti), 1, self._policy(args[0]))
 
     def called(self, call: Call) -> None:
         """Follow terms."""
         name, out = self.watch.name, call.out
-        if not self.engine.is_tensor(out) or not is_computed(out) or any(out is one for one in self.watch.inputs):
+        if not self.engine.is_tensor(out) or not is_computed(out):
+            return
+        if name not in SUMS and any(out is one for one in self.watch.inputs):
             return
         number = next((one for one in call.args[1:] if isinstance(one, (int, float))), None)
         source = self.watch.inputs[0]
@@ -45,9 +109,8 @@ class DivergenceSigns(Detector):
             self.made[out] = "pow", 2 if number is None else number, self._term(source)
         elif name in SUMS:
             self._add(call, out)
-        elif source in self.found and len(self.watch.inputs) == 1:
-            line, sign = self.found.get(source)
-            self.found[out] = line, sign * _sign_of(name, call)
+        elif source in self.found and (len(self.watch.inputs) == 1 or name in ("stack", "cat")):
+            self.found[out] = self.found.get(source).times(_sign_of(name, call))
         elif name == "mul":
             self._multiply(call, out)
 
@@ -62,8 +125,7 @@ class DivergenceSigns(Detector):
         other = next((one for one in inputs if one is not known), None)
         factor = None if known is None or other is None or other.requires_grad else self.number(other)
         if factor:
-            line, sign = self.found.get(known)
-            self.found[out] = line, sign if factor > 0 else -sign
+            self.found[out] = self.found.get(known).times(1 if factor > 0 else -1)
 
     def _term(self, tensor: Tensor) -> Term:
         known = self.made.get(tensor)
@@ -81,8 +143,7 @@ class DivergenceSigns(Detector):
             if not self.engine.is_tensor(one) or not one.requires_grad:
                 continue
             if one in self.found:
-                line, own = self.found.get(one)
-                self.found[out] = line, own * sign
+                self.found[out] = self.found.get(one).times(sign)
             known = self.sums.get(one) or {(self._term(one), 1)}
             terms |= {(term, own * sign) for term, own in known}
         if out in self.found or len(terms) > MOST:
@@ -90,19 +151,27 @@ class DivergenceSigns(Detector):
         self.sums[out] = frozenset(terms)
         sign = _has_no_bound(terms)
         if sign:
-            self.found[out] = Instruction(call.code, call.lasti), sign
+            self.found[out] = Found(Instruction(call.code, call.lasti), sign)
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Look at what is minimised."""
-        line, sign = self.found.get(tensor, (None, 0))
-        if line is None or sign < 0 or any(_maximises(one) for one in self.watch.optimizers.alive()):
+        found = self.found.get(tensor)
+        if found is None or found.sign < 0 or any(_maximises(one) for one in self.watch.optimizers.alive()):
+            return
+        line, policy = found.line, found.policy
+        if policy is not None and not (policy.scored and self.drawn):
             return
         self.times[line] = self.times.get(line, 0) + 1
-        if self.times[line] == TWICE:
+        if self.times[line] != TWICE:
+            return
+        seen = f"The loss of backward() at {brief(place)} has what {brief_at(line)} returned with a positive factor."
+        if policy is not None:
+            self.report("entropy-minimised", place_of(line), seen)
+        else:
             self.report(
                 "divergence-maximised",
                 place_of(line),
-                f"The loss of backward() at {brief(place)} has the sum at {brief_at(line)} with a positive factor.",
+                seen,
                 "That sum is x - exp(x) and what is added to it: it has no lower bound.",
             )
 
