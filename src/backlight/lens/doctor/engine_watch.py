@@ -29,6 +29,7 @@ from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
 from backlight.lens.doctor.detectors.data.last_steps import LastSteps
 from backlight.lens.doctor.detectors.data.leaks import Leaks
 from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
+from backlight.lens.doctor.detectors.data.overlaps import Overlaps
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
 from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
 from backlight.lens.doctor.detectors.data.padded_targets import PaddedTargets
@@ -108,7 +109,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
     *(DivergenceSigns, PaddedTargets, Plateaus, QuantileSigns, RankedPairs, RepeatedSeeds, Temperatures),
     *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
-    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
+    *(Aliases, BatchFirst, ClassBalance, Overlaps, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
