@@ -263,6 +263,8 @@ class EngineWatch(Watcher):
                 out = original(*args, **kwargs)
                 if not self.busy:
                     frame = sys._getframe(1)
+                    while frame.f_code is patched.__code__:  # another listener to the same function
+                        frame = frame.f_back
                     with self.patches.unseen():
                         self._call_listeners((listener,), (frame, out, args, kwargs))
                 return out
