@@ -50,7 +50,7 @@ RULES = {
     "scaled_tanh_op": "BL908", "seismic_pick": "BL707", "self_attention": "BL004", "sensor_anomaly": "BL707",
     "seq_tagger": "BL750", "sine_fit": "BL002", "sine_hyper": "BL774", "sine_meta": "BL705",
     "snapshot_with_cache": "BL405", "soft_shrink_fn": "BL908", "spam_logistic": "BL705", "spectral_filter": "BL508",
-    "spectrum_vae": "BL742", "speech_mask_denoiser": "BL304", "spiral_net": "BL705", "squareplus_act": "BL915",
+    "spectrum_vae": "BLA15", "speech_mask_denoiser": "BL304", "spiral_net": "BL705", "squareplus_act": "BL915",
     "staged_heads": "BL110", "surface_fit": "BL757", "swish_net": "BL915", "teacher_student": "BL775",
     "temperature_net": "BL723", "text_cnn": "BL766", "tile_gan": "BL738", "tiny_senet": "BL304",
     "token_mapper": "BL739", "traffic_signs": "BL740", "transfer_flowers": "BL411", "tumor_score": "BL725",

@@ -144,6 +144,91 @@ for step in range(3):
     quantiles, targets = model(torch.randn(16, 4)), torch.randn(16, 8)
     loss = F.smooth_l1_loss(quantiles.unsqueeze(2), targets.unsqueeze(1))"""
     + STEP,
+    "distances of which the smaller one is better": f"""
+model = nn.Linear(8, 8)
+{SGD}
+for step in range(4):
+    a, b, c = model(torch.randn(3, 16, 8))
+    pos, neg = (a - b).norm(dim=1), (a - c).norm(dim=1)
+    loss = F.margin_ranking_loss(neg, pos, torch.ones(16)) + F.softplus(pos - neg).mean()"""
+    + STEP,
+    "scores that are to be small": f"""
+model = nn.Linear(8, 1)
+{SGD}
+for step in range(4):
+    pos, neg = model(torch.randn(16, 8)).squeeze(1), model(torch.randn(16, 8)).squeeze(1)
+    loss = F.margin_ranking_loss(neg, pos, -torch.ones(16)) - F.logsigmoid(pos - neg).mean()"""
+    + STEP,
+    "a scale of cosines, and one that is learned": f"""
+model = nn.ParameterList([nn.Parameter(torch.randn(8, 8)), nn.Parameter(torch.ones(()) * 0.5)])
+{SGD}
+for step in range(4):
+    temperature, T = 20.0, 2.0
+    one, other = F.normalize(torch.randn(16, 8) @ model[0]), F.normalize(torch.randn(16, 8) @ model[0])
+    temp = model[1]
+    soft = F.kl_div(F.log_softmax(one / T, 1), F.softmax(other.detach() / T, 1), reduction="batchmean") * T * T
+    loss = F.cross_entropy(one @ other.t() * temperature, torch.arange(16)) + soft
+    loss = loss + F.cross_entropy(one @ other.t() * temp, torch.arange(16))"""
+    + STEP,
+    "the same samples for each evaluation": f"""
+model = nn.Sequential(nn.Linear(8, 3), nn.Dropout(0.2))
+{SGD}
+for step in range(8):
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        model(torch.randn(16, 8))
+    loss = F.cross_entropy(model(torch.randn(16, 8)), torch.randint(0, 3, (16,)))"""
+    + STEP,
+    "metrics and the modes that fit them": f"""
+model = nn.Linear(8, 1)
+{SGD}
+plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
+rising, falling = plateau(optimizer, mode="max"), plateau(optimizer)
+for step in range(5):
+    loss = model(torch.randn(16, 8)).square().mean()
+    acc = 0.5
+    rising.step(acc)
+    falling.step(1 - acc)
+    falling.step(loss.item())"""
+    + STEP,
+    "divergences with their signs": f"""
+model = nn.Linear(8, 4)
+{SGD}
+for step in range(4):
+    mu, logvar = model(torch.randn(16, 8)).chunk(2, dim=1)
+    std = (0.5 * logvar).exp()
+    kl = -0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp())
+    kl = kl + 0.5 * (logvar.exp() + mu**2 - 1 - logvar).sum()
+    kl = kl - 0.5 * (1 + 2 * std.log() - mu**2 - std**2).sum(1).mean()
+    elbo = 0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1).mean() - mu.square().mean()
+    loss = kl - elbo"""
+    + STEP,
+    "quantiles": f"""
+model = nn.Linear(8, 1)
+{SGD}
+for step in range(4):
+    output, target, q = model(torch.randn(16, 8)), torch.randn(16, 1), 0.9
+    e, d = target - output, output - target
+    loss = torch.maximum(q * e, (q - 1) * e).mean() + torch.maximum((1 - q) * d, -q * d).mean()"""
+    + STEP,
+    "inputs that are far away from the training's": """
+x = torch.randn(64, 4) * 9 + 40
+mean, std = x.mean(0), x.std(0)
+model = nn.Linear(4, 1)
+for step in range(4):
+    model((x - mean) / std).square().mean().backward()
+with torch.no_grad():
+    model(torch.randn(32, 4) * 30)
+    model((x - mean) / std)
+""",
+    "padding on the left": f"""
+model = nn.ModuleList([nn.Embedding(20, 8, padding_idx=0), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 3)])
+{SGD}
+real = torch.arange(9) < (torch.arange(8) % 5 + 4)[:, None]
+for step in range(4):
+    tokens = torch.randint(1, 20, (8, 9)) * real.flip(1)
+    loss = F.cross_entropy(model[2](model[1](model[0](tokens))[0][:, -1]), torch.randint(0, 3, (8,)))"""
+    + STEP,
 }
 
 

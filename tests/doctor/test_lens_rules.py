@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 from paths import ROOT
-from under_the_doctor import ENGINES, findings_of
+from under_the_doctor import ENGINES, ONLY_TORCH, findings_of
 
 from backlight.lens.doctor.rule_index import explain, rules
 from backlight.lens.finding import ERROR, NOTE, WARNING
@@ -15,8 +15,6 @@ from catalogue.found import COUNTS
 
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 NEEDS_PROCESSES = {"BL714"}  # its program is run as case 8e of the catalogue
-ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
-ONLY_TORCH |= {"BLA08", "BL909", "BL910", "BL911", "BL912", "BL913"}
 PAIRS = [
     (rule, engine)
     for rule in rules().values()

@@ -12,15 +12,13 @@ from optimizer_mistakes import MISTAKES as OF_OPTIMISERS
 from optimizer_mistakes import NOTES as NOTES_OF_OPTIMISERS
 from program_shapes import SHAPES, function, plain
 from silent_mistakes import MISTAKES, NOTES
-from under_the_doctor import ENGINES, engine_called, names_of, run
+from under_the_doctor import ENGINES, ONLY_TORCH, engine_called, names_of, run
 
 from backlight import lens
 from backlight.lens.doctor.rule_index import rules
 from backlight.lens.finding import Finding
 
 NEEDS_PROCESSES = {"BL714"}
-ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
-ONLY_TORCH |= {"BLA08", "BL909", "BL910", "BL911", "BL912", "BL913"}
 OF_RULES = [
     (rule.id, textwrap.dedent(rule.wrong).lstrip(), engine, {"strict": True, "notes": True})
     for rule in rules().values()

@@ -26,12 +26,16 @@ from backlight.lens.doctor.detectors.data.codes import Codes
 from backlight.lens.doctor.detectors.data.constant_terms import ConstantTerms
 from backlight.lens.doctor.detectors.data.futures import Futures
 from backlight.lens.doctor.detectors.data.inverted_masks import InvertedMasks
+from backlight.lens.doctor.detectors.data.last_steps import LastSteps
 from backlight.lens.doctor.detectors.data.leaks import Leaks
 from backlight.lens.doctor.detectors.data.noise_targets import NoiseTargets
+from backlight.lens.doctor.detectors.data.overlaps import Overlaps
 from backlight.lens.doctor.detectors.data.own_similarity import OwnSimilarity
 from backlight.lens.doctor.detectors.data.own_statistics import OwnStatistics
+from backlight.lens.doctor.detectors.data.padded_targets import PaddedTargets
 from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.data.returns import Returns
+from backlight.lens.doctor.detectors.data.scales import Scales
 from backlight.lens.doctor.detectors.data.shuffled_rows import ShuffledRows
 from backlight.lens.doctor.detectors.data.teachers import Teachers
 from backlight.lens.doctor.detectors.dead_training import DeadTraining
@@ -51,14 +55,20 @@ from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
 from backlight.lens.doctor.detectors.slips.averages import Averages
 from backlight.lens.doctor.detectors.slips.comparisons import Comparisons
+from backlight.lens.doctor.detectors.slips.divergence_signs import DivergenceSigns
 from backlight.lens.doctor.detectors.slips.late_masks import LateMasks
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.detectors.slips.mixed_rows import MixedRows
+from backlight.lens.doctor.detectors.slips.plateaus import Plateaus
 from backlight.lens.doctor.detectors.slips.policy_weights import PolicyWeights
+from backlight.lens.doctor.detectors.slips.quantile_signs import QuantileSigns
+from backlight.lens.doctor.detectors.slips.ranked_pairs import RankedPairs
 from backlight.lens.doctor.detectors.slips.ratios import Ratios
+from backlight.lens.doctor.detectors.slips.repeated_seeds import RepeatedSeeds
 from backlight.lens.doctor.detectors.slips.shared_copies import SharedCopies
 from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.detectors.slips.td_errors import TdErrors
+from backlight.lens.doctor.detectors.slips.temperatures import Temperatures
 from backlight.lens.doctor.detectors.slips.unused_values import UnusedValues
 from backlight.lens.doctor.detectors.slips.written import Written
 from backlight.lens.doctor.detectors.totals import Totals
@@ -97,9 +107,10 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Sampling, Schedules, Symmetry, Unheld, OwnOptimizers, RepeatedLayers, Penalties, Steps),
     *(UnreadAttributes, Ratios, SharedCopies, Written, Loaders, MixedRows, PolicyWeights),
     *(SoftmaxDims, LateMasks, TdErrors, Averages, Comparisons, UnusedValues),
-    *(ConstantTerms, Futures, InvertedMasks, Leaks, Reach, ShuffledRows, Teachers),
-    *(Aliases, BatchFirst, ClassBalance, OwnSimilarity),
-    *(Codes, NoiseTargets, OwnStatistics, Returns),
+    *(DivergenceSigns, PaddedTargets, Plateaus, QuantileSigns, RankedPairs, RepeatedSeeds, Temperatures),
+    *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
+    *(Aliases, BatchFirst, ClassBalance, Overlaps, OwnSimilarity),
+    *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )
@@ -252,6 +263,8 @@ class EngineWatch(Watcher):
                 out = original(*args, **kwargs)
                 if not self.busy:
                     frame = sys._getframe(1)
+                    while frame.f_code is patched.__code__:  # another listener to the same function
+                        frame = frame.f_back
                     with self.patches.unseen():
                         self._call_listeners((listener,), (frame, out, args, kwargs))
                 return out

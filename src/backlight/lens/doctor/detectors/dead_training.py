@@ -36,6 +36,9 @@ def _of_one(call: Call) -> bool:
     return isinstance(dim, int) and -len(shape) <= dim < len(shape) and shape[dim] == 1
 
 
+PRODUCTS = ("Mm", "Mul", "Bmm", "Mv", "Linear", "Addmm")
+
+
 class DeadTraining(Detector):
     """Finds what has no effect (see NOTE [When it is certain])."""
 
@@ -121,16 +124,22 @@ class DeadTraining(Detector):
     def _report_killer(
         self, optimizer: Optimizer, op: str, where: Place | None, loss: tuple, place: Place | None
     ) -> None:
+        product = op.startswith(PRODUCTS)
         self.report(
             "gradients-all-zero",
             where or place,
             f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in "
             f"{LONG + 1} steps in "
             f"a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"{op} at {brief(where)} got a gradient and returned zeros only: where it is flat, it hands on none.",
+            f"{op} at {brief(where)} got a gradient and returned zeros only: "
+            + ("each factor gets the other one's numbers." if product else "where it is flat, it hands on none."),
             title=f"every gradient is exactly 0: {op} hands on none",
-            cause=f"all values that {op.removesuffix('Backward0')} gets lie where it is flat",
-            cure="leave the op out of the output layer, or give it inputs in the range where it has a slope",
+            cause="the factors are 0, and each needs the other one to get a gradient"
+            if product
+            else f"all values that {op.removesuffix('Backward0')} gets lie where it is flat",
+            cure="initialise one of the factors at random, and at most the other one with zeros"
+            if product
+            else "leave the op out of the output layer, or give it inputs in the range where it has a slope",
         )
 
     def _is_behind(self, param: Tensor, flat: Flat) -> bool:

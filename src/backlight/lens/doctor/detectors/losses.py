@@ -25,6 +25,8 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 PROBABILITIES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
 KEPT_BY = {"reshape", "view", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "float", "to"}
+KEPT_BY |= {"getitem", "__getitem__", "index_select", "index", "slice", "select"}
+JOINS = {"stack", "cat"}
 WRONG = {  # loss -> what its input must not be
     "cross_entropy": {"softmax", "sigmoid"},
     "cross_entropy_loss": {"softmax", "sigmoid"},
@@ -39,7 +41,7 @@ MEASURES = {"pow", "square", "abs", "abs_"}
 class Losses(Detector):
     """Follows what softmax and differences become."""
 
-    calls = frozenset({*PROBABILITIES, *KEPT_BY, *WRONG, *MEASURES, "sub", "rsub"})
+    calls = frozenset({*PROBABILITIES, *KEPT_BY, *WRONG, *MEASURES, *JOINS, "sub", "rsub"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -50,6 +52,11 @@ class Losses(Detector):
     def called(self, call: Call) -> None:
         """Follow a call."""
         name = self.watch.name
+        if name in JOINS:
+            inputs = self.watch.inputs
+            if inputs and self.engine.is_tensor(call.out) and all(one in self.probabilities for one in inputs):
+                self.probabilities[call.out] = self.probabilities.get(inputs[0])
+            return
         if not call.args or not self.engine.is_tensor(call.args[0]):
             return
         first = call.args[0]

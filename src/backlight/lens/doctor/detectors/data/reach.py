@@ -34,6 +34,7 @@ KEEPS = {
     "transpose",
     "permute",
 }
+RATES = {"exp", "softplus", "relu"}
 CALLS, PART = 3, 0.2
 
 
@@ -49,11 +50,12 @@ class Bounded:
 class Reach(Detector):
     """Finds them (see NOTE [Out of reach])."""
 
-    calls = frozenset({*CLASSES, *SQUARES, *RANGES, *KEEPS})
+    calls = frozenset({*CLASSES, *SQUARES, *RANGES, *KEEPS, "exp"})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.bounded: WeakIdDict[Bounded] = WeakIdDict()
+        self.positive: WeakIdDict[Bounded] = WeakIdDict()  # never below 0
         self.times: dict[Instruction, int] = {}
 
     def called(self, call: Call) -> None:
@@ -62,10 +64,16 @@ class Reach(Detector):
         if not inputs:
             return
         line = Instruction(call.code, call.lasti)
-        if name in RANGES:
+        if name in RANGES or name == "exp":
             if self.engine.is_tensor(out) and is_computed(out):
-                self.bounded[out] = Bounded(name, line, self.watch.detectors[Constructions].line_of_layer())
+                made = Bounded(name, line, self.watch.detectors[Constructions].line_of_layer())
+                if name in RANGES:
+                    self.bounded[out] = made
+                if name in RATES:
+                    self.positive[out] = made
             return
+        if name in KEEPS and inputs[0] in self.positive and self.engine.is_tensor(out):
+            self.positive[out] = self.positive.get(inputs[0])
         known = self.bounded.get(inputs[0])
         if known is None:
             return

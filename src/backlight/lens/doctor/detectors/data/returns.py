@@ -1,10 +1,10 @@
-"""Returns that stand in the wrong order, episodes whose end is ignored, losses that are added up and not divided.
+"""Returns and risks in the wrong order, episodes whose end is ignored, losses that are added up and not divided.
 
 NOTE [Names that say what is meant]
 These mistakes leave no trace in the graph. They are read off the source of the function that ran: a list that is
 filled from the last step to the first and never reversed; a discounted value of the next state in a function that
 takes `done` from its batch and never uses it; a step every `accum_steps` batches, where nothing is divided by that
-number.
+number; a sum over those at risk that is cumulated from the earliest time to the latest.
 """
 
 import ast
@@ -21,6 +21,7 @@ from backlight.lens.records.record import Place
 DISCOUNT = re.compile(r"gamma|discount")
 DONE = re.compile(r"^(?:.*_)?(?:d|done|dones|terminal|terminals|terminated)$")
 STEP_OF_EPISODE = re.compile(r"^(?:s|a|r|ns|s2|s_next|obs|states?|actions?|rewards?|next_.*)$")
+TIMES = re.compile(r"^(?:.*_)?(?:times?|durations?|t|survival|followup)$")
 ACCUMULATES = re.compile(r"accum", re.IGNORECASE)
 MAKERS = {"tensor", "as_tensor", "stack", "FloatTensor", "cat"}
 
@@ -28,7 +29,7 @@ MAKERS = {"tensor", "as_tensor", "stack", "FloatTensor", "cat"}
 class Returns(Detector):
     """Finds them (see NOTE [Names that say what is meant])."""
 
-    calls = frozenset({*MAKERS, "mul"})
+    calls = frozenset({*MAKERS, "mul", "logcumsumexp"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -43,6 +44,8 @@ class Returns(Detector):
         self.looked.add(line)
         if self.watch.name == "mul":
             self._look_at_discount(line)
+        elif self.watch.name == "logcumsumexp":
+            self._look_at_risks(line)
         else:
             self._look_at_order(line)
 
@@ -93,6 +96,26 @@ class Returns(Detector):
                 "that order.",
                 cure=f"Insert at the front, {argument.id}.insert(0, …), or reverse {argument.id} after the loop.",
             )
+
+    def _look_at_risks(self, line: Instruction) -> None:
+        """Look at the order in which risks are cumulated: those who are at risk last longer."""
+        spot = spot_of(line)
+        if spot.tree is None or "flip" in spot.text(spot.scope):
+            return
+        for node in ast.walk(spot.scope):
+            sorts = isinstance(node, ast.Call) and (spelled(node.func) or "").rpartition(".")[2] in ("argsort", "sort")
+            if not sorts or any(word.arg == "descending" for word in node.keywords):
+                continue
+            of = node.args[0] if node.args else getattr(node.func, "value", None)
+            if TIMES.search((spelled(of) or "").rpartition(".")[2].lower()):
+                self.report(
+                    "risks-of-the-earlier",
+                    spot.at(node).place,
+                    f"{brief_at(line)} cumulates in the order of {brief(spot.at(node).place)}, from the least "
+                    f"{spelled(of)} to the greatest.",
+                    "What it sums up for each row is of those whose time came before, and not of those still at risk.",
+                )
+                return
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Look at the condition that a step is made under."""

@@ -140,7 +140,7 @@ class ShuffledRows(Detector):
         known = found[0][0]
         same = all(one == known for one, _ in found)
         steps = *known.steps, _indexed(np.array([index for _, index in found]))
-        chosen = Chosen(known.source, known.rows, steps, known.line, known.used)
+        chosen = Chosen(known.source, known.rows, steps, known.line or line, known.used)
         self.chosen[out] = chosen if same else None
 
     def _indices(self, index: Any) -> np.ndarray | None:
@@ -211,6 +211,9 @@ class ShuffledRows(Detector):
             f"The {whose} rows were chosen by an index at {brief_at(moved)}; {how}.",
             f"Both come from {given.rows} rows, and meet in the loss at {brief_at(line)}: each prediction is compared "
             "with the target of another row.",
+            cure="Let one loader give both: TensorDataset(inputs, targets)."
+            if "zip(" in place_of(moved).text
+            else None,
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

@@ -81,6 +81,7 @@ class Teachers(Detector):
                     f"cosine_similarity at {brief_at(line)} compares an output with another one of the same model, of "
                     "which it has all parameters and more: a predictor behind the same encoder. Both require grad.",
                     "Without negative pairs the shortest way is one and the same output for all inputs.",
+                    cause="The encoder's output is the target, and its graph is not cut off.",
                     cure="Detach the target: F.cosine_similarity(p, z.detach()).",
                 )
         self.compared.clear()

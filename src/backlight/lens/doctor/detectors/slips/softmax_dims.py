@@ -17,7 +17,7 @@ import numpy as np
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections.lines import replace as replaced
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Tensor
+from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at
 from backlight.lens.doctor.source import Spot, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -120,6 +120,26 @@ class SoftmaxDims(Detector):
         if isinstance(dim, int) and out.dim():
             line, axes = Instruction(call.code, call.lasti), tuple(range(out.dim()))
             self.normalised[out] = Normalised(name, line, dim % out.dim(), out.dim(), axes, name == "log_softmax")
+            self._look_at_single(call, line, dim % out.dim(), out)
+
+    def _look_at_single(self, call: Call, line: Instruction, dim: int, out: Tensor) -> None:
+        """Report a softmax over the one score that a layer gives each row, where another dim has the rows to weigh."""
+        given = self.watch.flow.known(self.watch.inputs[0])
+        if dim != out.dim() - 1 or out.shape[dim] != 1 or out.dim() != 3 or out.shape[1] == 1 or line in self.done:
+            return
+        if is_computed(out) and given is not None and given.name == "linear":
+            self.done.add(line)
+            spot = spot_of(line)
+            self.report(
+                "softmax-over-wrong-dim",
+                spot.place,
+                f"{self.watch.name} at {brief_at(line)} goes over the last dim of shape {list(out.shape)}, in which "
+                "each row has a single score: every result is 1.",
+                title="a softmax goes over a single score: its result is always 1",
+                cause="The scores of a row lie in dim 1, and dim=-1 is the one score of each.",
+                cure="Take the softmax over dim=1.",
+                corrected=_with_dim(spot, 1),
+            )
 
     def _follow(self, call: Call, name: str, known: Normalised, inputs: list, out: Tensor) -> None:
         given = inputs[0]

@@ -22,7 +22,7 @@ from backlight.lens.records.record import Place
 
 LEAST, BOUND, KEPT = 12, 100.0, 100_000
 RISES = 5
-EXPLAINED = ("BL744", "BL746", "BL743")
+EXPLAINED = ("BL744", "BL746", "BL743", "BLA15")
 FOLLOWS = ("BL724", "BL805", "BL820")  # what a loss without a bound ends in
 
 

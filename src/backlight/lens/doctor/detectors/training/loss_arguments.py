@@ -6,6 +6,7 @@ from backlight.dispatch.observers import Call
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.data.reach import Reach
 from backlight.lens.doctor.detectors.slips.softmax_dims import SoftmaxDims
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, nodes_behind
@@ -23,7 +24,7 @@ VIEWS = ("Squeeze", "Unsqueeze", "View", "Reshape", "Expand", "Clone")
 class LossArguments(Detector):
     """Looks at what losses are given."""
 
-    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, "kl_div"})
+    calls = frozenset({*LABELLED, *SIGNED, *SQUARES, "kl_div", "poisson_nll_loss", "ctc_loss"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -49,6 +50,10 @@ class LossArguments(Detector):
             self._look_at_logs(call, args[0])
         elif name == "kl_div":
             self._look_at_divergence(call, args[0], target)
+        elif name == "ctc_loss":
+            self._look_at_ctc(call, args[0])
+        elif name == "poisson_nll_loss":
+            self._look_at_rates(call, args[0])
         elif name in SQUARES:
             self._look_at_bootstrap(call, name, args[0], target)
             self._look_at_bootstrap(call, name, target, args[0])
@@ -130,6 +135,26 @@ class LossArguments(Detector):
                 title="nll_loss of what are no log-probabilities",
             )
 
+    def _look_at_ctc(self, call: Call, scores: Tensor) -> None:
+        """Report scores that ctc_loss takes for log-probabilities: their exponentials do not add up to 1."""
+        values, line = self.values(scores), Instruction(call.code, call.lasti)
+        if values is None or not is_computed(scores) or values.ndim < 2 or not values.size:
+            return
+        with silent_floats():
+            sums = np.log(np.exp(values.astype(np.float64)).sum(axis=-1))
+        if not np.all(np.isfinite(sums)) or np.median(np.abs(sums)) <= OFF:
+            return
+        self.no_logs[line] = self.no_logs.get(line, 0) + 1
+        if self.no_logs[line] == CALLS:
+            self._report_once(
+                "not-log-probabilities",
+                line,
+                f"ctc_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
+                f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
+                title="ctc_loss of what are no log-probabilities",
+                cure="give ctc_loss scores.log_softmax(-1)",
+            )
+
     def _look_at_divergence(self, call: Call, given: Tensor, target: Tensor) -> None:
         inputs, targets = self.values(given), self.values(target)
         log_target = call.kwargs.get("log_target", call.args[5] if len(call.args) > 5 else False)
@@ -155,6 +180,33 @@ class LossArguments(Detector):
                 title="kl_div of a target that is a logarithm",
                 cause="the target is log-probabilities, and log_target=True is missing",
                 cure="pass log_target=True, or give it probabilities: softmax in place of log_softmax",
+            )
+
+    def _look_at_rates(self, call: Call, given: Tensor) -> None:
+        """Report a rate that poisson_nll_loss takes for a logarithm, and the other way round."""
+        is_log = call.kwargs.get("log_input", call.args[2] if len(call.args) > 2 else True)
+        values, bounded = self.values(given), self.watch.detectors[Reach].positive.get(given)
+        if values is None or not values.size or not is_computed(given):
+            return
+        line = Instruction(call.code, call.lasti)
+        if is_log and bounded is not None:
+            self._report_once(
+                "rate-taken-for-log",
+                line,
+                f"poisson_nll_loss was given what {bounded.name} at {brief_at(bounded.line)} returned, which is never "
+                "below 0: a rate. With log_input=True, the default, it takes the logarithm of the rate.",
+                title="poisson_nll_loss takes a rate for the logarithm of one",
+                cure=f"Pass log_input=False, or leave {bounded.name} out and let the model return the logarithm.",
+            )
+        elif not is_log and values.min() < 0:
+            self._report_once(
+                "rate-taken-for-log",
+                line,
+                f"poisson_nll_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}, "
+                "with log_input=False: a rate is never below 0.",
+                title="poisson_nll_loss takes the logarithm of a rate for the rate",
+                cause="The model returns a number of either sign, which can only be the logarithm of a rate.",
+                cure="Leave log_input=False out, or end the model in softplus or exp.",
             )
 
     def _look_at_bootstrap(self, call: Call, name: str, output: Tensor, target: Tensor) -> None:

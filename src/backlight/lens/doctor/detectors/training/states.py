@@ -1,17 +1,24 @@
-"""States of models that are kept and loaded again: live ones that were never copied, and those that fit nothing."""
+"""States of models that are kept and used again: live ones that were never copied, and those that fit nothing.
+
+NOTE [Several states, one memory]
+Of a model that goes on learning, two states that were taken after different steps and are combined by one line are the
+same numbers if their tensors share memory: each is what the model is now.
+"""
 
 import ast
 import sys
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from types import FrameType
 from typing import Any
 
+from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import code_of, counted, listed
 from backlight.lens.doctor.graph import Module, Optimizer
-from backlight.lens.doctor.places import brief, is_users, place_of_frame
+from backlight.lens.doctor.places import Instruction, brief, brief_at, is_users, place_of_frame
 from backlight.lens.doctor.source import Spot, spelled, spot_of_frame
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
@@ -20,7 +27,9 @@ SHOWN, TWICE = 3, 2
 
 
 class States(Detector):
-    """Watches `state_dict` and `load_state_dict` of modules."""
+    """Watches `state_dict` and `load_state_dict` of modules, and what states are combined by."""
+
+    calls = frozenset({"mul", "add", "sub", "stack", "cat"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -28,6 +37,7 @@ class States(Detector):
         self.own: dict[tuple, int] = {}  # lines that load a model's own state -> times
         self.steps = 0
         self.loaded: WeakIdDict[None] = WeakIdDict()  # modules
+        self.combined: dict[int, tuple] = {}  # memory -> a state's tensor, steps before it was taken and before its use
 
     def begin(self) -> None:
         """Watch both."""
@@ -44,6 +54,28 @@ class States(Detector):
         for value in () if spot is None else out.values():
             if self.engine.is_tensor(value):
                 self.taken[value] = spot.without_frame(), self.steps
+
+    def called(self, call: Call) -> None:
+        """Look at the states that a line combines (see NOTE [Several states, one memory])."""
+        if not len(self.taken):
+            return
+        for tensor in self.watch.inputs:
+            spot, before = self.taken.get(tensor, (None, 0))
+            if spot is None or not tensor.dtype.is_floating_point or not tensor.dim():
+                continue
+            memory = self.engine.memory_of(tensor)[0]
+            known, other, used = self.combined.get(memory, (None, before, self.steps))
+            self.combined[memory] = weakref.ref(tensor), before, self.steps
+            if used == self.steps and other != before and known() is not None:
+                self.report(
+                    "state-not-copied",
+                    spot.place,
+                    f"{brief_at(Instruction(call.code, call.lasti))} combines two states, taken by {brief(spot.place)} "
+                    f"after {counted(min(before, other), 'step')} and after {max(before, other)}: their tensors share "
+                    "the memory of the model's own parameters.",
+                    title="several states that were kept are one and the same",
+                    corrected=_copied(spot),
+                )
 
     def _loading(self, original: Callable) -> Callable:
         @wraps(original)
