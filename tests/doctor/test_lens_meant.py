@@ -191,6 +191,44 @@ for step in range(5):
     falling.step(1 - acc)
     falling.step(loss.item())"""
     + STEP,
+    "metrics with the sign turned": f"""
+model = nn.Linear(8, 1)
+{SGD}
+plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
+rising, falling, other = plateau(optimizer, mode="max"), plateau(optimizer), plateau(optimizer)
+for step in range(5):
+    loss = model(torch.randn(16, 8)).square().mean()
+    neg_loss = -loss.item()
+    accuracy = 1 - 0.5
+    rising.step(neg_loss)
+    falling.step(accuracy)
+    accuracy_drop = 0.1
+    other.step(accuracy_drop)"""
+    + STEP,
+    "a policy of which a probability is printed": f"""
+model = nn.Linear(8, 4)
+{SGD}
+for step in range(5):
+    distribution = torch.distributions.Categorical(logits=model(torch.randn(16, 8)))
+    print(distribution.log_prob(distribution.sample()).mean().item())
+    loss = distribution.entropy().mean()"""
+    + STEP,
+    "a last state that rows do not leave": f"""
+model = nn.ModuleList([nn.Embedding(6, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 6)])
+{SGD}
+stays = torch.arange(9) < (torch.arange(8) % 5 + 4)[:, None]
+for step in range(5):
+    states = torch.randint(1, 6, (8, 9)) * stays
+    scores = model[2](model[1](model[0](states[:, :-1]))[0])
+    loss = F.cross_entropy(scores.reshape(-1, 6), states[:, 1:].reshape(-1))"""
+    + STEP,
+    "an inverse temperature": f"""
+model = nn.Linear(8, 4)
+{SGD}
+inv_temp = 0.5
+for step in range(5):
+    loss = (torch.softmax(model(torch.randn(16, 8)) * inv_temp, 1) - 0.3).square().mean()"""
+    + STEP,
     "divergences with their signs": f"""
 model = nn.Linear(8, 4)
 {SGD}

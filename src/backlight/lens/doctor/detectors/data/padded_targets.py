@@ -3,7 +3,8 @@
 NOTE [Targets of padding]
 What goes into an embedding ends in padding, as in NOTE [The last time of padded rows], and the targets have as many
 entries. They have one and the same class wherever the input is padding, and hardly anywhere else (once a row, where it
-ends): a class of its own, that a cross entropy of all positions learns. A loss with weights of the classes, or one for
+ends): a class of its own, that a cross entropy of all positions learns. The embedding has a `padding_idx`, or the file
+speaks of padding: a last state that rows do not leave looks the same. A loss with weights of the classes, or one for
 each position, is left alone.
 """
 
@@ -14,6 +15,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.data.last_steps import runs_of
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
+from backlight.lens.doctor.source import spot_of
 from backlight.lens.records.record import Place
 
 LOSSES = {"cross_entropy", "nll_loss"}
@@ -48,6 +50,8 @@ class PaddedTargets(Detector):
         if values is None:
             return
         index = call.kwargs.get("padding_idx", call.args[2] if len(call.args) > 2 else None)
+        if index is None and not any("pad" in text.lower() for text in spot_of(line).lines):
+            return
         padding = values == (index if isinstance(index, int) and index >= 0 else 0)
         if runs_of(padding) is not None:
             self.padding[line] = padding.copy()

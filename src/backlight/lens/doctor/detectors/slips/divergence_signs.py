@@ -8,17 +8,17 @@ followed through reductions, signs and further sums to the backward.
 
 NOTE [A policy's entropy]
 What entropy() of a distribution returns is followed in the same way. With a positive factor in what is minimised the
-policy becomes sure of itself. It is a policy if the log-probability of its own sample was taken from it: where labels
-are scored, a small entropy may be what is wanted.
+policy becomes sure of itself. It is a policy if the program samples, and the loss has a log-probability that was taken
+from it: where labels are scored, or a probability is only printed, a small entropy may be what is wanted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Optimizer, Tensor, is_computed, sequence_of
+from backlight.lens.doctor.graph import Optimizer, Tensor, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
@@ -26,14 +26,14 @@ from backlight.lens.records.record import Place
 SUMS = {"add", "sub", "rsub"}
 KEEPS = {"sum", "mean", "view", "reshape", "squeeze", "flatten", "stack", "cat"}
 SCALES = {"mul", "div", "true_divide"}
-MOST, TWICE = 8, 2
+MOST, TWICE, WALKS = 8, 2, 10
 
 
 @dataclass(slots=True)
 class Policy:
-    """A distribution, and whether a log-probability was taken from it."""
+    """A distribution, and the nodes of the log-probabilities that were taken from it."""
 
-    scored: bool = False
+    scores: set[int] = field(default_factory=set)  # sequence numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class DivergenceSigns(Detector):
         self.times: dict[Instruction, int] = {}
         self.policies: WeakIdDict[Policy] = WeakIdDict()  # distributions
         self.drawn = False  # whether the program samples
+        self.walks = 0
 
     def begin(self) -> None:
         """Watch distributions."""
@@ -87,7 +88,8 @@ class DivergenceSigns(Detector):
         self.drawn = True
 
     def _scored(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
-        self._policy(args[0]).scored = True
+        if self.engine.is_tensor(out) and is_computed(out):
+            self._policy(args[0]).scores.add(sequence_of(self.engine.node_of(out)[0]))
 
     def _entropy(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         user = next(users_frames(frame), None)
@@ -127,6 +129,12 @@ class DivergenceSigns(Detector):
         if factor:
             self.found[out] = self.found.get(known).times(1 if factor > 0 else -1)
 
+    def _has(self, loss: Tensor, numbers: set[int]) -> bool:
+        """Return whether a loss was computed by one of some nodes; looked for a few times only."""
+        self.walks += 1
+        nodes = nodes_behind([self.engine.node_of(loss)[0]]) if self.walks <= WALKS else ()
+        return any(type(node).__name__ != "AccumulateGrad" and sequence_of(node) in numbers for node in nodes)
+
     def _term(self, tensor: Tensor) -> Term:
         known = self.made.get(tensor)
         if known is not None:
@@ -159,7 +167,7 @@ class DivergenceSigns(Detector):
         if found is None or found.sign < 0 or any(_maximises(one) for one in self.watch.optimizers.alive()):
             return
         line, policy = found.line, found.policy
-        if policy is not None and not (policy.scored and self.drawn):
+        if policy is not None and not (self.drawn and policy.scores and self._has(tensor, policy.scores)):
             return
         self.times[line] = self.times.get(line, 0) + 1
         if self.times[line] != TWICE:

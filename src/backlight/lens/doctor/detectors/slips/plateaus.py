@@ -3,7 +3,8 @@
 NOTE [Which way a metric goes]
 A scheduler of mode "min" counts a metric that does not fall as no progress. What the program calls an accuracy is to
 rise, what it calls a loss is to fall: the name of what step() is given, or of the call that it was assigned from. Names
-with words of both kinds, and expressions such as 1 - accuracy, are left alone.
+with words of both kinds, or that tell of a difference or of the other sign (`neg_loss`), and expressions such as
+1 - accuracy, are left alone, by whatever name.
 """
 
 import ast
@@ -23,6 +24,8 @@ RISES = {"acc", "accuracy", "accuracies", "f1", "auc", "auroc", "iou", "miou", "
 RISES |= {"ssim", "ndcg", "mrr"}
 FALLS = {"loss", "losses", "err", "error", "errors", "mse", "mae", "rmse", "nll", "ppl", "perplexity", "wer", "cer"}
 FALLS |= {"mape", "bce", "brier"}
+TURNED = {"neg", "negative", "minus", "inv", "inverse", "drop", "gap", "shortfall", "deficit", "regret", "reduction"}
+TURNED |= {"gain", "improvement", "decrease", "increase", "delta", "diff"}
 CALLS = 3
 
 
@@ -90,9 +93,11 @@ def _direction(spot: Spot, node: ast.AST) -> tuple[str, str | None]:
     """Return what a metric is called, and the mode that fits it; None for that if the name does not tell."""
     name = _name(node)
     goes = _tells(name)
-    if goes is None and isinstance(node, ast.Name):
+    if isinstance(node, ast.Name):
         values = [one.value for one in assignments(spot.scope, node.id)]
-        if len(values) == 1 and isinstance(values[0], ast.Call):
+        if any(isinstance(one, (ast.UnaryOp, ast.BinOp)) and isinstance(one.op, (ast.USub, ast.Sub)) for one in values):
+            return name, None
+        if goes is None and len(values) == 1 and isinstance(values[0], ast.Call):
             name = _name(values[0])
             goes = _tells(name)
     return name, goes
@@ -109,6 +114,8 @@ def _name(node: ast.AST) -> str:
 
 def _tells(name: str) -> str | None:
     words = set(re.split(r"[_\W]+", name.lower()))
+    if words & TURNED:
+        return None
     if words & FALLS:
         return None if words & RISES else "min"
     return "max" if words & RISES else None

@@ -18,6 +18,7 @@ from backlight.lens.doctor.source import Spot, spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 TEMPERATURE = re.compile(r"(?:^|_)(?:temp|temps|temperature|tau)$|^T$")
+TURNED = {"inv", "inverse", "recip", "reciprocal"}
 TAKES = {"softmax", "log_softmax", "cross_entropy", "logsumexp", "gumbel_softmax"}
 KEEPS = {"view", "reshape", "masked_fill", "sub", "squeeze", "unsqueeze", "transpose", "flatten", "add", "getitem"}
 TWICE = 2
@@ -103,6 +104,7 @@ def _factors(spot: Spot) -> tuple[ast.AST, ast.AST] | None:
     else:
         return None
     for scores, temperature in (pair, pair[::-1]):
-        if TEMPERATURE.search((spelled(temperature) or "").rpartition(".")[2]):
+        name = (spelled(temperature) or "").rpartition(".")[2]
+        if TEMPERATURE.search(name) and not TURNED & set(name.split("_")):
             return scores, temperature
     return None
