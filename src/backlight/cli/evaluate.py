@@ -137,8 +137,8 @@ def _parser() -> Parser:
         "data",
         nargs="?",
         metavar="data",
-        help="pairs or lists as .jsonl, .csv, .tsv or .parquet, data in SQuAD's format, or a folder with one such file; with --quick "
-        "it may be left out, and a model may stand here",
+        help="pairs or lists as .jsonl, .csv, .tsv or .parquet, data in SQuAD's format, or a folder with one such "
+        "file; with --quick it may be left out, and a model may stand here",
     )
     parser.add_argument(
         "--quick",

@@ -25,7 +25,7 @@ from backlight.explain.windows import (
     read_named,
     score_documents,
 )
-from backlight.explain.words import each_word
+from backlight.explain.words import each_word, is_mark
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.retrieval.index import Index, Retrieval, build_index, candidate_count
@@ -267,12 +267,15 @@ def _mean_word(same: Sequence[Word], count: int) -> Word:
 
 
 def _words_outside(text: str, words: Sequence[Word]) -> int:
-    """Return how many words of a text have no character in common with words that were read, in their order."""
+    """Return how many words of a text have no character in common with words that were read, in their order.
+
+    Punctuation is not counted.
+    """
     starts = [word.start for word in words]
     outside = 0
     for start, end in each_word(text):
         before = bisect_left(starts, end)  # words that begin before this one ends: the last of them reaches furthest
-        outside += not before or words[before - 1].end <= start
+        outside += (not before or words[before - 1].end <= start) and not is_mark(text[start:end])
     return outside
 
 
