@@ -66,7 +66,8 @@ def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_pr
 
 def _why_not(ranker: Scorer, pairs: Sequence[Pair]) -> str:
     """Return why a model's steps cannot be followed, and what to do."""
-    ran = ranker.execution(pairs, gradients=False)
+    execution = getattr(ranker, "execution", None)  # a scorer of one's own may have none
+    ran = execution and execution(pairs, gradients=False)
     if ran is None or ran.engine != PYTORCH:
         return f"and knows those of BERT's shape; {ranker.name} is of another: take another method"
     module = getattr(ranker.model, "module", ranker.model)
