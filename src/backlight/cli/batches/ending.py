@@ -103,7 +103,8 @@ def as_text(found: Batch) -> str:
     if check := summary["check"]:
         lines.append(
             f"explanations checked: {check['rows']:,}, of which {check['holds']:,} hold, {check['fails']:,} fail; the "
-            f"{unit} falls by {check['drop']:.3g} without the 5 strongest words, by {check['random']:.3g} without others"
+            f"{unit} falls by {check['drop']:.3g} without the 5 strongest words, by "
+            f"{check['random']:.3g} without others"
         )
     for side, words in summary["words"].items():
         named = [word["word"] for word in words if matters(word)][:10]

@@ -73,7 +73,8 @@ def _why_not(ranker: Scorer, pairs: Sequence[Pair]) -> str:
     module = getattr(ranker.model, "module", ranker.model)
     known = {name for one in FAMILIES.values() if one.encoder is Bert for name in (*one.classifiers, *one.headless)}
     remedy = "take another method"
-    if type(module).__name__ in known:
+    parts = module.modules() if hasattr(module, "modules") else ()
+    if any(type(part).__name__ in known for part in parts):
         remedy = "load its folder with Reranker.from_pretrained(folder), which runs it on backlight's engine"
     return f"which backlight's own engine shows; {ranker.name} runs on PyTorch: {remedy}"
 
