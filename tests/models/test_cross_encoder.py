@@ -47,7 +47,7 @@ def test_scores_equal_those_of_sentence_transformers(tmp_path):
     model = sentence_transformers.CrossEncoder(str(tmp_path), max_length=32)
     scores = ranker.scores_of(ranker.read(PAIRS))
     np.testing.assert_allclose(ranker.activate(scores), model.predict(PAIRS), rtol=1e-5)
-    with pytest.raises(InputError, match="runs on PyTorch: load its folder with Reranker.from_pretrained"):
+    with pytest.raises(InputError, match=r"runs on PyTorch: load its folder with Reranker\.from_pretrained"):
         Reranker.of(model).explain(*PAIRS[0], method="decompx")
     with pytest.raises(InputError, match="has one score, label 0; got 7"):
         load_ranker(tmp_path, label=7)
