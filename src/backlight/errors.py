@@ -7,6 +7,15 @@ from backlight.system.lazy_import import function_later
 close_matches = function_later("difflib", "get_close_matches")
 
 
+def install_hint(extra: str) -> str:
+    """Return how to install the libraries of an extra of backlight.
+
+    >>> install_hint("explain")
+    'pip install "backlight[explain]", or in a clone: pip install ".[explain]"'
+    """
+    return f'pip install "backlight[{extra}]", or in a clone: pip install ".[{extra}]"'
+
+
 class BacklightError(Exception):
     """Any error that backlight raises on purpose."""
 

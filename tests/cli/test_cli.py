@@ -542,6 +542,9 @@ def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
     assert "--option must be NAME=VALUE, got steps" in said
     said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "magic=1")
     assert f"--option must name an option of {DEFAULT}, got magic" in said
+    for budget in ("banana", "-3s"):
+        said = refusal(capsys, "green plants", "food", "--model", tiny, "--budget", budget)
+        assert f"must be a time above 0, like 2s or 500ms, got {budget}" in said
 
 
 def test_options_are_of_the_kind_of_their_defaults():
@@ -556,8 +559,9 @@ def test_options_are_of_the_kind_of_their_defaults():
         "exact": True,
         "seed": 7,
     }
-    for said in ("steps=many", "exact=yes"):
-        with pytest.raises(InputError, match="must be"):
+    kinds = {"steps=many": "a whole number", "share=half": "a number", "exact=yes": "true or false"}
+    for said, kind in kinds.items():
+        with pytest.raises(InputError, match=f"must be {kind}, got"):
             options_of(method, [said])
 
 

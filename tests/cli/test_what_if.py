@@ -57,6 +57,10 @@ def test_the_screen_shows_each_score_its_change_and_what_all_do(capsys, model):
     assert "without “plants”" in out
     way = "rises" if expected.change > 0 else "falls"
     assert re.search(rf"With this edit the (probability|logit) {way} from \S+ to ", out)
+    _, out, _ = run(capsys, QUERY, "plants make plants", "--remove", "plants", "--model", model)
+    assert "without “plants” (2 places)" in out
+    _, out, _ = run(capsys, QUERY, "plants make", "--replace", "plants=Plants", "--model", model)
+    assert "stays the same" in out or "hardly changes, by" in out
     _, out, _ = run(capsys, QUERY, DOCUMENT, "--remove", "plants", "--against", RIVALS[0], "--model", model)
     assert re.search(r"the document\s+(stays|falls\s+from|rises\s+from)\s+(1st|2nd)", out)
 

@@ -415,7 +415,10 @@ def test_the_command_writes_a_page_says_what_was_bad_and_goes_on(tmp_path, capsy
     assert main([*command, "--strict"]) == 2
     assert main([*command[:-1]]) == 0
     printed, _ = capsys.readouterr()
-    assert "4 pairs (5 rows done before)" in printed and "ROC-AUC" in printed
+    assert "4 pairs (5 rows done before)" in printed and "ROC-AUC" in printed and "logit: mean " in printed
+    assert "the logit falls by " in printed
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Scores (logit)" in page and '"unit": "logit"' in page.replace('"unit":"', '"unit": "')
     assert main([*command, "--method", "none"]) == 2
     assert "holds another job" in capsys.readouterr().err
 

@@ -10,11 +10,13 @@ from tiny_bert import cross_encoder, real_ranker
 from backlight.errors import InputError
 from backlight.explain.attribution import Word
 from backlight.explain.comparison import compare, what_if
-from backlight.explain.counterfactuals import Search
+from backlight.explain.counterfactuals import Search, Tried
 from backlight.explain.edits import Add, Cut, Remove, Replace, Rewrite
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.methods.registry import METHODS
 from backlight.explain.parts import word_parts
+from backlight.explain.presentation.wording import no_swap_line
+from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, PairBatch
 
 QUERY = "how do plants make food"
@@ -110,7 +112,7 @@ def test_b_above_a_is_the_same_turned_round():
 def smallest_by_all(ranker, query, better, target):
     """Return how many words the better document must lose, by trying every set."""
     (pair,) = ranker.read([(query, better)])
-    parts = word_parts(pair, DOCUMENT)
+    parts = [part for part in word_parts(pair, DOCUMENT) if not is_mark(better[part.start : part.end])]
     for size in range(1, len(parts)):
         removals = [list(some) for some in combinations(parts, size)]
         if score_groups(ranker, [removal_called("drop")(ranker, pair, removals)])[0].min() < target:
@@ -184,10 +186,25 @@ def test_equal_scores_have_no_swap():
 
 
 def test_a_bi_encoder_is_compared_by_the_same_call():
-    found = compare(real_ranker(), "what moves the sea", "The tides follow the Moon.", "Bread rises.", names=("x", "y"))
+    found = compare(
+        real_ranker(), "what moves the sea", "The tides follow the Moon.", "The Moon pulls water.", names=("x", "y")
+    )
     assert (found.name_a, found.name_b, found.swap.side) == ("x", "y", "a")
     assert found.swap.exact
     assert found.activated_a == pytest.approx(found.score_a)
+
+
+def test_punctuation_stays_and_no_swap_says_what_was_tried():
+    ranker = cross_encoder()
+    better, worse = ordered(ranker)
+    found = compare(ranker, QUERY, f"# {better} #", f"# {worse} #", most=1, by="mask")
+    words = sum(not word.is_mark for word in (found.a if found.score_a > found.score_b else found.b).document.words)
+    assert found.tried == Tried(words, words, False)
+    if found.swap is None:
+        assert f"{words} sets of up to 1 of its {words} words were tried, and a larger --most" in no_swap_line(found)
+    spent = compare(ranker, QUERY, better, worse, budget=2)
+    assert spent.tried.sets == 0 and no_swap_line(spent).endswith("a larger --budget tries more.")
+    assert "were looked for" in no_swap_line(compare(ranker, QUERY, better, worse, most=0))
 
 
 def test_methods_without_signs_are_refused():

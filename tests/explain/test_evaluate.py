@@ -225,6 +225,21 @@ def test_pairs_of_one_query_become_a_list(tmp_path):
     assert (by_text["q"].document, by_text["q"].rivals, by_text["q"].labels) == ("four", ("one, two",), (1.0, 0.0))
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.csv", "query;document;label\nq;one, two;0\nr;three\nq;four;1\n"),
+        ("pairs.tsv", "query\tdocument\tlabel\nq\tone, two\t0\nr\tthree\nq\tfour\t1\n"),
+        ("lists.jsonl", '{"query": "q", "documents": ["one, two", "four"], "labels": [0, 1]}\n{"query": "r"\n'),
+    ],
+)
+def test_what_batch_reads_is_read_and_what_cannot_be_used_is_left_out(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    bad = []
+    assert read_questions(tmp_path, left_out=bad.extend) == [Listed("q", ("one, two", "four"), (0.0, 1.0))]
+    assert len(bad) == 1
+
+
 def test_without_labels_the_document_that_ranks_first_is_explained():
     (one,) = choose([Listed("q", ("a", "b", "c"))], lambda query, documents: np.array([0.0, 2.0, 1.0]), 1, 0)
     assert (one.document, one.rivals, one.labels) == ("b", ("a", "c"), None)
@@ -267,17 +282,18 @@ def test_held_out_articles_are_read_from_the_models_folder(place, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", "[1]", "line 1 must be an object, got list"),
-        ("a.jsonl", "{", "line 1 is not JSON"),
+        ("a.jsonl", "[1]", "holds none; line 1: a line must be an object with fields, got a list"),
+        ("a.jsonl", "{", "holds none; line 1: must be JSON"),
         ("a.jsonl", "", "must hold a question at least"),
-        ("a.jsonl", '{"query": "q"}', "row 1: document must be a text that is not empty"),
-        ("a.jsonl", '{"query": "q", "document": "d", "label": "x"}', "label must be a number, got 'x'"),
-        ("a.jsonl", '{"query": "q", "candidates": []}', "candidates must be a list of documents"),
-        ("a.jsonl", '{"query": "q", "candidates": ["a"], "labels": [1, 2]}', "there must be a label for each of 1"),
+        ("a.jsonl", '{"query": "q"}', "line 1: must have the field document, has query"),
+        ("a.jsonl", '{"query": "q", "document": "d", "label": "x"}', "label must be a number, got x"),
+        ("a.jsonl", '{"query": "q", "candidates": []}', "candidates must not be empty"),
+        ("a.jsonl", '{"query": "q", "candidates": ["a"], "labels": [1, 2]}', "must have a label for each of 1"),
+        ("a.csv", "question;document\nq;d\n", "must name the columns query and document, got question, document"),
         ("a.json", "[]", "must be in SQuAD's format"),
         ("a.json", '{"data": [{"title": "A"}]}', "it lacks 'paragraphs'"),
         ("a.json", '{"data": []}', "must hold questions on some article"),
-        ("a.parquet", "", "the data must be .jsonl, .csv or .json"),
+        ("a.txt", "", "the data must be .jsonl, .csv, .tsv, .parquet or .json"),
     ],
 )
 def test_data_that_cannot_be_read_is_refused(tmp_path, name, content, message):
@@ -287,7 +303,7 @@ def test_data_that_cannot_be_read_is_refused(tmp_path, name, content, message):
 
 
 def test_a_folder_must_hold_one_file(tmp_path):
-    with pytest.raises(InputError, match=r"must hold one .jsonl, .csv or .json file, got 0"):
+    with pytest.raises(InputError, match=r"must hold one .jsonl, .csv, .tsv, .parquet or .json file, got 0"):
         read_questions(tmp_path)
     with pytest.raises(InputError, match="there is no data file"):
         read_questions(tmp_path / "none.jsonl")

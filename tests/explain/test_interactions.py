@@ -10,6 +10,7 @@ from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.methods.interactions import MATRICES, hessian, integrated_hessians, joint_occlusion, matrix
 from backlight.explain.parts import word_parts
+from backlight.explain.presentation.wording import name_of
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker
 
@@ -173,6 +174,16 @@ def test_texts_of_a_bi_encoder_meet_in_the_words_they_share(method, options):
     assert (strongest.query.text, strongest.document.text) == ("sea", "sea")
     assert (len(found.query), len(found.document)) == (4, 10)
     assert np.shape(found.values) == (4, 10)
+
+
+def test_punctuation_is_no_strongest_pair_and_no_column():
+    found = matrix(cross_encoder(), "plants ?", "food , food .")
+    links = found.strongest()
+    assert {(link.query.text, link.document.text) for link in links} == {("plants", "food")} and len(links) == 2
+    chosen, sizes = found.strongest_columns(9)
+    assert [found.document[column].text for column in chosen] == ["food", "food"] and len(sizes) == 2
+    assert len(found.rows()) == 8 and [name_of(word, found.document) for word in found.document][2] == "2nd “food”"
+    assert found.activated == pytest.approx(1 / (1 + np.exp(-found.score)))
 
 
 def test_a_model_of_another_engine_is_refused_by_name():

@@ -223,6 +223,9 @@ def test_the_verdict_believes_no_signs_that_are_wrong_too_often_or_too_few():
     verdict = verdict_of([row("weak", 0.57, 0.3, 3)])
     assert not verdict.believable and verdict.text.startswith("measure words on this model, and order the rest by weak")
     assert not verdict_of([row("few", 1.0, 0.3, 3, low=0.5)]).believable
+    few = verdict_of([row("few", 1.0, 0.3, 3, low=1.0, words=15)])
+    assert not few.believable and "15 words are too few to believe signs unmeasured" in few.text
+    assert verdict_of([row("all", 1.0, 0.3, 3, low=1.0, words=16)]).believable
     chance = verdict_of([row("chance", 0.57, 0.05, 3)])
     assert "none of these methods orders them better than chance" in chance.text
 
@@ -323,7 +326,7 @@ def test_an_interrupted_check_shows_what_it_has(place, capsys, monkeypatch):
     monkeypatch.setattr(quick, "candidates_of", stop_at_the_third)
     assert main(command(place, "--json", "--methods", "saliency")) == 130
     shown = capsys.readouterr()
-    assert json.loads(shown.out)["pairs"] == 2 and "Stopped: the table is of what was measured so far." in shown.err
+    assert json.loads(shown.out)["pairs"] == 2 and "Stopped after 2 of 6 pairs: the table is of these." in shown.err
     pairs[:] = [0, 0]
     assert main(command(place, "--json", "--methods", "saliency")) == 130
     assert not capsys.readouterr().out
@@ -346,7 +349,12 @@ def test_the_choice_is_kept_with_the_model_and_read_again(place, tmp_path, capsy
 def test_a_folder_that_cannot_be_written_is_one_line(place, tmp_path, capsys):
     folder = write_cross_encoder(tmp_path / "model")
     (folder / FILE).mkdir()
-    options = ["--save", "--json", "--pairs", "2", "--methods", "saliency"]
+    options = ["--save", "--json", "--methods", "saliency"]
+    few = [*options, "--pairs", "2"]
+    assert main(["evaluate", str(place / "lists.jsonl"), "--model", str(folder), *few]) == 2
+    shown = capsys.readouterr()
+    assert "--save must have a choice to keep, and there are too few pairs to say: 2 measured, at least 6" in shown.err
+    assert json.loads(shown.out)["verdict"]["enough"] is False
     assert main(["evaluate", str(place / "lists.jsonl"), "--model", str(folder), *options]) == 2
     assert "--save must write into the model's folder, and cannot write" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import transformers
 from tiny_bert import cross_encoder, edited, relative_error, write_cross_encoder
 
 from backlight.errors import InputError
+from backlight.explain.reranker import Reranker
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker
 
@@ -46,6 +47,10 @@ def test_scores_equal_those_of_sentence_transformers(tmp_path):
     model = sentence_transformers.CrossEncoder(str(tmp_path), max_length=32)
     scores = ranker.scores_of(ranker.read(PAIRS))
     np.testing.assert_allclose(ranker.activate(scores), model.predict(PAIRS), rtol=1e-5)
+    with pytest.raises(InputError, match=r"runs on PyTorch: load its folder with Reranker\.from_pretrained"):
+        Reranker.of(model).explain(*PAIRS[0], method="decompx")
+    with pytest.raises(InputError, match="has one score, label 0; got 7"):
+        load_ranker(tmp_path, label=7)
 
 
 def test_leaving_tokens_out_equals_a_mask(tmp_path):

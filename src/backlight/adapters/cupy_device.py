@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.kernels.cuda.device import DIMS, DTYPES, SOURCE, THREADS, Launch
 
 FLOAT32, BFLOAT16 = 0, 14  # CUDA_R_32F, CUDA_R_16BF
 COMPUTE = {"float32": 68, "tf32": 77, "bfloat16": 68}  # CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32
 PLAIN, TRANSPOSED, DEFAULT_ALGORITHM = 0, 1, -1
-INSTALL = 'pip install "backlight[cuda]"'
+INSTALL = install_hint("cuda")
 
 
 def cupy_device(name: str = "cuda", dtype: str = "float32") -> "CupyDevice":

@@ -8,7 +8,7 @@ from contextlib import ExitStack, nullcontext
 from itertools import chain, islice
 from typing import TypeVar
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
 SECONDS_TO_CONNECT = 15
@@ -44,7 +44,7 @@ def run_on_dask(
     try:
         distributed = importlib.import_module("distributed")
     except ImportError as problem:
-        raise InputError('--on dask:// needs Dask: pip install "backlight[dask]"') from problem
+        raise InputError(f"--on dask:// needs Dask: {install_hint('dask')}") from problem
     settings = importlib.import_module("dask").config.set(HERE) if workers else nullcontext()
     with settings, ExitStack() as stack:
         client = stack.enter_context(_client(distributed, stack, address, workers))

@@ -4,7 +4,7 @@ import importlib
 import time
 from pathlib import Path
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 PAUSES = (0.2, 1.0, 3.0, None)  # seconds before a request is repeated
 
@@ -28,7 +28,7 @@ class ObjectStore:
             self._store = importlib.import_module("obstore.store").from_url(url)
             self._errors = importlib.import_module("obstore.exceptions")
         except ImportError as problem:
-            raise InputError('an object store needs the obstore library: pip install "backlight[objects]"') from problem
+            raise InputError(f"an object store needs the obstore library: {install_hint('objects')}") from problem
         except Exception as problem:
             if type(problem).__module__.split(".")[0] not in ("obstore", "builtins"):
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 ROWS_AT_ONCE = 1024
 
@@ -16,7 +16,7 @@ def pyarrow_library():
         import pyarrow.parquet
     except ImportError as problem:
         raise InputError(
-            'Parquet and Arrow tables need the pyarrow library: pip install "backlight[batch]"; JSON lines (--format '
+            f"Parquet and Arrow tables need the pyarrow library: {install_hint('batch')}; JSON lines (--format "
             "jsonl) need none"
         ) from problem
     return pyarrow

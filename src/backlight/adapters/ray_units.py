@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
 AT_ONCE = 2  # units under way for each actor: one that runs, one that waits
@@ -39,7 +39,7 @@ def run_on_ray(
     try:
         ray = importlib.import_module("ray")
     except ImportError as problem:
-        raise InputError('--on ray:// needs Ray: pip install "backlight[ray]"') from problem
+        raise InputError(f"--on ray:// needs Ray: {install_hint('ray')}") from problem
     _connect(ray, address, workers)
     try:
         count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))

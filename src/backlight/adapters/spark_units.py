@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 Unit, Outcome = TypeVar("Unit"), TypeVar("Outcome")
 AT_ONCE = 2  # units under way for each core of the cluster: one that runs, one that waits
@@ -39,7 +39,7 @@ def run_on_spark(
         sql = importlib.import_module("pyspark.sql")
         importlib.import_module("pandas"), importlib.import_module("pyarrow")
     except ImportError as problem:
-        raise InputError('--on spark:// needs Spark and Java: pip install "backlight[spark]"') from problem
+        raise InputError(f"--on spark:// needs Spark and Java: {install_hint('spark')}") from problem
     session = _session(sql, address, workers)
 
     def do(unit: Unit) -> Outcome:

@@ -4,7 +4,7 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 DEVICES = ("cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -26,8 +26,7 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
         import transformers
     except ImportError as problem:
         raise InputError(
-            f'engine="torch" needs PyTorch and transformers, and {problem.name} is missing: '
-            'pip install "backlight[torch]"'
+            f'engine="torch" needs PyTorch and transformers, and {problem.name} is missing: ' + install_hint("torch")
         ) from problem
     return torch, transformers
 

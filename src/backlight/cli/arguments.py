@@ -338,7 +338,8 @@ def _as_kind_of(default: object, value: str, name: str) -> object:
             continue
     if default is None:
         return value
-    raise InputError(f"--option {name} must be of the kind of {default!r}, got {value}")
+    kind = "a whole number" if isinstance(default, int) else "a number"
+    raise InputError(f"--option {name} must be {kind}, got {value}")
 
 
 class ListMethods(argparse.Action):

@@ -17,10 +17,13 @@ from backlight.cli.screens.evaluation import progress, show
 from backlight.cli.screens.quick_evaluation import live, markdown_of, show_quick
 from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
+from backlight.explain.batch.files import suffix_of
+from backlight.explain.batch.rows import BadRow
 from backlight.explain.faithfulness.columns import markdown, tables_of
 from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.measure import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import (
+    ENDINGS,
     CutDocuments,
     Listed,
     Question,
@@ -68,7 +71,7 @@ def evaluate(argv: Sequence[str]) -> int:
     plan = Plan(**{name: getattr(given, name) for name in PLANNED})
     ranker = reranker_of(given).scorer
     titles = held_out(given.model)
-    listed = read_questions(given.data, titles=titles)
+    listed = read_questions(given.data, titles=titles, left_out=say_left_out)
     questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
     links = shuffled(read_links(given.links), plan.seed) if given.links else []
     description = about(given.data, ranker, questions, plan, variants, titles)
@@ -89,7 +92,7 @@ def _evaluate_quickly(given: argparse.Namespace) -> int:
             raise InputError(f"--{name} goes with the full study, without --quick and --save")
     data, model = data_and_model(given.data, given.model)
     given.model = model
-    listed = sample() if data is None else read_questions(data, titles=held_out(model))
+    listed = sample() if data is None else read_questions(data, titles=held_out(model), left_out=say_left_out)
     variants = None if given.methods == "all" else variants_of(given.methods)
     return _check_quickly(given, "backlight's sample" if data is None else data.name, listed, variants)
 
@@ -104,7 +107,7 @@ def data_and_model(place: str | None, model: str) -> tuple[Path | None, str]:
         return None, model
     path = Path(place)
     folder = path.is_dir() and not (path / "config.json").is_file()
-    if folder or path.is_file() or path.suffix in (".jsonl", ".jsonlines", ".csv", ".json"):
+    if folder or path.is_file() or suffix_of(path) in ENDINGS:
         return path, model
     if model not in (BUILTIN, place):
         raise InputError(f"evaluate must be given one model, got {place} and --model {model}")
@@ -134,8 +137,8 @@ def _parser() -> Parser:
         "data",
         nargs="?",
         metavar="data",
-        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file; with --quick "
-        "it may be left out, and a model may stand here",
+        help="pairs or lists as .jsonl, .csv, .tsv or .parquet, data in SQuAD's format, or a folder with one such "
+        "file; with --quick it may be left out, and a model may stand here",
     )
     parser.add_argument(
         "--quick",
@@ -219,6 +222,11 @@ def about(
     }
 
 
+def say_left_out(bad: Sequence[BadRow]) -> None:
+    """Say on standard error how many rows of the data cannot be used, and why the first cannot."""
+    notice(f"{count_of(len(bad), 'row')} could not be used; the first, line {bad[0].line}: {bad[0].reason}")
+
+
 def say_cut(cut: CutDocuments) -> None:
     """Say on standard error how many documents the model does not read to their end."""
     if cut.cut:
@@ -268,7 +276,7 @@ def _check_quickly(
     variants = cheap_variants(ranker, questions) if variants is None else variants
     check = QuickCheck(ranker, questions, variants, given.seconds or SECONDS, given.seed)
     stopped = not _run_check(check)
-    about = f"{ranker.name} on {len(check.found)} pairs of {data}"
+    about = f"{ranker.name} on {count_of(len(check.found), 'pair')} of {data}"
     if given.json:
         print(as_json(_quick_data(check, ranker.name, data, cut)))
     elif given.markdown:
@@ -288,7 +296,8 @@ def _run_check(check: QuickCheck) -> bool:
     except KeyboardInterrupt:
         if not check.found:
             raise
-        print("Stopped: the table is of what was measured so far.", file=sys.stderr)
+        done = f"{len(check.found)} of {count_of(len(check.questions), 'pair')}"
+        print(f"Stopped after {done}: the table is of these.", file=sys.stderr)
         return False
     return True
 
@@ -297,11 +306,13 @@ def _save(given: argparse.Namespace, check: QuickCheck, data: str) -> None:
     """Keep the best method with the model.
 
     Raises:
-        InputError: nothing could be measured, or the folder cannot be written.
+        InputError: nothing or too little could be measured, or the folder cannot be written.
     """
     verdict = verdict_of(check.rows())
     if verdict is None:
         raise InputError("--save must have a method to keep, and none could be measured on these pairs")
+    if not verdict.enough:
+        raise InputError(f"--save must have a choice to keep, and there are {verdict.text}")
     row = verdict.estimate
     measured = _figures(row) | {
         "believable": verdict.believable,
@@ -331,6 +342,7 @@ def _quick_data(check: QuickCheck, model: str, data: str, cut: CutDocuments) -> 
         "estimate": verdict.estimate.label,
         "signs": verdict.signs.label,
         "believable": verdict.believable,
+        "enough": verdict.enough,
         "text": verdict.text,
     }
     about = {"model": model, "data": data, "pairs": len(check.found), "cut": dataclasses.asdict(cut)}

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -43,6 +44,9 @@ def notice(text: str) -> None:
     print("backlight:", harmless(text), file=sys.stderr)
 
 
+VALUE_BELOW_ZERO = re.compile(r"-\d\S*")  # argparse takes all but plain numbers of these for options
+
+
 class Parser(argparse.ArgumentParser):
     """Arguments whose mistakes are one line, without the usage; options are written in full.
 
@@ -59,6 +63,15 @@ class Parser(argparse.ArgumentParser):
         action = super().add_argument(*names, **options)
         self.options.update(dict.fromkeys(action.option_strings, action))
         return action
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Parse as argparse does, but take `-3s` after an option for its value, so that its type says what is wrong."""
+        args = list(sys.argv[1:] if args is None else args)
+        for place in range(len(args) - 1, 0, -1):
+            option = self.options.get(args[place - 1])
+            if option is not None and option.nargs is None and VALUE_BELOW_ZERO.fullmatch(args[place]):
+                args[place - 1 : place + 1] = [f"{args[place - 1]}={args[place]}"]
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str):
         """Raise what is wrong as an InputError."""

@@ -19,11 +19,11 @@ from typing import Protocol
 import numpy as np
 
 from backlight.distributed.rendezvous import Meeting, Watch, meet
-from backlight.errors import DistBackendError, DistError
+from backlight.errors import DistBackendError, DistError, install_hint
 
 WIDTH = 200  # bytes of the line that says what a rank is about to do
 MISMATCH = "Detected mismatch between collectives on ranks."
-INSTALL = 'pip install "backlight[distributed]"'
+INSTALL = install_hint("distributed")
 
 
 class Transport(Protocol):

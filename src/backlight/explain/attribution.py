@@ -364,9 +364,13 @@ def words_of(pair: Pair, side: int) -> list[WordTokens]:
 
 
 def truncation_of(pair: Pair, side: int) -> Truncation:
-    """Return how much of a text was left out. A word read in part counts as read, punctuation is not counted."""
+    """Return how much of a text was left out.
+
+    A word that was read in part counts as read; punctuation does not count as a word.
+    """
     first, last = pair.characters_read(side)
-    left_out, text = pair.left_out[side], pair.text(side)
-    places = each_word(text) if left_out else ()
-    unread = sum((end <= first or start >= last) and not is_mark(text[start:end]) for start, end in places)
+    left_out = pair.left_out[side]
+    text = pair.text(side)
+    outside = (text[a:b] for a, b in each_word(text) if b <= first or a >= last) if left_out else ()
+    unread = sum(not is_mark(word) for word in outside)
     return Truncation(len(pair.of_side(side)), left_out, unread, first, last)

@@ -7,8 +7,8 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, TextAttribution, Truncation, Window, truncation_of
-from backlight.explain.counterfactuals import Search, Swap
-from backlight.explain.edits import Edit
+from backlight.explain.counterfactuals import Search, Swap, Tried
+from backlight.explain.edits import Edit, label_of
 from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.presentation.scales import activation_of_scores
@@ -40,6 +40,7 @@ class Comparison(Tabular):
         difference: score(A) − score(B).
         swap: the words that the better document, or the window of it that was explained, must lose to stand below the
             other; None where the search found no such set, or none was requested.
+        tried: what the search for it went through; None where there was no search.
         passes: how many times a pair went through the model, forward or backward.
         activated_a, activated_b: the scores after the model's activation.
         settings: the options of the search for the swap by name.
@@ -64,6 +65,7 @@ class Comparison(Tabular):
     activated_b: float | None = None
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
     identical: bool = False
+    tried: Tried | None = None
 
     @property
     def sides(self) -> tuple[tuple[str, str, float, Attribution], ...]:
@@ -195,12 +197,12 @@ def compare(
     made = METHODS[method].explain(ranker, pairs, **options)
     first, second = (replace(one, window=of.window) for one, of in zip(made, read, strict=True))
     score_a, score_b = (float(one.score) for one in (first, second))
-    swap, searched = None, 0
+    swap, tried = None, None
     if a != b and score_a != score_b and most > 0:
         side = "a" if score_a > score_b else "b"
         search = Search(ranker, pairs["ab".index(side)], by, budget)
         swap = search.swap(max(score_a, score_b), min(score_a, score_b), side, most=most, beam=beam)
-        searched = len(search.scores)
+        tried = search.tried
     activated = ranker.activate(np.array([score_a, score_b]))
     second = _negative(second)
     return Comparison(
@@ -217,11 +219,12 @@ def compare(
         score_b=score_b,
         difference=score_a - score_b,
         swap=swap,
-        passes=first.passes + second.passes + searched + sum(one.passes for one in read),
+        passes=first.passes + second.passes + (tried.sets if tried else 0) + sum(one.passes for one in read),
         activated_a=float(activated[0]),
         activated_b=float(activated[1]),
         settings={"by": by, "most": most, "beam": beam, "budget": budget},
         identical=a == b,
+        tried=tried,
     )
 
 
@@ -249,8 +252,8 @@ def what_if(
     """
     labels, texts = [""], [document]
     for edit in edits:
+        labels.append(label_of(edit, texts[-1]))
         texts.append(edit.apply(texts[-1]))
-        labels.append(str(edit))
     names = ["the document", *(f"the document {edit}" for edit in labels[1:])]
     others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
     reading = WindowOptions(windows, stride, max_windows)

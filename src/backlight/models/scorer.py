@@ -22,6 +22,9 @@ Texts = tuple[str, str]  # a query and a document
 Progress = Callable[[float], None]  # called with the number of things newly done; a part of one where it is long
 
 
+PYTORCH = "PyTorch"  # an `Execution.engine`
+
+
 def no_progress(done: int) -> None:
     """Show nothing."""
 

@@ -20,7 +20,7 @@ from typing import Annotated, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.formats.strict_json import Bounds
 from backlight.models.checkpoint import checked_settings, read_settings
 from backlight.system.fork_safety import cached_property
@@ -370,7 +370,7 @@ def _read_tokenizer(file: Path, lower_case: bool):
     try:
         import tokenizers
     except ImportError as problem:
-        raise InputError('reading text needs the tokenizers library: pip install "backlight[explain]"') from problem
+        raise InputError(f"reading text needs the tokenizers library: {install_hint('explain')}") from problem
     if not file.is_file():
         raise InputError(
             f"{file.parent} has no tokenizer.json: save the model with its fast tokeniser, "

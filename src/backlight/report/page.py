@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 HERE = Path(__file__).parent
 TOKENS = HERE / "tokens.css"  # the colours and fonts of all pages
@@ -65,7 +65,7 @@ def jinja_template(file: Path, needed_by: str = "--html"):
     try:
         import jinja2
     except ImportError as problem:
-        raise InputError(f'{needed_by} needs the jinja2 library: pip install "backlight[explain]"') from problem
+        raise InputError(f"{needed_by} needs the jinja2 library: {install_hint('explain')}") from problem
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(file.parent),
         autoescape=True,

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const at = (id) => document.getElementById(id);
-  const { rows, signed } = JSON.parse(at("data").textContent);
+  const { rows, signed, unit } = JSON.parse(at("data").textContent);
   const ROWS = 25; // on a page
   const BRIGHT = 0.55; // the share from which a word's ground is bright in the dark theme, and its letters dark
 
@@ -130,8 +130,9 @@
     const box = made("div", "open");
     const unread = row.unread ? ` · ${row.unread} tokens were not read` : "";
     const label = row.label === null ? "" : ` · label ${row.label}`;
+    const likely = row.probability === null ? "" : ` · probability ${row.probability}`;
     const why = row.why.length ? ` · shown as: ${row.why.join(", ")}` : "";
-    box.append(made("p", "facts-line", `line ${row.line} · id ${row.id} · score ${shown(row.score, 6)}${label}${unread}${why}`));
+    box.append(made("p", "facts-line", `line ${row.line} · id ${row.id} · ${unit} ${shown(row.score, 6)}${likely}${label}${unread}${why}`));
     box.append(made("h3", "", "Query"), lit(row.query, terms()), made("h3", "", "Document"), lit(row.document, terms()));
     return box;
   };
@@ -145,7 +146,7 @@
   const turn = (step) => { page += step; draw(); at("tools").scrollIntoView({ block: "start" }); };
   at("back").addEventListener("click", () => turn(-1));
   at("on").addEventListener("click", () => turn(1));
-  at("tools").hidden = false;
+  at("tools").hidden = at("row-heads").hidden = false;
   choose();
 
   // The tip: a word's value and rank, on hover and on focus. Left and right walk through the words of a text.

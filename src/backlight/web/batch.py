@@ -7,6 +7,8 @@ from pathlib import Path
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.words import matters
 from backlight.explain.methods.registry import METHODS
+from backlight.explain.presentation.scales import PROBABILITY, activation_of_scores
+from backlight.explain.presentation.scores import write_probability
 from backlight.report.page import THEME, TOKENS, jinja_template, joined, json_island, policy_element
 from backlight.report.text import number
 
@@ -25,7 +27,7 @@ def batch_page(folder: Path, version: str) -> str:
     summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     method = METHODS.get(summary["job"]["settings"]["method"])
     rows = list(_rows(folder / SAMPLE))
-    score = summary["score"]
+    score, unit = summary["score"], summary["job"]["model"]["score_name"]
     style = joined(TOKENS, HERE / "report.css", HERE / "batch.css")
     script = joined(THEME, HERE / "batch.js")
     return jinja_template(HERE / "batch.html.jinja", "the page").render(
@@ -37,7 +39,7 @@ def batch_page(folder: Path, version: str) -> str:
         limit=WORDS,
         bars=_bars(score["histogram"]) if score else [],
         rows=rows,
-        data=json_island({"rows": rows, "signed": bool(method and method.signed)}),
+        data=json_island({"rows": rows, "signed": bool(method and method.signed), "unit": unit}),
         number=_number,
         version=version,
         policy=policy_element(scripts=[script], styles=[style], style_attributes=True),
@@ -57,10 +59,13 @@ def _rows(file: Path) -> Iterator[dict]:
     with open(file, encoding="utf-8", newline="\n") as content:
         for line in content:
             record = json.loads(line)
+            scores = record["score"], record["activated"]
+            likely = activation_of_scores([scores]) == PROBABILITY
             row = {
                 "line": record["line"],
                 "id": record["id"],
                 "score": record["score"],
+                "probability": write_probability(scores[1]) if likely else None,
                 "label": record.get("label"),
                 "why": record["why"],
                 "unread": record["query_left_out"] + record["document_left_out"],

@@ -31,6 +31,8 @@ from backlight.explain.presentation.wording import (
     gap_text,
     joint_lines,
     language_line,
+    name_of,
+    no_swap_line,
     precision_line,
     spelling_line,
     unanswered_line,
@@ -238,6 +240,8 @@ def _matrix(made: Interactions, first: int, last: int) -> dict:
         "read": [place - first for place in read],
         "query": [_word(word) for word in made.query],
         "document": _moved([_word(word) for word in made.document], first),
+        "queryNames": [name_of(word, made.query) for word in made.query],
+        "documentNames": [name_of(word, made.document) for word in made.document],
         "values": [[_short(value) for value in row] for row in made.values],
     }
 
@@ -248,7 +252,8 @@ def _comparison(made: Comparison) -> dict:
         for (letter, name, score, one), activated in zip(made.sides, (made.activated_a, made.activated_b))
     }
     swap = made.swap
-    moved = _part_around((made.a if swap.side == "a" else made.b).document)[0] if swap else 0
+    better = (made.b if swap and swap.side == "b" else made.a).document
+    moved = _part_around(better)[0] if swap else 0
     return {
         **sides,
         "method": made.method,
@@ -262,10 +267,12 @@ def _comparison(made: Comparison) -> dict:
         "scale": _short(largest_value([made.a.document, made.b.document])),
         "difference": _short(made.difference),
         "identical": made.identical,
+        "noSwap": None if swap else no_swap_line(made),
         "swap": swap
         and {
             "side": swap.side,
             "words": [word.start - moved for word in swap.words],
+            "names": [name_of(word, better.words) for word in swap.words],
             "after": _after_swap(made),
             "exact": swap.exact,
         },

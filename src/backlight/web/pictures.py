@@ -32,6 +32,8 @@ from backlight.explain.presentation.wording import (
     effect_sentence,
     figure,
     joint_lines,
+    name_of,
+    no_swap_line,
     spelling_line,
 )
 from backlight.explain.typos import TypoEffect
@@ -342,8 +344,9 @@ def comparison_svg(found: Comparison) -> str:
 
 def _swap(found: Comparison) -> str:
     if found.swap is None:
-        return "No set of words that was tried makes the two change places."
-    words = ", ".join(word.text for word in found.swap.words)
+        return no_swap_line(found)
+    better = found.a if found.swap.side == "a" else found.b
+    words = ", ".join(name_of(word, better.document.words) for word in found.swap.words)
     written = write_scores([found.swap.score_after], found.activation)
     after = f"{written.texts[0]} ({written.quantity})"
     return f"Without {words}, {found.swap.side.upper()} falls to {after}, below the other."

@@ -211,6 +211,8 @@ def column_of(output: Any, label: int | None, rows: int, name: str) -> Any:
     labels = scores.shape[1]
     if label is None and labels > 1:
         raise InputError(f"{name} returns {labels} labels: say which is the score, label=0 to {labels - 1}")
+    if labels == 1 and label not in (None, 0):
+        raise InputError(f"label must be left out: {name} returns one score, label 0; got {label}")
     if not 0 <= (label or 0) < labels:
         raise InputError(f"label must be from 0 to {labels - 1}, got {label}")
     return scores[:, label or 0]

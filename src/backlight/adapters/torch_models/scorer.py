@@ -34,7 +34,7 @@ from backlight.errors import GraphError, InputError
 from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
 from backlight.models.pairs import ApartReader, Pair, PairBatch, PairReader
 from backlight.models.prompts import PromptReader
-from backlight.models.scorer import Execution, Inside, MaskGradients, StateGradients
+from backlight.models.scorer import PYTORCH, Execution, Inside, MaskGradients, StateGradients
 from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer, finite_scores
 from backlight.models.tokens import Tokenizer
 from backlight.system.fork_safety import cached_property
@@ -151,7 +151,7 @@ class TorchScorer(PairScorer):
     def execution(self, pairs: Sequence[Pair], *, gradients: bool) -> Execution:
         """Return how pairs are run, and in half precision how far gradients of some are from those in float32."""
         found = Execution(
-            engine="PyTorch",
+            engine=PYTORCH,
             device=self.device,
             dtype=self._computes_in,
             sequences=END_TO_END if self._end_to_end else PADDED,

@@ -87,22 +87,24 @@ def as_text(found: Batch) -> str:
         count_of(score["count"], "pair") + (f" ({count_of(found.resumed, 'row')} done before)" if found.resumed else "")
     ]
     spread = score["quantiles"]
+    unit = summary["job"]["model"]["score_name"]
     lines.append(
-        f"score: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
+        f"{unit}: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
         f"from {score['lowest']:.3f} to {score['highest']:.3f}"
     )
     if labels:
-        auc = "" if labels["roc_auc"] is None else f", ROC-AUC {labels['roc_auc']:.4f}"
+        auc = "" if labels["roc_auc"] is None else f", ROC-AUC {labels['roc_auc']:.3f}"
         lines.append(f"labels: {labels['relevant']:,} of {labels['labelled']:,} relevant{auc}")
     if queries:
         lines.append(
-            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, "
+            f"ranking: nDCG@10 {queries['ndcg@10']:.3f}, MRR@10 {queries['mrr@10']:.3f}, "
             + count_of(queries["queries"], "query", "queries")
         )
     if check := summary["check"]:
         lines.append(
-            f"explanations checked: {check['rows']:,}, of which {check['holds']:,} hold, {check['fails']:,} fail; a "
-            f"score falls by {check['drop']:.3g} without the 5 strongest words, by {check['random']:.3g} without others"
+            f"explanations checked: {check['rows']:,}, of which {check['holds']:,} hold, {check['fails']:,} fail; the "
+            f"{unit} falls by {check['drop']:.3g} without the 5 strongest words, by "
+            f"{check['random']:.3g} without others"
         )
     for side, words in summary["words"].items():
         named = [word["word"] for word in words if matters(word)][:10]

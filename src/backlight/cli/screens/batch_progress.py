@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.explain.batch.running import BatchProgress
 from backlight.explain.presentation.wording import count_of
 from backlight.report.numbers import clock
@@ -14,7 +14,7 @@ try:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 SECONDS_APART = 10  # of the lines, where there is no terminal
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.explain.faithfulness.columns import PANELS, Column, Panel, cells_of, tables_of
 from backlight.explain.faithfulness.table import LinkRow, Row
 
@@ -15,7 +15,7 @@ try:
     from rich.table import Table
     from rich.text import Text
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 STEPS = 20  # lines that tell how far a study is where there is no terminal
 

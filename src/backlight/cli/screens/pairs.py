@@ -1,5 +1,7 @@
 """In the terminal: words that act together, why one document ranks above another, what an edit changes."""
 
+from dataclasses import replace
+
 from rich.cells import cell_len
 from rich.console import Group
 from rich.padding import Padding
@@ -20,15 +22,16 @@ from backlight.cli.screens.terminal import (
 from backlight.explain.attribution import Attribution
 from backlight.explain.comparison import Comparison, WhatIf
 from backlight.explain.methods.interactions import MATRICES, Interactions, Link
-from backlight.explain.presentation.scales import PROBABILITY, Look, activation_of, largest_value
+from backlight.explain.presentation.scales import PROBABILITY, Look, activation_of, activation_of_scores, largest_value
 from backlight.explain.presentation.scores import score_line, score_text, unit_of, write_scores
-from backlight.explain.presentation.wording import count_of, ordinal
+from backlight.explain.presentation.wording import count_of, figure, name_of, no_swap_line, ordinal
 from backlight.report.text import digits_for
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
 LABEL = 14  # most columns of a query word next to its row
 BAR = 20
+HARDLY = 0.5e-3  # a change of the raw score that three digits do not show
 
 
 def show_matrix(found: Interactions, screen: Screen) -> None:
@@ -37,7 +40,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
     lines = {
         "query": Text(plain(found.query_text)),
         "model": Text(found.model),
-        "score": Text(number(found.score)),
+        "score": Text(score_text(found.score, found.activated, activation_of_scores([(found.score, found.activated)]))),
         **({} if found.window is None else {"document": Text(window_of(found.window))}),
         "method": Text(", ".join([*method_parts(found, MATRICES), f"{found.passes:,.0f} passes"])),
         "legend": screen.legend(found.signed, "together raise the score", "together lower it", "of the strongest pair"),
@@ -58,7 +61,7 @@ def _pairs(found: Interactions, screen: Screen) -> Table:
     for link in links:
         filled = round(BAR / 2 * abs(link.value) / most) if most else 0
         table.add_row(
-            Text(f"{plain(link.query.text)} × {plain(link.document.text)}"),
+            Text(f"{plain(name_of(link.query, found.query))} × {plain(name_of(link.document, found.document))}"),
             Text(number(link.value, digits, signed=found.signed)),
             _two_sided(link, filled, screen),
         )
@@ -141,16 +144,17 @@ def _swap(found: Comparison) -> Text:
     if found.identical:
         return Text(IDENTICAL)
     if found.swap is None:
-        return Text("No set of words that was tried makes the two change places.")
+        return Text(no_swap_line(found))
     swap, names = found.swap, {"a": found.name_a, "b": found.name_b}
+    better = found.a if swap.side == "a" else found.b
     other = names["b" if swap.side == "a" else "a"]
     digits = digits_for(word.value for word in swap.words)
-    words = ", ".join(with_value(word, True, digits) for word in swap.words)
+    named = [replace(word, text=name_of(word, better.document.words)) for word in swap.words]
+    words = ", ".join(with_value(word, True, digits) for word in named)
     plural = "word" if len(swap.words) == 1 else "words"
     written = write_scores([swap.score_after], found.activation)
     surely = "no smaller set does it" if swap.exact else "a smaller set may exist"
-    window = (found.a if swap.side == "a" else found.b).window
-    part = "" if window is None else "the best window of "
+    part = "" if better.window is None else "the best window of "
     return Text(
         f"{part}{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
         f"{written.quantity} is then {written.texts[0]}, and {surely}."
@@ -200,6 +204,8 @@ def _outcome(found: WhatIf) -> str:
     moved = "stays the same" if not found.change else "rises" if found.change > 0 else "falls"
     written = write_scores([before.score, after.score], activation_of(found.versions))
     scores = "" if not found.change else f" from {written.texts[0]} to {written.texts[1]}"
+    if 0 < abs(found.change) < HARDLY:
+        moved, scores = "hardly changes", f", by {figure(found.change, '+')}"
     made = len(found.versions) - 1
     edits = {1: "this edit", 2: "both edits"}.get(made, f"all {count_of(made, 'edit')}")
     said = f"With {edits} the {written.quantity} {moved}{scores}"

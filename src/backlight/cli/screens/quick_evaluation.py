@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.explain.faithfulness.quick import QuickCheck, QuickRow, State, verdict_of
 from backlight.explain.verification import THRESHOLD
 from backlight.report.intervals import Mean
@@ -17,7 +17,7 @@ try:
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Table
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 HEADINGS = ("document", "query", "top word", "order", "passes", "s/pair")
 NOTES = (

@@ -11,7 +11,14 @@ from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
 from backlight.explain.methods.interactions import Interactions
 from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.notebook import baseline_text
-from backlight.explain.presentation.scales import activation_of, bar_share, explanations_of, look_of, ranking_scales
+from backlight.explain.presentation.scales import (
+    NO_EFFECT,
+    activation_of,
+    bar_share,
+    explanations_of,
+    look_of,
+    ranking_scales,
+)
 from backlight.explain.presentation.scores import score_line, score_text
 from backlight.explain.presentation.verdict import details_line, verdict_line
 from backlight.explain.presentation.wording import (
@@ -99,6 +106,8 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
         lines["method"] = Text(account(made))
         if precision := precision_line(made[0].execution):
             lines["precision"] = Text(precision)
+        if all(one.check is not None and one.check.verdict == NO_EFFECT for one in made):
+            return lines
         lines["legend"] = screen.legend(made[0].signed, of=of, estimates=any(one.estimate for one in made))
     return lines
 
@@ -170,13 +179,14 @@ def _explained(ranked: Ranked, ranking: Ranking, screen: Screen) -> Text:
     verdict, sentence = verdict_line(made, activation, ranked.window), effect_sentence(ranked, ranking)
     shown = Text(f"{plain(verdict)}\n", "bold" if of_document.fails else "")
     shown += screen.text(made.document, of_document, windowed=ranked.window is not None)
-    shown += Text(f"\n{strongest(made.document, of_document, width)}", "dim")
+    idle = of_document.verdict == NO_EFFECT  # numbers of words that do nothing would seem to rank them
+    shown += Text("" if idle else f"\n{strongest(made.document, of_document, width)}", "dim")
     if sentence:
         shown += Text(f"\n{plain(sentence)}")
     for line in (details_line(made, activation), *joint_lines(made)):
         shown += Text(f"\n{plain(line)}" if line else "", "dim")
     shown += Text().append("\nquery here: ", "dim") + screen.text(made.query, of_query)
-    shown += Text(f"\n{strongest(made.query, of_query, width)}" if made.query.words else "", "dim")
+    shown += Text(f"\n{strongest(made.query, of_query, width)}" if made.query.words and not idle else "", "dim")
     if made.special:
         digits = digits_for(token.value for token in made.special)
         special = " · ".join(

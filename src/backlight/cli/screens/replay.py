@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from backlight.cli.screens.keys import Keyboard
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.lens.records.nodes import LEAF, Node
 from backlight.lens.replays.replay import BEGIN, FORWARD, Moment, Replay
 from backlight.lens.replays.wording import word_of
@@ -19,7 +19,7 @@ try:
     from rich.console import Console
     from rich.text import Text
 except ImportError as problem:
-    raise InputError('the replay in a terminal needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the replay in a terminal needs the rich library: {install_hint('explain')}") from problem
 
 KEYS = "→ next  ← back  Home End  b backward  ↑ ↓ scroll  / search  n again  q quit"
 SHORT_KEYS = "→ ← Home End b ↑↓ / n q"

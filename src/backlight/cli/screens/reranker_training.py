@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.report.numbers import clock, number
 from backlight.training.reranker import TrainingProgress
 
@@ -16,7 +16,7 @@ try:
     from rich.table import Table
     from rich.text import Text
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 SECONDS_APART = 10  # of the lines, where there is no terminal
 DOING = {

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.explain.attribution import TextAttribution, Truncation, Word
 from backlight.explain.presentation.scales import Look
 from backlight.report.text import digits_for, harmless
@@ -28,7 +28,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.text import Text
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 LEVELS = (0.15, 0.3, 0.5, 0.75)  # the share of the strongest word's importance from which each shade is used
 SHADES = {

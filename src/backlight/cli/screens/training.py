@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.adapters.rich_live import shows_pictures
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.report.numbers import clock, number, sparkline
 from backlight.training.train import Run
 
@@ -17,7 +17,7 @@ try:
     from rich.table import Table
     from rich.text import Text
 except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+    raise InputError(f"the terminal output needs the rich library: {install_hint('explain')}") from problem
 
 WINDOW = 32  # records that a sparkline shows
 LINES = 20  # about as many lines of a run are printed where there is no terminal

@@ -138,7 +138,8 @@ class Table(PairFile):
             names = max(cuts.values(), key=len)
             raise InputError(
                 f"the header of {file} must name the columns {columns.query} and {columns.document}, got "
-                f"{', '.join(names) or 'nothing'}: say which they are with --query-column and --document-column"
+                f"{', '.join(names) or 'nothing'}: call them so, or say which they are (batch has --query-column and "
+                "--document-column)"
             )
         check_named(columns, cuts[delimiter], file)
         if quotes is None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from backlight.models.texts import NUL, no_text_because
 
 SHOWN = 200  # characters of a bad row that are written down
+CANDIDATES = "candidates"  # another name of a record's list of documents
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,15 @@ def _rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadR
     try:
         if not isinstance(record, Mapping):
             raise Unusable("wrong type", f"a line must be an object with fields, got {kind_of(record)}")
-        several = columns.document not in record and columns.documents in record
-        if not several:
+        several = next((name for name in (columns.documents, CANDIDATES) if name in record), None)
+        if columns.document in record or several is None:
             yield _row(record, line, columns)
             return
-        query, documents = text_in(record, columns.query), record[columns.documents]
+        query, documents = text_in(record, columns.query), record[several]
         if not isinstance(documents, list):
-            raise Unusable("wrong type", f"{columns.documents} must be a list, got {kind_of(documents)}")
+            raise Unusable("wrong type", f"{several} must be a list, got {kind_of(documents)}")
         if not documents:
-            raise Unusable("empty text", f"{columns.documents} must not be empty")
+            raise Unusable("empty text", f"{several} must not be empty")
         labels = _labels_in(record, columns, len(documents))
         shared = {columns.query: query, columns.query_id: id_in(record, columns.query_id)}
         own = id_in(record, columns.id) or str(line)

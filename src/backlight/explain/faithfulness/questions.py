@@ -1,18 +1,20 @@
 """What a study is made on: questions with candidate documents, read from the formats that such data comes in.
 
-Formats: JSON lines or CSV of pairs (query, document, and label if it is known); JSON lines of lists (query, candidates,
-labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked for each question by BM25 (bm25s).
+Formats: what `backlight batch` reads as pairs (query, document, and label if it is known) or lists (query, candidates,
+labels if they are known), by the same code; JSON in SQuAD's format, whose paragraphs are ranked for each question by
+BM25 (bm25s).
 """
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.explain.batch.files import suffix_of
+from backlight.explain.batch.inputs import FORMATS, Reading, open_input
+from backlight.explain.batch.rows import BadRow, Place, Row
 from backlight.formats.strict_json import parse_json
 from backlight.models.pairs import DOCUMENT
 from backlight.models.retrieval.bm25 import best_by_bm25
@@ -20,6 +22,8 @@ from backlight.models.scorer import Scorer, Texts
 
 DEPTH = 20  # candidates of a question
 READ_AT_ONCE = 256  # pairs
+ENDINGS = (".jsonlines", *(ending for endings in FORMATS.values() for ending in endings))  # .json: SQuAD's format
+ENDINGS_SAID = ".jsonl, .csv, .tsv, .parquet or .json"
 RankScores = Callable[[str, Sequence[str]], np.ndarray]  # (query, documents) -> (documents,)
 
 
@@ -76,26 +80,31 @@ def cut_documents(ranker: Scorer, pairs: Sequence[Texts]) -> CutDocuments:
     return CutDocuments(len(left_out), sum(map(bool, left_out)), ranker.max_tokens, max(left_out, default=0))
 
 
-def read_questions(place: Path, *, titles: Sequence[str] | None = None) -> list[Listed]:
+def read_questions(
+    place: Path, *, titles: Sequence[str] | None = None, left_out: Callable[[Sequence[BadRow]], None] | None = None
+) -> list[Listed]:
     """Return all questions of a file or folder.
 
     Args:
-        place: a .jsonl, .csv or .json file, or a folder that holds one such file.
+        place: a file of one of the formats, or a folder that holds one such file.
         titles: of data in SQuAD's format, the articles that are used; all by default.
+        left_out: called with the rows that cannot be used, if there are any.
 
     Raises:
-        InputError: the file cannot be read as any of the formats.
+        InputError: the file cannot be read as any of the formats, or holds no question.
     """
     file = _file_in(Path(place))
-    readers = {".jsonl": _json_lines, ".jsonlines": _json_lines, ".csv": _csv_rows, ".json": lambda f: [_json(f)]}
-    if file.suffix not in readers:
-        raise InputError(f"the data must be .jsonl, .csv or .json, got {file.name}")
-    rows = readers[file.suffix](file)
-    if file.suffix == ".json":
-        return _from_squad(rows[0], file, titles)
-    found = _from_rows(rows, file)
+    if suffix_of(file) not in ENDINGS:
+        raise InputError(f"the data must be {ENDINGS_SAID}, got {file.name}")
+    if suffix_of(file) == ".json":
+        return _from_squad(_json(file), file, titles)
+    format = "jsonl" if suffix_of(file) == ".jsonlines" else None
+    found, bad = _from_records(open_input(file, file.parent, Reading(format=format)).records())
     if not found:
-        raise InputError(f"{file} must hold a question at least, and holds none")
+        reason = f"; line {bad[0].line}: {bad[0].reason}" if bad else ""
+        raise InputError(f"{file} must hold a question at least, and holds none{reason}")
+    if bad and left_out is not None:
+        left_out(bad)
     return found
 
 
@@ -130,60 +139,32 @@ def _file_in(place: Path) -> Path:
         if not place.is_file():
             raise InputError(f"there is no data file {place}")
         return place
-    files = sorted(file for file in place.iterdir() if file.suffix in (".jsonl", ".jsonlines", ".csv", ".json"))
+    files = sorted(file for file in place.iterdir() if suffix_of(file) in ENDINGS)
     if len(files) != 1:
-        raise InputError(
-            f"the folder {place} must hold one .jsonl, .csv or .json file, got {len(files)}: name the file"
-        )
+        raise InputError(f"the folder {place} must hold one {ENDINGS_SAID} file, got {len(files)}: name the file")
     return files[0]
 
 
-def _from_rows(rows: Sequence[Mapping], file: Path) -> list[Listed]:
-    """Return questions from rows of pairs or lists; pairs of one query become one list."""
-    found: list[Listed] = []
-    together: dict[str, list[tuple[str, float | None]]] = {}
-    for number, row in enumerate(rows, 1):
-        where = f"{file.name}, row {number}"
-        query = _text(row, "query", where)
-        if "candidates" in row:
-            found.append(_list_of(row, query, where))
-        else:
-            label = row.get("label")
-            together.setdefault(query, []).append((_text(row, "document", where), _label(label, where)))
-    for query, pairs in together.items():
-        documents, labels = zip(*pairs)
-        found.append(Listed(query, documents, None if None in labels else labels))
-    return found
+def _from_records(records: Iterable[tuple[Place, Iterable[Row | BadRow]]]) -> tuple[list[Listed], list[BadRow]]:
+    """Return questions, and rows that are none: a record's list is a question, pairs of one query become one."""
+    lists: list[list[Row]] = []
+    together: dict[str, list[Row]] = {}
+    bad: list[BadRow] = []
+    for _, some in records:
+        rows = list(some)
+        bad += [one for one in rows if isinstance(one, BadRow)]
+        good = [one for one in rows if isinstance(one, Row)]
+        if len(rows) > 1 and good:
+            lists.append(good)
+        for one in good if len(rows) == 1 else ():
+            together.setdefault(one.query.strip(), []).append(one)
+    return [_listed(rows) for rows in (*lists, *together.values())], bad
 
 
-def _list_of(row: Mapping, query: str, where: str) -> Listed:
-    """Return a question from a row with candidates: texts, or objects with a text and a label."""
-    given = row["candidates"]
-    if not isinstance(given, list) or not given:
-        raise InputError(f"{where}: candidates must be a list of documents, got {given!r}")
-    objects = [one if isinstance(one, Mapping) else {"text": one} for one in given]
-    labels = row.get("labels", [one.get("label") for one in objects])
-    if len(labels) != len(objects):
-        raise InputError(f"{where}: there must be a label for each of {len(objects)} candidates, got {len(labels)}")
-    labels = [_label(label, where) for label in labels]
-    return Listed(query, tuple(_text(one, "text", where) for one in objects), None if None in labels else tuple(labels))
-
-
-def _label(label: object, where: str) -> float | None:
-    """Return a label as a number; None where there is none."""
-    if label is None or label == "":
-        return None
-    try:
-        return float(label)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"{where}: label must be a number, got {label!r}") from problem
-
-
-def _text(row: Mapping, key: str, where: str) -> str:
-    text = row.get(key)
-    if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{where}: {key} must be a text that is not empty, got {text!r}")
-    return text.strip()
+def _listed(rows: Sequence[Row]) -> Listed:
+    labels = tuple(row.label for row in rows)
+    documents = tuple(row.document.strip() for row in rows)
+    return Listed(rows[0].query.strip(), documents, None if None in labels else labels)
 
 
 def _from_squad(content: object, file: Path, titles: Sequence[str] | None) -> list[Listed]:
@@ -214,23 +195,6 @@ def _paragraphs(articles: Sequence[Mapping], titles: set[str] | None) -> Iterato
             for paragraph in article["paragraphs"]:
                 for entry in paragraph["qas"]:
                     yield entry["question"].strip(), paragraph["context"].strip()
-
-
-def _json_lines(file: Path) -> list[Mapping]:
-    rows = []
-    for number, line in enumerate(_read(file).split("\n"), 1):
-        if line.strip():
-            try:
-                rows.append(parse_json(line))
-            except ValueError as problem:
-                raise InputError(f"{file.name}, line {number} is not JSON: {problem}") from problem
-            if not isinstance(rows[-1], dict):
-                raise InputError(f"{file.name}, line {number} must be an object, got {type(rows[-1]).__name__}")
-    return rows
-
-
-def _csv_rows(file: Path) -> list[Mapping]:
-    return list(csv.DictReader(io.StringIO(_read(file), newline="")))
 
 
 def _json(file: Path) -> object:

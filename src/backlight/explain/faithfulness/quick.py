@@ -44,6 +44,7 @@ CANDIDATES = 8  # of a question at most
 FEWEST_CANDIDATES = 3  # so that their scores have a range
 GOOD = 0.9  # share of right signs from which a method may be believed by itself
 SURE = 0.8  # and the lower end of its interval
+ENOUGH = 6  # pairs from which a verdict may rest on: all of fewer may agree by chance (2 · ½⁵ > 0.05 > 2 · ½⁶)
 NEAR = 0.05  # how much less than the best order counts as nearly as good
 NEAR_SIGNS = 0.03  # the same of the share of right signs
 GUESS = 3  # passes of a method that has not run yet
@@ -319,12 +320,14 @@ class Verdict:
         signs: what has right signs at the least cost: the fewest passes among those of nearly the most, of methods
             that have signs and whose strongest words matter.
         believable: whether those signs may be believed without measuring, in the document.
+        enough: whether enough pairs were measured to say so; where not, the text only says that.
     """
 
     estimate: QuickRow
     signs: QuickRow
     believable: bool
     text: str
+    enough: bool = True
 
 
 def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
@@ -342,7 +345,11 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
     most = max(_value(row.signs) for row in signed)
     right = [row for row in signed if _value(row.signs) >= most - NEAR_SIGNS]
     signs = min(right, key=lambda row: (round(row.passes), -_value(row.signs)))
-    believable = signs.signs is not None and signs.signs.value >= GOOD and signs.signs.low >= SURE
+    believable = signs.signs is not None and signs.signs.value >= GOOD and _low(signs.signs) >= SURE
+    pairs = max(row.order.count for row in measured)
+    if pairs < ENOUGH:
+        text = f"too few pairs to say: {pairs} measured, at least {ENOUGH} are needed (let it run longer, or give more)"
+        return Verdict(estimate, signs, False, text, enough=False)
     share = "–" if signs.signs is None else f"{100 * signs.signs.value:.0f} % of signs"
     orders = estimate.order.low > 0
     if believable:
@@ -356,7 +363,22 @@ def verdict_of(rows: Sequence[QuickRow]) -> Verdict | None:
         text = "measure all words of this model: none of these methods orders them better than chance"
         return Verdict(estimate, signs, False, f"{text} (most signs: {signs.label}, {share})")
     text = f"measure words on this model, and order the rest by {estimate.label}, {_passes(estimate)}"
+    if signs.signs is not None and signs.signs.value >= GOOD and signs.signs.low >= SURE:
+        few = f"{signs.signs.count} words are too few to believe signs unmeasured"
+        return Verdict(estimate, signs, False, f"{text}: {few} (best: {signs.label}, {share})")
     return Verdict(estimate, signs, False, f"{text}: no sign can be believed unmeasured (best: {signs.label}, {share})")
+
+
+def _low(share: Mean) -> float:
+    """Return the lower end of a share's interval.
+
+    Drawing anew cannot tell three of three from a thousand of a thousand, so it is not above Wilson's for as many words
+    (Probable Inference, the Law of Succession, and Statistical Inference, 1927).
+    """
+    z, n, p = 1.96, share.count, share.value
+    middle = p + z * z / (2 * n)
+    wilson = (middle - z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n)
+    return min(share.low, wilson)
 
 
 def _passes(row: QuickRow) -> str:

@@ -25,10 +25,11 @@ from backlight.models.bi_encoder import BiEncoder
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.encoders.encoder import ACTIVATIONS
+from backlight.models.encoders.families import FAMILIES
 from backlight.models.encoders.two_streams import TwoStreamBert, Views
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scorer import Inside, Progress, Scorer, no_progress
+from backlight.models.scorer import PYTORCH, Inside, Progress, Scorer, no_progress
 from backlight.tensor.creation import from_numpy
 
 MEANING = "the token's part of the score, carried forward through every layer"
@@ -47,10 +48,7 @@ def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_pr
     """
     encoder = getattr(ranker, "encoder", None)
     if not isinstance(encoder, (Bert, TwoStreamBert)):
-        raise InputError(
-            f"decompx must follow every step of a model, and knows those of BERT's shape; {ranker.name} is of another: "
-            "take another method"
-        )
+        raise InputError(f"decompx must follow every step of a model, {_why_not(ranker, pairs)}")
     explained = []
     for pair in pairs:
         batch = PairBatch.of([pair])
@@ -64,6 +62,21 @@ def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_pr
         explained.append(attribute_pair(pair, values, recipe, ranker.name, score, float(values.sum()) - score))
         progress(1)
     return explained
+
+
+def _why_not(ranker: Scorer, pairs: Sequence[Pair]) -> str:
+    """Return why a model's steps cannot be followed, and what to do."""
+    execution = getattr(ranker, "execution", None)  # a scorer of one's own may have none
+    ran = execution and execution(pairs, gradients=False)
+    if ran is None or ran.engine != PYTORCH:
+        return f"and knows those of BERT's shape; {ranker.name} is of another: take another method"
+    module = getattr(ranker.model, "module", ranker.model)
+    known = {name for one in FAMILIES.values() if one.encoder is Bert for name in (*one.classifiers, *one.headless)}
+    remedy = "take another method"
+    parts = module.modules() if hasattr(module, "modules") else ()
+    if any(type(part).__name__ in known for part in parts):
+        remedy = "load its folder with Reranker.from_pretrained(folder), which runs it on backlight's engine"
+    return f"which backlight's own engine shows; {ranker.name} runs on PyTorch: {remedy}"
 
 
 def _parts_of_score(ranker: CrossEncoder | BiEncoder, batch: PairBatch, inside: Inside) -> np.ndarray:

@@ -60,6 +60,7 @@ class Interactions(Tabular):
         truncation: how much of the document is outside of what was read.
         window: which window of the document it is of, where it was read in windows; None where it was not.
         read_as: words of the query that were read as others; their values stand at the words as they are written.
+        activated: the score after the model's activation.
     """
 
     method: str
@@ -79,15 +80,26 @@ class Interactions(Tabular):
     truncation: Truncation | None = None
     window: Window | None = None
     read_as: tuple[Misspelling, ...] = ()
+    activated: float | None = None
 
     def strongest(self, count: int | None = None) -> list[Link]:
-        """Return the links of the largest value, whatever its sign, largest first; all by default."""
-        return sorted(self._links(), key=lambda link: -abs(link.value))[:count]
+        """Return the links of the largest value, whatever its sign, largest first; all by default.
+
+        Links of punctuation are left out; `rows` has them.
+        """
+        links = (link for link in self._links() if not (link.query.is_mark or link.document.is_mark))
+        return sorted(links, key=lambda link: -abs(link.value))[:count]
 
     def strongest_columns(self, most: int) -> tuple[list[int], list[float]]:
-        """Return the columns with the largest values, in the order of the text, and the largest size in each column."""
-        sizes = [max((abs(row[column]) for row in self.values), default=0.0) for column in range(len(self.document))]
-        return sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:most]), sizes
+        """Return the words' columns with the largest values, in the order of the text, and the largest size in each.
+
+        Punctuation has no column, unless there is nothing else.
+        """
+        words = [column for column, word in enumerate(self.document) if not word.is_mark]
+        words = words or list(range(len(self.document)))
+        sizes = [max((abs(row[column]) for row in self.values), default=0.0) for column in words]
+        best = sorted(range(len(words)), key=lambda place: -sizes[place])[:most]
+        return [words[place] for place in sorted(best)], sizes
 
     def rows(self) -> list[dict]:
         """Return a row a pair of words: both words, their first characters and the value."""
@@ -341,7 +353,8 @@ def matrix(
     reading = WindowOptions(windows, stride, max_windows)
     (read,) = read_best(ranker, [(query, document)], ["the document"], reading)
     found = MATRICES[method].explain(ranker, read.pair, **options)
-    return replace(found, window=read.window, passes=found.passes + read.passes)
+    activated = float(ranker.activate(np.array([found.score]))[0])
+    return replace(found, window=read.window, passes=found.passes + read.passes, activated=activated)
 
 
 def _points_needed(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.system.fork_safety import import_unforked
 
 
@@ -34,7 +34,7 @@ def _library(name: str):
     try:
         return import_unforked(name)
     except ImportError as problem:
-        raise InputError(f'this table needs the {name} library: pip install "backlight[tables]"') from problem
+        raise InputError(f"this table needs the {name} library: {install_hint('tables')}") from problem
 
 
 def word_rows(texts: Mapping[str, Sequence]) -> list[dict]:

@@ -1,7 +1,7 @@
 """What is said of an explanation in plain sentences, the same in the terminal, on the page and in a notebook."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from backlight.explain.presentation.scales import (
@@ -49,6 +49,21 @@ class TypoEffect(Protocol):
     close: int
     tried: int
     overturned: int
+
+
+class Search(Protocol):
+    """A `Tried`."""
+
+    words: int
+    sets: int
+    spent: bool
+
+
+class Compared(Protocol):
+    """A `Comparison`, as far as the search for a swap goes."""
+
+    tried: Search | None
+    settings: Mapping[str, int | float | str]
 
 
 class Joint(Protocol):
@@ -104,6 +119,25 @@ def which_of(word: ValuedWord, words: Sequence[ValuedWord]) -> str:
     """Return which of the same words of a text a word is: `2nd`; empty where it occurs once."""
     same = [one.start for one in words if one.text.casefold() == word.text.casefold()]
     return ordinal(same.index(word.start) + 1) if len(same) > 1 else ""
+
+
+def name_of(word: ValuedWord, words: Sequence[ValuedWord]) -> str:
+    """Return a word as a list of words names it: `2nd “items”`, or `items` where it occurs once."""
+    nth = which_of(word, words)
+    return f"{nth} “{word.text}”" if nth else word.text
+
+
+def no_swap_line(found: Compared) -> str:
+    """Return that no set of words makes two documents change places, what was tried, and what tries more."""
+    tried, said = found.tried, "No set of words that was tried makes the two change places"
+    if tried is None:
+        return "No words that make the two change places were looked for."
+    most = min(int(found.settings["most"]), tried.words - 1)
+    if most < 1:
+        return f"{said}: the document has {count_of(tried.words, 'word')}, and keeps one."
+    wider = "--budget" if tried.spent else "--beam" if most == tried.words - 1 else "--most or --beam"
+    sets = f"{count_of(tried.sets, 'set')} of up to {most} of its {count_of(tried.words, 'word')}"
+    return f"{said}: {sets} were tried, and a larger {wider} tries more."
 
 
 def _joint_line(joint: Joint, text: Sequence[ValuedWord]) -> str:

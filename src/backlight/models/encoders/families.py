@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.models.encoders.bert import (
     Bert,
     BertConfig,
@@ -107,4 +107,4 @@ FAMILIES: dict[str, Family] = {
     "roberta": _like_bert("Roberta", RobertaConfig, Bert, BertHead),
     "xlm-roberta": _like_bert("XLMRoberta", XlmRobertaConfig, Bert, BertHead),
 }
-_ELSEWHERE = 'PyTorch runs the others: pip install "backlight[torch]", then load the model with engine="torch"'
+_ELSEWHERE = f'PyTorch runs the others: {install_hint("torch")}, then load the model with engine="torch"'

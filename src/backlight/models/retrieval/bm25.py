@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 
 VOWELS = frozenset("aeiouy")
 DOUBLED = frozenset("bdfgmnprt")  # consonants that English doubles before -ing and -ed: "stopped"
@@ -56,7 +56,7 @@ STEMMED = {
     "stemmer": lambda words: [stem(word) for word in words],
     "show_progress": False,
 }
-MISSING = 'finding candidates needs the bm25s library: pip install "backlight[explain]"'
+MISSING = f"finding candidates needs the bm25s library: {install_hint('explain')}"
 K1, B = 1.5, 0.75  # bm25s's own
 WORD = re.compile(r"\b\w\w+\b")  # what bm25s takes for a word
 STEMS_KEPT = 1 << 14  # words whose stems are remembered

@@ -16,14 +16,13 @@ const sideOf = (comparison, side) => {
     make("h3", {}, "Strongest words", unitNote(found.look)), strongestWords(one.text, found, 6));
 };
 
-const swapOf = ({ swap, a, b, identical }) => {
+const swapOf = ({ swap, noSwap, a, b, identical }) => {
   if (identical) return make("p", { class: "swap" }, make("strong", {}, "A and B are identical texts: "), "they have the same score, and each word brings the same to both.");
-  if (!swap) return make("p", { class: "swap" }, "No set of words that was tried makes the two change places.");
+  if (!swap) return make("p", { class: "swap" }, noSwap);
   const [better, other] = swap.side === "a" ? [a, b] : [b, a];
-  const words = swap.words.map((start) => better.words.find((word) => word[0] === start)).map((word) => cut(better.text, word[0], word[1]));
   return make("p", { class: "swap" },
-    make("strong", {}, `${better.window ? "The best window of " : ""}${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(words.length, "word")}: `),
-    words.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
+    make("strong", {}, `${better.window ? "The best window of " : ""}${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(swap.names.length, "word")}: `),
+    swap.names.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
     `. Its ${swap.after}. `,
     swap.exact ? "No smaller set does it: every one was tried." : "Found step by step: a smaller set may exist.");
 };

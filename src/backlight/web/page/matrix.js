@@ -25,11 +25,18 @@ const rowSwitch = (matrix, place) => {
   return group;
 };
 
-const shownColumns = (matrix, all) => {
+// Punctuation has no column, unless there is nothing else.
+const wordColumns = (matrix) => {
   const columns = matrix.document.map((_, column) => column);
+  const words = columns.filter((column) => !isMark(cut(matrix.documentText, ...matrix.document[column])));
+  return words.length ? words : columns;
+};
+
+const shownColumns = (matrix, all) => {
+  const columns = wordColumns(matrix);
   if (all || columns.length <= COLUMNS) return columns;
-  const sizes = columns.map((column) => largest(matrix.values.map((row) => row[column])));
-  const chosen = new Set([...columns].sort((a, b) => sizes[b] - sizes[a]).slice(0, COLUMNS));
+  const sizes = new Map(columns.map((column) => [column, largest(matrix.values.map((row) => row[column]))]));
+  const chosen = new Set([...columns].sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, COLUMNS));
   return columns.filter((column) => chosen.has(column));
 };
 
@@ -79,7 +86,7 @@ const strongestPairs = (matrix) => {
   for (const [value, row, column] of links.slice(0, 8)) {
     const width = 100 * Math.abs(shareOf(value, most));
     list.append(make("li", {},
-      make("span", { class: "label" }, `${cut(matrix.queryText, ...matrix.query[row])} × ${cut(matrix.documentText, ...matrix.document[column])}`),
+      make("span", { class: "label" }, `${matrix.queryNames[row]} × ${matrix.documentNames[column]}`),
       make("span", { class: "meter", "aria-hidden": "true" }, make("span", { class: value < 0 ? "fill minus" : "fill", style: `--width:${width.toFixed(1)}%` })),
       make("span", { class: "value" }, signed(value, digitsFor(most)))));
   }
@@ -90,7 +97,7 @@ const matrixOf = (matrix) => {
   const text = make("p", { class: "text" });
   textByRow(matrix, -1, text);
   const holder = make("div", { class: "scroll" });
-  const count = matrix.document.length;
+  const count = wordColumns(matrix).length;
   let all = false;
   const more = make("button", { type: "button", onclick: () => { all = !all; fill(); } });
   const fill = () => {
