@@ -99,7 +99,7 @@ class DivergenceSigns(Detector):
     def called(self, call: Call) -> None:
         """Follow terms."""
         name, out = self.watch.name, call.out
-        if not self.engine.is_tensor(out) or not is_computed(out):
+        if not self.watch.inputs or not self.engine.is_tensor(out) or not is_computed(out):
             return
         if name not in SUMS and any(out is one for one in self.watch.inputs):
             return
