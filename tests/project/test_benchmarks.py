@@ -230,13 +230,22 @@ def test_tables_are_written_between_their_markers():
         "suites": {"tiny": {"title": "a title", "rows": [row]}},
     }
     page = "".join(
-        f"before\n<!-- table: {name} -->\nold\n<!-- end -->\n" for name in ("tiny", "bars", "machine", "epoch")
+        f"before\n<!-- table: {name} -->\nold\n<!-- end -->\n"
+        for name in ("tiny", "bars", "machine", "epoch", "other_machine")
     )
-    written = draw.page_with_tables(page, results)
+    ratios = {"backlight": [1.0, 1.0, 1.0], "torch": [0.1, 0.25, 0.5]}
+    there = [row | {"ratios": ratios}, row | {"row": "measured there alone"}]
+    other = results | {
+        "machine": results["machine"] | {"processor": "Q"},
+        "suites": {"tiny": {"title": "a title", "rows": there}},
+    }
+    written = draw.page_with_tables(page, results, other)
     assert written.count("old") == 1  # no results of epoch
     assert re.search(r"\| a pair \| .* ms .*GB/s", written) and "**no**" in written and "Measured on 2000" in written
     assert "![a title](images/performance_tiny.svg)" in written
-    assert draw.page_with_tables(written, results) == written
+    assert "| work | row | backlight's time over | P | Q |" in written and "0.25 (0.10–0.50) |" in written
+    assert "measured there alone" not in written
+    assert draw.page_with_tables(written, results, other) == written
     (svg,) = draw.pictures(results["suites"]).values()
     assert svg.startswith("<svg") and "a pair" in svg and "prefers-color-scheme: dark" in svg
 
@@ -252,7 +261,7 @@ def test_growth_is_drawn_over_its_sizes():
 
 def test_every_marker_of_the_page_names_a_table():
     page = (FOLDER.parent / "docs" / "performance.md").read_text()
-    assert {name for _, name, _ in draw.PLACE.findall(page)} == {*run_all.SUITES, "bars", "machine"}
+    assert {name for _, name, _ in draw.PLACE.findall(page)} == {*run_all.SUITES, "bars", "machine", "other_machine"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -34,6 +34,7 @@ scatter_reduce slice_scatter slogdet softmax solve solve_ex sort split_with_size
 take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold_copy unsqueeze_copy vector_norm
 view_copy
 """
+_CLAMPS = ("clamp", "clamp_max", "clamp_min", "clip")  # by numbers: bounds that are tensors are promoted with the input
 _FOUND = """
 abs ceil clamp clamp_max clamp_min clip conj_physical floor frac gelu hardshrink neg round sgn sign softplus softshrink
 trunc
@@ -233,8 +234,10 @@ def written(function: Callable, args: tuple, kwargs: dict):
         raise _recorded(name)
     if len(results) != len(outs):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
+    by_tensors = name in _CLAMPS and any(isinstance(one, TensorState) for one in (*args[1:], *kwargs.values()))
     for target, found in zip(outs, results):
-        check_out_dtype(name, found._data.dtype, target._data.dtype, len(outs) > 1)
+        rule = "clamp by tensors" if by_tensors else name
+        check_out_dtype(rule, found._data.dtype, target._data.dtype, len(outs) > 1)
     if name in MAY_NOT_OVERLAP:
         for target, found in zip(outs, results):
             refuse_overlaps(target, (*args, *kwargs.values()), name, found._data.size)
