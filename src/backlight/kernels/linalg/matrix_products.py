@@ -4,7 +4,8 @@ NOTE [Who multiplies]
 On x86-64 with AVX2 or AVX-512 products run in csrc/kernels: gemm.c, gemm_amx.c for large ones of float32 on Intel's
 tile unit, gemv.c beside a vector. With AVX-512 they take half the time of an OpenBLAS that chose AVX2, 0.6 to 1.0
 of one that chose AVX-512; with AVX2 as long as OpenBLAS on one thread and 0.8 on two, since there is one pool of
-threads and not two that get into each other's way. Where only the narrowest vectors are compiled, or BLAS has wider
+threads and not two that get into each other's way: one product by BLAS in a step keeps BLAS's threads spinning beside
+ours. Where only the narrowest vectors are compiled, or BLAS has wider
 ones than the kernels in use, NumPy multiplies.
 """
 
@@ -32,7 +33,7 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
 
     Shapes: x (…, in), weight (out, in), bias (out,) or None -> (rows, out)
     """
-    out = (x if x.ndim == 2 else x.reshape((prod(x.shape[:-1]), x.shape[-1]))).dot(weight.T)
+    out = matmul(x if x.ndim == 2 else x.reshape((prod(x.shape[:-1]), x.shape[-1])), weight.T)
     if bias is not None:
         out += bias
     return out
