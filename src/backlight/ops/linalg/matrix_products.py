@@ -45,7 +45,8 @@ def careful_product(xp, a: Array, b: Array, check: Callable):
         raise UnsupportedError(
             "\"addmm_impl_cpu_\" not implemented for 'Bool'; convert the operands with .to(torch.int64)"
         )
-    return a @ b
+    wide = type(a) is type(b) is ndarray and a.dtype == b.dtype and a.dtype.char in "fd" and min(a.ndim, b.ndim) > 1
+    return matrix_products.matmul(a, b) if wide else a @ b
 
 
 def small_name(kind: np.dtype) -> str:

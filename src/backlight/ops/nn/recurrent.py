@@ -12,6 +12,7 @@ import numpy as np
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.linalg.matrix_products import matmul
 from backlight.kernels.nn import recurrence
 from backlight.ops.shape.joining import cat
 
@@ -55,7 +56,7 @@ def rnn_steps_all(grad, hidden, weight, sizes, reverse, rectified, before, state
     g_rows, g_hidden = recurrence.plain_gradient(
         widened(grad[0]), _filled(grad[1], hidden), states, widened(weight), sizes, reverse, rectified
     )
-    return _all_rounded((g_rows, g_hidden, g_rows.T @ before if needs[2] else None), kind)
+    return _all_rounded((g_rows, g_hidden, matmul(g_rows.T, before) if needs[2] else None), kind)
 
 
 @rnn_steps.decomposition
@@ -97,8 +98,8 @@ def lstm_steps_all(grad, hidden, cells, weight, projection, sizes, reverse, gate
     g_rows, g_hidden, g_cells, arrived = recurrence.lstm_gradient(
         grads, widened(weight), widened(projection), gates, c_before, bent, sizes, reverse
     )
-    g_weight = g_rows.T @ h_before if needs[3] else None
-    g_projection = arrived.T @ (gates[:, 3 * size :] * bent) if needs[4] else None
+    g_weight = matmul(g_rows.T, h_before) if needs[3] else None
+    g_projection = matmul(arrived.T, gates[:, 3 * size :] * bent) if needs[4] else None
     return _all_rounded((g_rows, g_hidden, g_cells, g_weight, g_projection), kind)
 
 
@@ -136,7 +137,7 @@ def gru_steps_all(grad, hidden, weight, sizes, reverse, gates, before, inner, ne
     g_rows, sums, g_hidden = recurrence.gru_gradient(
         widened(grad[0]), _filled(grad[1], hidden), widened(weight), gates, before, inner, sizes, reverse
     )
-    g_weight = sums.T @ before if needs[2] else None
+    g_weight = matmul(sums.T, before) if needs[2] else None
     return _all_rounded((g_rows, g_hidden, g_weight, sums.sum(0) if needs[3] else None), kind)
 
 
