@@ -166,21 +166,16 @@ def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
 
 def say_query_cut(ranking: Ranking) -> None:
     """Say on standard error how much of the query the model did not read."""
-    left = ranking.query_truncation
-    if left:
-        notice(
-            f"the query was cut at character {left.characters_read:,}: {count_of(left.tokens_left_out, 'token')} after "
-            "it were not read"
-        )
+    say_cut([("the query", ranking.query_truncation, None)])
 
 
-def say_cut(documents: Sequence[tuple[str, Truncation, Window | None]]) -> None:
-    """Say on standard error which documents were cut at the end of what the model reads, and where.
+def say_cut(texts: Sequence[tuple[str, Truncation | None, Window | None]]) -> None:
+    """Say on standard error which texts were cut at the end of what the model reads, and where.
 
     Args:
-        documents: of each the name, what was left out, and the window that was read; one of those is no cut.
+        texts: of each the name, what was left out, and the window that was read; one of those is no cut.
     """
-    for name, left, window in documents:
+    for name, left, window in texts:
         if left and window is None:
             notice(
                 f"{name} was cut at character {left.characters_read:,}: {count_of(left.tokens_left_out, 'token')} "

@@ -235,8 +235,8 @@ def written(function: Callable, args: tuple, kwargs: dict):
     if len(results) != len(outs):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
     by_tensors = name in _CLAMPS and any(isinstance(one, TensorState) for one in (*args[1:], *kwargs.values()))
+    rule = "clamp by tensors" if by_tensors else name
     for target, found in zip(outs, results):
-        rule = "clamp by tensors" if by_tensors else name
         check_out_dtype(rule, found._data.dtype, target._data.dtype, len(outs) > 1)
     if name in MAY_NOT_OVERLAP:
         for target, found in zip(outs, results):

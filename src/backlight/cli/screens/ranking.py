@@ -100,9 +100,9 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     if ranking.retrieval is not None:
         lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))
     if made:
-        asked, told = (figure(scale) for scale in ranking_scales(ranking))
+        of_query, of_documents = (figure(scale) for scale in ranking_scales(ranking))
         which = f"of the {len(made)} documents" if len(made) > 1 else "of the document"
-        of = f"of {told}, the strongest word {which}, and of {asked} in the query"
+        of = f"of {of_documents}, the strongest word {which}, and of {of_query} in the query"
         lines["method"] = Text(account(made))
         if precision := precision_line(made[0].execution):
             lines["precision"] = Text(precision)

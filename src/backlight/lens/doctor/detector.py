@@ -11,6 +11,7 @@ tensor alive (weak references and plain data only: NOTE [Judged while it lives] 
 reads values through `values`, which gives None for what cannot be read cheaply.
 """
 
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Unpack
 
@@ -73,6 +74,16 @@ class Detector(Watcher):
     def report(self, name: str, place: Place | None, *evidence: str, **words: Unpack[Words]) -> None:
         """Add a finding of a rule; `words` are those that differ from the rule's own."""
         self.session.add(rule(name).found(place, *evidence, **words))
+
+    def after_methods_of_distributions(self, **listeners: Callable) -> None:
+        """Call a listener after each method of that name of each class of distributions (see `EngineWatch.after`)."""
+        module = getattr(self.engine.module, "distributions", None)
+        if module is None:
+            return
+        for kind in {one for one in vars(module).values() if isinstance(one, type)}:
+            if issubclass(kind, module.Distribution):
+                for name in listeners.keys() & vars(kind).keys():
+                    self.watch.after(kind, name, listeners[name])
 
     def values(self, tensor: Tensor) -> np.ndarray | None:
         """Return a tensor's values, or None if they are not to be had."""

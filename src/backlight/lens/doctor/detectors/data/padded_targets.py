@@ -33,6 +33,7 @@ class PaddedTargets(Detector):
         self.found: dict[Instruction, tuple[Instruction, int, float]] = {}
         self.times: dict[Instruction, int] = {}
         self.steps = 0
+        self.speaks: dict[str, bool] = {}  # whether a file has a word of padding
 
     def called(self, call: Call) -> None:
         """Compare the padding of inputs with the targets."""
@@ -50,11 +51,17 @@ class PaddedTargets(Detector):
         if values is None:
             return
         index = call.kwargs.get("padding_idx", call.args[2] if len(call.args) > 2 else None)
-        if index is None and not any("pad" in text.lower() for text in spot_of(line).lines):
+        if index is None and not self._speaks_of_padding(line):
             return
         padding = values == (index if isinstance(index, int) and index >= 0 else 0)
         if runs_of(padding) is not None:
             self.padding[line] = padding.copy()
+
+    def _speaks_of_padding(self, line: Instruction) -> bool:
+        file = line.code.co_filename
+        if file not in self.speaks:
+            self.speaks[file] = any("pad" in text.lower() for text in spot_of(line).lines)
+        return self.speaks[file]
 
     def _look(self, call: Call, line: Instruction, target: Tensor) -> None:
         if target.dtype.is_floating_point or "none" in (call.kwargs.get("reduction"), *call.args[3:]):

@@ -69,14 +69,7 @@ class DivergenceSigns(Detector):
 
     def begin(self) -> None:
         """Watch distributions."""
-        module = getattr(self.engine.module, "distributions", None)
-        if module is None:
-            return
-        for kind in {one for one in vars(module).values() if isinstance(one, type)}:
-            if issubclass(kind, module.Distribution):
-                for name, listener in (("sample", self._drawn), ("log_prob", self._scored), ("entropy", self._entropy)):
-                    if name in vars(kind):
-                        self.watch.after(kind, name, listener)
+        self.after_methods_of_distributions(sample=self._drawn, log_prob=self._scored, entropy=self._entropy)
 
     def _policy(self, distribution: Any) -> Policy:
         known = self.policies.get(distribution)

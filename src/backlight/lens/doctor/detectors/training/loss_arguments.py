@@ -122,37 +122,33 @@ class LossArguments(Detector):
             return
         with silent_floats():
             sums = np.log(np.exp(values.astype(np.float64)).sum(axis=wanted))
-        line = Instruction(call.code, call.lasti)
         if not np.all(np.isfinite(sums)) or np.min(np.abs(sums)) <= OFF or (values.min() >= 0 and values.max() <= 1):
             return
-        self.no_logs[line] = self.no_logs.get(line, 0) + 1
-        if self.no_logs[line] == CALLS:
-            self._report_once(
-                "not-log-probabilities",
-                line,
-                f"nll_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
-                f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
-                title="nll_loss of what are no log-probabilities",
-            )
+        self._count_no_logs(call, "nll_loss", values, sums)
 
     def _look_at_ctc(self, call: Call, scores: Tensor) -> None:
         """Report scores that ctc_loss takes for log-probabilities: their exponentials do not add up to 1."""
-        values, line = self.values(scores), Instruction(call.code, call.lasti)
+        values = self.values(scores)
         if values is None or not is_computed(scores) or values.ndim < 2 or not values.size:
             return
         with silent_floats():
             sums = np.log(np.exp(values.astype(np.float64)).sum(axis=-1))
         if not np.all(np.isfinite(sums)) or np.median(np.abs(sums)) <= OFF:
             return
+        self._count_no_logs(call, "ctc_loss", values, sums, cure="give ctc_loss scores.log_softmax(-1)")
+
+    def _count_no_logs(self, call: Call, loss: str, values: np.ndarray, sums: np.ndarray, **words: str) -> None:
+        """Report a line once it has given a loss such values some times; `sums`: logarithms of their sums."""
+        line = Instruction(call.code, call.lasti)
         self.no_logs[line] = self.no_logs.get(line, 0) + 1
         if self.no_logs[line] == CALLS:
             self._report_once(
                 "not-log-probabilities",
                 line,
-                f"ctc_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
+                f"{loss} was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
                 f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
-                title="ctc_loss of what are no log-probabilities",
-                cure="give ctc_loss scores.log_softmax(-1)",
+                title=f"{loss} of what are no log-probabilities",
+                **words,
             )
 
     def _look_at_divergence(self, call: Call, given: Tensor, target: Tensor) -> None:

@@ -64,14 +64,7 @@ class Sampling(Detector):
 
     def begin(self) -> None:
         """Watch the distributions that can draw by rsample()."""
-        module = getattr(self.engine.module, "distributions", None)
-        if module is None:
-            return
-        for kind in {one for one in vars(module).values() if isinstance(one, type)}:
-            if issubclass(kind, module.Distribution):
-                for name, listener in (("sample", self._sampled), ("log_prob", self._scored)):
-                    if name in vars(kind):
-                        self.watch.after(kind, name, listener)
+        self.after_methods_of_distributions(sample=self._sampled, log_prob=self._scored)
 
     def _sampled(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         distribution = args[0]
