@@ -1,5 +1,6 @@
 """Units on Dask: killed workers lose nothing, and a scheduler that is not there is one line."""
 
+import asyncio
 import subprocess
 import sys
 
@@ -54,6 +55,23 @@ def test_a_job_goes_on_when_dask_does_not(case, tmp_path, monkeypatch, ends):
 
     assert do_units(engine_named("dask://local:2"), out, watch=end_once) == 20
     assert ended and merged(out) == case.whole
+
+
+def test_a_result_that_does_not_arrive_is_asked_for_again(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_units, "SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr(dask_units, "SECONDS_WITHOUT_WORKERS", 1)
+    gather, never = distributed.Client._gather, []
+
+    async def gather_all_but_the_first(self, *arguments, **options):
+        if not never:
+            never.append(asyncio.get_running_loop().create_future())
+            await never[0]
+        return await gather(self, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "_gather", gather_all_but_the_first)
+    out = case.plan(tmp_path / "out")
+    assert do_units(engine_named("dask://local:2"), out) == 20
+    assert never and merged(out) == case.whole
 
 
 def test_a_scheduler_of_ones_own_is_used_and_left_running(case, tmp_path, capsys):

@@ -22,7 +22,7 @@ HERE = {  # for processes that are started here: idle, they use a quarter of the
     "distributed.admin.system-monitor.gil.enabled": False,
 }
 SECONDS_BETWEEN_LOOKS = 5  # whether Dask is still there, while no unit gets done
-SECONDS_WITHOUT_WORKERS = 60  # after which processes of this machine do not come back
+SECONDS_WITHOUT_WORKERS = 60  # after which processes of this machine do not come back, nor results that do not arrive
 AT_ONCE = 2  # units under way for each thread of a worker: one that runs, one that waits
 
 
@@ -49,7 +49,7 @@ def run_on_dask(
     with settings, ExitStack() as stack:
         client = stack.enter_context(_client(distributed, stack, address, workers))
         waiting, under_way = iter(units), {}
-        completed = distributed.as_completed()
+        completed = distributed.as_completed(with_results=True, raise_errors=False)
 
         def begin(count: int) -> None:
             for unit in islice(waiting, count):
@@ -59,9 +59,8 @@ def run_on_dask(
 
         begin(AT_ONCE * max(1, sum(client.nthreads().values())))
         stack.callback(lambda: client.cancel(list(completed.futures)))
-        for future in _until_dask_ends(client, completed, workers):
-            unit = under_way.pop(future.key)
-            yield unit, future.exception() or future.result()
+        for future, result in _until_dask_ends(client, completed, workers):
+            yield under_way.pop(future.key), result[1] if future.status == "error" else result
             future.release()
             begin(1)
         if under_way and client.loop.asyncio_loop.is_closed():
@@ -70,9 +69,13 @@ def run_on_dask(
         yield unit, RuntimeError("Dask has stopped, or none of its processes is left")
 
 
-def _until_dask_ends(client, completed, workers: int) -> Iterator:
-    """Give futures as they are done; fewer if Dask has stopped, or no process on this machine came back in time."""
+def _until_dask_ends(client, completed, workers: int) -> Iterator[tuple]:
+    """Give futures with their results as they arrive; fewer if Dask has stopped, or no process here came back in time.
+
+    Nothing here waits for Dask without a limit: its event loop may end, or the one process that has a result.
+    """
     looked = seen = time.monotonic()  # when Dask was looked at, and when it had a worker
+    done_since: dict[str, float] = {}  # when a future was first seen that is done, and whose result has not arrived
     while completed.count():
         with completed.thread_condition:
             if not completed.has_ready():
@@ -84,10 +87,12 @@ def _until_dask_ends(client, completed, workers: int) -> Iterator:
         elif now - looked > SECONDS_BETWEEN_LOOKS:
             looked = now
             try:
-                seen = now if client.nthreads() or not workers else seen
+                seen = now if client.nthreads(callback_timeout=SECONDS_TO_CONNECT) or not workers else seen
             except (OSError, RuntimeError, TimeoutError):
                 return
-            if now - seen > SECONDS_WITHOUT_WORKERS:
+            done = [future.key for future in list(completed.futures) if future.done()]
+            done_since = {key: done_since.get(key, now) for key in done}
+            if now - min([seen, *done_since.values()]) > SECONDS_WITHOUT_WORKERS:
                 return
 
 
