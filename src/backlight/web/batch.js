@@ -4,6 +4,9 @@
   const { rows, signed, unit } = JSON.parse(at("data").textContent);
   const ROWS = 25; // on a page
   const BRIGHT = 0.55; // the share from which a word's ground is bright in the dark theme, and its letters dark
+  const FAINT = 0.04; // and from which it has a sign
+  const ESTIMATED = 0.4; // of a measured word's shade: an estimated word's
+  const FULL = 0.95; // the share of pairs whose words are all within the scale; stronger words have a full shade
 
   const made = (tag, className, text) => {
     const element = document.createElement(tag);
@@ -43,24 +46,39 @@
   for (const [name, [says]] of Object.entries(choices)) at("show").append(new Option(says, name));
 
   const isMark = (text) => !/[\p{L}\p{N}]/u.test(text); // punctuation has no colour; its value is in the tip
-  // A text with its words lit, and what was searched for underlined.
-  const lit = (pieces, terms) => {
-    const most = Math.max(...pieces.map((piece) => (typeof piece === "string" || isMark(piece[0]) ? 0 : Math.abs(piece[1]))), 0);
-    const words = pieces.filter((piece) => typeof piece !== "string");
+  // The value of a full shade, one for all pairs, so that shades can be compared from pair to pair.
+  const scaleOf = (side) => {
+    const strongest = (pieces) => Math.max(...pieces.map((piece) => (typeof piece === "string" || isMark(piece[0]) ? 0 : Math.abs(piece[1]))), 0);
+    const sorted = rows.map((row) => strongest(row[side])).sort((a, b) => a - b);
+    return sorted[Math.ceil(FULL * sorted.length) - 1] || sorted.at(-1) || 0;
+  };
+  const scale = { query: scaleOf("query"), document: scaleOf("document") };
+  if (at("scale")) at("scale").textContent = `Shades compare words of all pairs: a full one stands for ${Number(scale.query.toPrecision(3))} in a query, ${Number(scale.document.toPrecision(3))} in a document${rows.length > 20 ? ", or more" : ""}.`;
+  // A text of a pair with its words lit, and what was searched for underlined.
+  const lit = (row, side, terms) => {
+    const words = row[side].filter((piece) => typeof piece !== "string");
     const ranked = [...words].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    const beside = [...row.query, ...row.document].some((piece) => piece[2] === 1);
     const text = made("p", "text");
     let first = true;
-    for (const piece of pieces) {
+    for (const piece of row[side]) {
       if (typeof piece === "string") { text.append(...marked(piece, terms)); continue; }
-      const [word, value] = piece;
-      const share = most && !isMark(word) ? Math.abs(value) / most : 0;
+      const [word, value, estimated] = piece;
+      const pale = row.verdict === "no effect" || isMark(word) || !scale[side];
+      const share = pale ? 0 : Math.min(1, Math.abs(value) / scale[side]) * (estimated ? ESTIMATED : 1);
       const place = made("span", "lit-word");
-      if (signed && share && value < 0) place.classList.add("harms");
-      if (share >= BRIGHT) place.classList.add("bright");
+      if (row.verdict === "fails") place.classList.add("fails");
+      else {
+        const harms = signed && share >= FAINT && value < 0;
+        if (harms) place.classList.add("harms");
+        if (harms && !estimated) place.classList.add("below");
+        if (share >= BRIGHT) place.classList.add("bright");
+        if (beside && !estimated && !isMark(word)) place.classList.add("measured");
+      }
       place.style.setProperty("--share", share.toFixed(3));
       place.tabIndex = first ? 0 : -1;
       first = false;
-      place.dataset.tip = `${shown(value, 4)} · rank ${ranked.indexOf(piece) + 1} of ${words.length}`;
+      place.dataset.tip = `${shown(value, 4)}${estimated ? ", estimated" : ""} · rank ${ranked.indexOf(piece) + 1} of ${words.length}`;
       place.append(...marked(word, terms));
       text.append(place);
     }
@@ -133,7 +151,8 @@
     const likely = row.probability === null ? "" : ` · probability ${row.probability}`;
     const why = row.why.length ? ` · shown as: ${row.why.join(", ")}` : "";
     box.append(made("p", "facts-line", `line ${row.line} · id ${row.id} · ${unit} ${shown(row.score, 6)}${likely}${label}${unread}${why}`));
-    box.append(made("h3", "", "Query"), lit(row.query, terms()), made("h3", "", "Document"), lit(row.document, terms()));
+    if (row.check) box.append(made("p", { holds: "check", fails: "check failed" }[row.verdict] || "check weak", `${row.check}.`));
+    box.append(made("h3", "", "Query"), lit(row, "query", terms()), made("h3", "", "Document"), lit(row, "document", terms()));
     return box;
   };
   at("find").addEventListener("input", choose);
