@@ -266,7 +266,7 @@ def test_the_window_that_was_read_is_named():
     show(ranking, Screen(Console(file=out, width=80)))
     assert re.search(r"the best of \d+ windows: number \d+, characters \d+ to \d+", out.getvalue())
     assert ranking.documents[0].window.of > 4
-    assert "; effects of words are of this window alone: " in " ".join(out.getvalue().split())
+    assert "; word effects are for this window only: " in " ".join(out.getvalue().split())
 
 
 def test_rank_prints_what_reranking_services_return(capsys, tiny):

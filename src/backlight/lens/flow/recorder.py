@@ -193,13 +193,13 @@ class Recorder(StepRecorder):
         }
 
     def _open(self, existing: str, from_step: int | None) -> None:
-        """Begin the file, or go on with the one that is there."""
+        """Create the file, or resume the existing one."""
         check_existing(existing)
         there = self._file.path.exists()
         if there and existing == "refuse":
             raise InputError(
-                f'{self._file.path} is there already: pass existing="resume" to go on with it, existing="replace" '
-                "to begin anew, or another file"
+                f'{self._file.path} already exists: pass existing="resume" to resume it, existing="replace" '
+                "to start over, or another file"
             )
         if not there or existing == "replace":
             self._file.begin(self.history.about)
