@@ -42,8 +42,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default="builtin",
-        help="a model folder, a name on the hub, or an installed package that contains a model; default: the built-in "
-        "reranker",
+        help="a model folder, the hub name of a model in Hugging Face's local cache, or an installed package that "
+        "contains a model; default: the built-in reranker",
     )
     parser.add_argument(
         "--engine",
