@@ -313,7 +313,7 @@ def test_several_methods_explain_the_same_documents(capsys, tiny):
     for one, again in zip(best, other["documents"], strict=True):
         assert (one["index"], one["rank"], one["text"]) == (again["index"], again["rank"], again["text"])
     assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 0
-    assert "gives the other methods too" in capsys.readouterr().out
+    assert "for the other methods" in capsys.readouterr().out
     said = refusal(capsys, "q", "food", "--model", tiny, "--method", "saliency,occlusion", "--option", "magic=1")
     assert "--option must name an option of one of the methods" in said
 

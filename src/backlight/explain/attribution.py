@@ -2,7 +2,7 @@
 
 NOTE [Words and tokens]
 A method gives each token a value, and a word's is the sum over its tokens: for signed methods that is what the word
-brings as a whole. Tokens that the tokeniser or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
+brings as a whole. Tokens that the tokenizer or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
 `special`. A method that removes words has no values for tokens: its `tokens` are empty.
 """
 
