@@ -119,7 +119,7 @@ def test_tables_are_printed_for_people_and_in_markdown(place, tmp_path, capsys):
     assert "model on 5 pairs of lists.jsonl" in shown and max(map(len, shown.splitlines())) <= 80
     assert main(arguments(place, *kept, "--resume", "--markdown")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("### What the score loses") and lines[2].startswith("| method | pairs | lost ↑ |")
+    assert lines[0].startswith("### What the score loses") and lines[2].startswith("| method | pairs | comp. ↑ |")
     assert sum(line.startswith("| occlusion |") for line in lines) == 3
 
 
