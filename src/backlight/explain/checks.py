@@ -1,4 +1,4 @@
-"""What must hold before anything is explained: the pair was read, the score is the ordinary one, values are real."""
+"""Checks before a score is explained: the pair was read, the score is that of an ordinary call, values are finite."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Which words of a command line are the command's own, which name the program, and which are the program's.
+"""Split a command line into the command's own options, the program, and the program's arguments.
 
 NOTE [Whose option]
 Options of the command come before the program; what follows it is the program's, as after `python script.py`. Two

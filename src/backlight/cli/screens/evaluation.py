@@ -1,4 +1,4 @@
-"""A study of faithfulness in the terminal: how far it is, and its tables."""
+"""A study of faithfulness in the terminal: its progress and its tables."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
