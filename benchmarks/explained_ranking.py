@@ -126,7 +126,7 @@ def _reranker_of_their_model():
 
 @cache
 def their_model():
-    """Return transformers' model, frozen, with sdpa, and the library's tokeniser."""
+    """Return transformers' model, frozen, with sdpa, and the library's tokenizer."""
     model = library("transformers").BertForSequenceClassification.from_pretrained(folder(), attn_implementation="sdpa")
     tokenizer = library("tokenizers").Tokenizer.from_file(str(folder() / "tokenizer.json"))
     tokenizer.no_padding()

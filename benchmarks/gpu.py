@@ -110,7 +110,7 @@ def seconds(call: Call, device: str) -> float:
 
 
 def write_model(folder: Path, shape: str) -> None:
-    """Write a cross-encoder of a shape, with random weights and MiniLM's tokeniser."""
+    """Write a cross-encoder of a shape, with random weights and MiniLM's tokenizer."""
     torch, transformers = library("torch"), library("transformers")
     hidden, layers, heads, inner = SHAPES[shape]
     torch.manual_seed(0)

@@ -266,7 +266,7 @@ def test_the_window_that_was_read_is_named():
     show(ranking, Screen(Console(file=out, width=80)))
     assert re.search(r"the best of \d+ windows: number \d+, characters \d+ to \d+", out.getvalue())
     assert ranking.documents[0].window.of > 4
-    assert "; effects of words are of this window alone: " in " ".join(out.getvalue().split())
+    assert "; word effects are for this window only: " in " ".join(out.getvalue().split())
 
 
 def test_rank_prints_what_reranking_services_return(capsys, tiny):
@@ -313,7 +313,7 @@ def test_several_methods_explain_the_same_documents(capsys, tiny):
     for one, again in zip(best, other["documents"], strict=True):
         assert (one["index"], one["rank"], one["text"]) == (again["index"], again["rank"], again["text"])
     assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 0
-    assert "gives the other methods too" in capsys.readouterr().out
+    assert "for the other methods" in capsys.readouterr().out
     said = refusal(capsys, "q", "food", "--model", tiny, "--method", "saliency,occlusion", "--option", "magic=1")
     assert "--option must name an option of one of the methods" in said
 

@@ -100,4 +100,4 @@ def test_evaluate_leaves_out_measures_that_pairs_without_candidates_cannot_have(
     assert ranked & set(found["measures"]) == ranked & means == (ranked if candidates else set())
     assert set(found["measures"]) == means | {"behind"}
     assert main([*command, "--records", records, "--resume", "--markdown"]) == 0
-    assert ("places lost" in capsys.readouterr().out) == candidates
+    assert ("ranks lost" in capsys.readouterr().out) == candidates

@@ -134,7 +134,7 @@ BAD_LINES = [
     ('{"query": "food", "documents": ["air"], "labels": 1}', "wrong type", "labels must be a list, got a number"),
     ('{"query": "food", "id": 0.5, "documents": ["air"]}', "wrong type", "id must be text or a whole number"),
     ('{"query": "food", "document": "air", "label": 1' + 400 * "0" + "}", "wrong type", "label must be a number"),
-    ('{"query": "food", "document": "\\u200b"}', "not readable", "tokeniser finds nothing"),
+    ('{"query": "food", "document": "\\u200b"}', "not readable", "tokenizer finds nothing"),
     ('{"query": "food", "document": "a\\u0000"}', "binary", "document must be text, and has a NUL at character 1"),
 ]
 

@@ -436,7 +436,7 @@ def test_ctrl_c_ends_the_processes_and_the_same_command_goes_on(tmp_path):
     os.killpg(running.pid, 2)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130 and "Traceback" not in said
-    assert "stopped; what is done stays, and the same command goes on" in said
+    assert "stopped; finished units are kept, and the same command resumes the job" in said
     wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in workers))
     subprocess.run(command, check=True, capture_output=True)
     assert merged(out) == case.whole

@@ -95,7 +95,7 @@ def test_a_study_tells_every_measure_of_every_method(place, tmp_path, capsys):
     assert by_label["occlusion"]["comprehensiveness"]["value"] > by_label["random"]["comprehensiveness"]["value"]
     assert found["rows"][0]["behind"] is None and all(row["behind"]["value"] >= 0 for row in found["rows"][1:])
     text = page.read_text()
-    assert "How far explanations of model can be believed" in text and "http://" not in text.replace(
+    assert "<h1>Faithfulness of explanations of model</h1>" in text and "http://" not in text.replace(
         "http://www.w3.org", ""
     )
     assert text.count("<table>") == 3 and "random (control)" in text
@@ -119,7 +119,7 @@ def test_tables_are_printed_for_people_and_in_markdown(place, tmp_path, capsys):
     assert "model on 5 pairs of lists.jsonl" in shown and max(map(len, shown.splitlines())) <= 80
     assert main(arguments(place, *kept, "--resume", "--markdown")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("### What the score loses") and lines[2].startswith("| method | pairs | lost ↑ |")
+    assert lines[0].startswith("### What the score loses") and lines[2].startswith("| method | pairs | comp. ↑ |")
     assert sum(line.startswith("| occlusion |") for line in lines) == 3
 
 
@@ -165,7 +165,7 @@ def test_a_study_that_was_stopped_shows_what_it_has(place, tmp_path, capsys, mon
     assert main(arguments(place, *kept)) == 130
     shown = capsys.readouterr()
     assert {row["pairs"] for row in json.loads(shown.out)["rows"]} == {2}
-    assert "Stopped: the tables are of what was measured so far" in shown.err
+    assert "Stopped: the tables show what was measured so far" in shown.err
     assert main(arguments(place, *kept, "--resume")) == 0
     assert {row["pairs"] for row in json.loads(capsys.readouterr().out)["rows"]} == {5}
 

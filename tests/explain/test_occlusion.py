@@ -181,7 +181,7 @@ def test_wrong_ways_are_refused():
 
 def test_a_model_without_a_mask_token_is_refused(tmp_path):
     ranker = load_ranker(write_qwen3(tmp_path))
-    with pytest.raises(InputError, match="the tokeniser must have a mask token"):
+    with pytest.raises(InputError, match="the tokenizer must have a mask token"):
         occlusion(ranker, ranker.read([("a leaf", "green plants")]), by="[MASK]")
 
 

@@ -299,11 +299,11 @@ def test_a_model_may_stand_where_data_does(place, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), "evaluate must be given data; --quick takes its own"),
+        ((), "evaluate needs data; only --quick has its own"),
         (("CROSS", "--quick", "--model", "BI"), "evaluate must be given one model"),
         (("no-such-model", "--quick"), "there is no model folder no-such-model"),
         (("missing.jsonl", "--quick"), "there is no data file missing.jsonl"),
-        (("CROSS", "--quick", "--html", "page.html"), "--html goes with the full study"),
+        (("CROSS", "--quick", "--html", "page.html"), "--html cannot be combined with --quick or --save"),
         (("CROSS", "--quick", "--seconds", "0"), "must be a number, 1 or more"),
     ],
 )
@@ -353,7 +353,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(place, tmp_path, capsys):
     few = [*options, "--pairs", "2"]
     assert main(["evaluate", str(place / "lists.jsonl"), "--model", str(folder), *few]) == 2
     shown = capsys.readouterr()
-    assert "--save must have a choice to keep, and there are too few pairs to say: 2 measured, at least 6" in shown.err
+    assert "--save needs a choice to save, and there are too few pairs to say: 2 measured, at least 6" in shown.err
     assert json.loads(shown.out)["verdict"]["enough"] is False
     assert main(["evaluate", str(place / "lists.jsonl"), "--model", str(folder), *options]) == 2
     assert "--save must write into the model's folder, and cannot write" in capsys.readouterr().err

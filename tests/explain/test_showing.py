@@ -222,14 +222,14 @@ def test_the_order_under_typos_is_that_of_the_scores_of_the_misspelt_queries():
 
 def test_documents_closer_than_a_typo_are_said():
     assert closeness_line(scores_only([3.0, 2.9, 2.5, 1.0]), TypoEffect(0.8, 3, tried=3, overturned=2)) == (
-        "the first 3 documents are close: their scores are 0.50 apart, and one typo in the query moves that of the "
-        "best by 0.80; with 2 of 3 typos tried another of them is first"
+        "the top 3 documents are close: their scores differ by 0.50, and a typo in the query changes the best one's "
+        "by 0.80; 2 of 3 typos tried put another of them first"
     )
     logits = np.array([3.0, 2.9])
     probabilities = scores_only(logits, activated=1 / (1 + np.exp(-logits)))
     assert closeness_line(probabilities, TypoEffect(0.8, 2, tried=3, overturned=0)) == (
-        "the first 2 documents' logits are 0.10 apart, less than one typo in the query moves that of the best (0.80); "
-        "yet with none of 3 typos tried the other is first"
+        "the top 2 documents' logits differ by 0.10, less than a typo in the query changes the best one's (0.80); "
+        "but none of 3 typos tried puts the other first"
     )
     assert closeness_line(scores_only([3.0, 2.0]), TypoEffect(0.8, 1, tried=3, overturned=0)) is None
     assert closeness_line(scores_only([3.0, 2.9]), None) is None

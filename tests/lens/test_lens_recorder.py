@@ -324,7 +324,7 @@ def test_a_file_has_every_step_and_is_taken_up_where_it_was_cut(engine, tmp_path
     recorder.close()
     with open(file, "a") as out:
         out.write('{"step": 10, "lo')
-    with pytest.raises(InputError, match='is there already: pass existing="resume"'):
+    with pytest.raises(InputError, match='already exists: pass existing="resume"'):
         lens.Recorder(model, optimizer, file=file)
     resumed = lens.Recorder(model, optimizer, file=file, existing="resume", from_step=7)
     assert resumed.steps == 7

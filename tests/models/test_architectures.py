@@ -94,7 +94,7 @@ def test_a_language_model_of_encoder_and_decoder_answers_with_its_first_token(na
     scores, gradients = reranker.scorer.gradients(batch)
     yes, no = tokenizer.convert_tokens_to_ids(["plant", "water"])
     for (query, document), score, found in zip(PAIRS, scores, batch.by_pair(gradients), strict=True):
-        text = prompt.format(query=query, document=document) + tokenizer.sep_token  # as its tokeniser ends a text
+        text = prompt.format(query=query, document=document) + tokenizer.sep_token  # as its tokenizer ends a text
         ids = tokenizer(text, add_special_tokens=False, return_tensors="pt").input_ids
         leaf = model.get_encoder().get_input_embeddings()(ids).detach().requires_grad_()
         logits = model(inputs_embeds=leaf, decoder_input_ids=torch.zeros(1, 1, dtype=torch.long)).logits[0, 0]

@@ -327,7 +327,7 @@ def test_places_without_a_model_are_named(tmp_path):
 def test_damaged_files_are_named(tmp_path):
     folder = write_bert(tmp_path)
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match=r"tokenizer\.json is not a tokeniser"):
+    with pytest.raises(InputError, match=r"tokenizer\.json is not a tokenizer"):
         load_ranker(folder)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(InputError, match=r"has no tokenizer\.json"):

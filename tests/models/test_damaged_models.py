@@ -107,7 +107,7 @@ FILES = {
     "a nest": ("config.json", "[" * 10_000 + "]" * 10_000, "it is nested too deeply"),
     "a nest of objects": ("config.json", '{"a":' * 10_000 + "1" + "}" * 10_000, "it is nested too deeply"),
     "a list": ("config.json", "[1]", "must hold a JSON object, got list"),
-    "a list of the tokeniser": ("tokenizer_config.json", "[1]", "must hold a JSON object, got list"),
+    "a list of the tokenizer": ("tokenizer_config.json", "[1]", "must hold a JSON object, got list"),
     "a length in words": ("tokenizer_config.json", '{"model_max_length": "long"}', "model_max_length must be a number"),
     "names that are none": ("tokenizer_config.json", '{"model_input_names": 3}', "model_input_names must be a list"),
     "a length of none": (
@@ -127,7 +127,7 @@ FILES = {
         '{"default_prompt_name": ["a"]}',
         "default_prompt_name must be a text",
     ),
-    "a tokeniser that is none": ("tokenizer.json", "{}", "is not a tokeniser that the tokenizers library can read"),
+    "a tokenizer that is none": ("tokenizer.json", "{}", "is not a tokenizer that the tokenizers library can read"),
 }
 
 
@@ -145,12 +145,12 @@ def test_an_empty_vocabulary_is_refused(tmp_path):
     assert "vocabulary" in refused(put(folder, "tokenizer.json", json.dumps(plain)))
 
 
-def test_a_tokeniser_of_another_model_is_named(tmp_path):
+def test_a_tokenizer_of_another_model_is_named(tmp_path):
     folder = write_model(tmp_path / "m")
     plain = json.loads((folder / "tokenizer.json").read_text())
     plain["model"]["vocab"]["cat"] = 5000
     put(folder, "tokenizer.json", json.dumps(plain))
-    with pytest.raises(InputError, match=r"tokeniser's ids must be below the model's 24 words, got 5000"):
+    with pytest.raises(InputError, match=r"tokenizer's ids must be below the model's 24 words, got 5000"):
         Reranker.from_pretrained(folder).rank(QUERY, DOCUMENTS)
 
 

@@ -1,4 +1,4 @@
-"""Folders of each family, with the family's own tokeniser, score pairs as sentence-transformers does."""
+"""Folders of each family, with the family's own tokenizer, score pairs as sentence-transformers does."""
 
 import numpy as np
 import pytest

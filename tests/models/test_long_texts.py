@@ -20,7 +20,7 @@ QUESTION = "how do plants make food"
 
 @pytest.fixture(scope="module")
 def byte_level(tmp_path_factory):
-    """A tokeniser of the kind of GPT-2's, whose tokens hold the space before a word."""
+    """A tokenizer of the kind of GPT-2's, whose tokens hold the space before a word."""
     folder = tmp_path_factory.mktemp("byte_level")
     found = tokenizers.Tokenizer(tokenizers.models.BPE())
     found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -36,7 +36,7 @@ PROMPTS = {"query": "the food: ", "document": "a leaf "}
 
 @dataclasses.dataclass(eq=False)
 class Example:
-    """A model in memory, how it is taken, and its tokenisers."""
+    """A model in memory, how it is taken, and its tokenizers."""
 
     model: object
     reranker: Reranker

@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def theirs(folder):
-    """The tokeniser as transformers reads it."""
+    """The tokenizer as transformers reads it."""
     return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
 
 
@@ -221,7 +221,7 @@ def test_a_language_model_with_pooling_is_a_bi_encoder(tmp_path):
     assert load_ranker(folder).score_name == "cosine of lasttoken-pooled embeddings"
 
 
-def test_the_tokeniser_of_the_tests_is_byte_level(tmp_path):
+def test_the_tokenizer_of_the_tests_is_byte_level(tmp_path):
     write_bytes_tokenizer(tmp_path)
     (encoding,) = Tokenizer(tmp_path, 50).encoded(["東"])
     assert len(encoding.ids) == 3 and {tuple(span) for span in encoding.offsets} == {(0, 1)}

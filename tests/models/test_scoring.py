@@ -59,11 +59,11 @@ def test_baselines_are_embeddings_that_stand_for_no_word():
         ranker.baseline("blank")
 
 
-def test_a_tokeniser_without_a_mask_says_so(tmp_path):
+def test_a_tokenizer_without_a_mask_says_so(tmp_path):
     folder = write_cross_encoder(tmp_path)
     text = (folder / "tokenizer.json").read_text().replace("[MASK]", "[HIDE]")
     (folder / "tokenizer.json").write_text(text)
-    with pytest.raises(InputError, match=r"the tokeniser must have a mask token, and it knows no \[MASK\]"):
+    with pytest.raises(InputError, match=r"the tokenizer must have a mask token, and it knows no \[MASK\]"):
         load_ranker(folder).baseline("mask")
     (folder / "tokenizer_config.json").write_text('{"mask_token": {"content": "[HIDE]"}}')
     assert load_ranker(folder).tokenizer.id_of("mask") == 4

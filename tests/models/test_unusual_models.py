@@ -43,7 +43,7 @@ def test_weights_in_eight_bits_are_named():
         Reranker.of(model, tokenizer=bert_tokenizer())
 
 
-def test_a_tokeniser_without_offsets_is_named():
+def test_a_tokenizer_without_offsets_is_named():
     class SlowTokenizer:
         model_max_length = 64
 

@@ -104,7 +104,7 @@ def test_failing_colours_are_hatched_and_those_without_effect_are_none(opened, r
         page.run(f"[...document.querySelectorAll({none!r})].map((one) => one.style.getPropertyValue('--share'))")
     ) == {"0"}
     assert len(set(page.run(ground.format(good)))) > 2
-    assert "not to be believed" in texts(page, ".legend .swatch")
+    assert "not faithful" in texts(page, ".legend .swatch")
     (said,) = texts(page, ".check.failed")
     assert said.startswith("Not faithful, do not believe these colours: ")
     assert said.endswith("use --method leave-one-out.")
@@ -176,10 +176,9 @@ def test_sentences_joint_words_and_closeness_are_on_the_page(opened, rankers):
     ranking = replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:]))
     page = opened(ranking, typo=TypoEffect(1e6, 3, tried=3, overturned=1))
     (closeness,) = texts(page, ".closeness")
-    assert closeness.startswith("The first 3 documents are close: their logits are ")
+    assert closeness.startswith("The top 3 documents are close: their logits differ by ")
     assert closeness.endswith(
-        " apart, and one typo in the query moves that of the best by 1000000.00; with 1 of 3 typos tried another of "
-        "them is first."
+        ", and a typo in the query changes the best one's by 1000000.00; 1 of 3 typos tried puts another of them first."
     )
     assert f"“{words[0].text} {words[1].text}”: +2.10 together, +0.50 one by one" in texts(page, ".together li")
     assert any(said.startswith("Without “") for said in texts(page, ".said"))

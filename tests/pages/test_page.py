@@ -119,7 +119,7 @@ def test_the_best_window_is_linked_in_its_document(browser, tmp_path):
     assert f"best of {window.of} windows: number {window.number}" in text(browser, "article .window")
     assert f"best of {window.of} windows" in text(browser, "nav li")
     assert window.of > 4
-    assert text(browser, "article .window .alone").startswith("Effects of words are of this window alone: ")
+    assert text(browser, "article .window .alone").startswith("Word effects are for this window only: ")
     assert count(browser, "mark") == 0
     browser.click("article .window a")
     assert count(browser, "mark") == 1
@@ -339,7 +339,7 @@ def test_layers_show_the_score_after_each(page):
     assert float(text(page, "#tip").splitlines()[0].replace("−", "-")) == pytest.approx(
         float(logit.replace("−", "-")), abs=0.01
     )
-    assert text(page, ".layers h3").lower() == "the logit, were each layer the last"
+    assert text(page, ".layers h3").lower() == "the logit if each layer were the last"
 
 
 def test_a_stands_against_b_with_what_would_swap_them(page):

@@ -66,13 +66,13 @@ def test_the_sign_is_seen_without_colour(reranker):
 def test_estimated_words_are_paler_and_failed_ones_only_framed(reranker):
     source = ranking_svg(reranker.rank(QUERY, DOCUMENTS, explain=2, words=2, check=False))
     assert "estimated, not measured" in source
-    assert "not to be believed" not in source
+    assert "not faithful" not in source
     ranking = reranker.rank(QUERY, DOCUMENTS, explain=1, method="random")
     best = ranking.documents[0]
     made = replace(best.attribution, check=replace(best.attribution.check, verdict="fails"))
     source = ranking_svg(replace(ranking, documents=(replace(best, attribution=made), *ranking.documents[1:])))
     assert "do not believe these colours" in words_in(parsed(source))
-    assert "not to be believed" in source
+    assert "not faithful" in source
     assert 'fill="none" stroke="#6b6355" stroke-dasharray="3 2"' in source
     assert source.count('fill="#f5a524"') == 4, "the legend's only"
 

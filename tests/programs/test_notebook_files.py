@@ -43,7 +43,7 @@ def test_a_finding_names_cell_and_line(engine, written, capsys):
     out, err = capsys.readouterr()
     assert out == "loss 0\n"
     assert f"{path} cell 2:4" in err and "loss.backward()" in err
-    assert "left out, since it is IPython's: %matplotlib inline (train.ipynb cell 1)" in err
+    assert "skipped IPython syntax: %matplotlib inline (train.ipynb cell 1)" in err
     assert "!pip install something" in err
 
 

@@ -32,12 +32,12 @@ def numbered(pieces: list[str]) -> dict[str, int]:
     return {piece: number for number, piece in enumerate(pieces)}
 
 
-def words(tokeniser: type, **options):
-    return tokeniser(vocab=numbered(VOCABULARY), **options)
+def words(tokenizer: type, **options):
+    return tokenizer(vocab=numbered(VOCABULARY), **options)
 
 
 def without_segments():
-    """Return BERT's tokeniser, whose files keep segments from the model."""
+    """Return BERT's tokenizer, whose files keep segments from the model."""
     return words(transformers.BertTokenizer, model_input_names=["input_ids", "attention_mask"])
 
 
@@ -45,14 +45,14 @@ def roberta():
     return transformers.RobertaTokenizer(vocab=numbered(MARKED + BYTES), merges=[])
 
 
-def sentence_pieces(tokeniser: type):
-    """Return a tokeniser over ▁ and letters, the rarer the longer."""
+def sentence_pieces(tokenizer: type):
+    """Return a tokenizer over ▁ and letters, the rarer the longer."""
     pieces = [*MARKED, "▁", "▁plants", "▁food", "▁the", "▁leaf", *"abcdefghijklmnopqrstuvwxyzGU.,!"]
-    return tokeniser(vocab=[(piece, -1.0 - number / 10) for number, piece in enumerate(pieces)])
+    return tokenizer(vocab=[(piece, -1.0 - number / 10) for number, piece in enumerate(pieces)])
 
 
 def modernbert():
-    """Return a tokeniser over bytes that tells segments of which the model reads nothing."""
+    """Return a tokenizer over bytes that tells segments of which the model reads nothing."""
     made = tokenizers.Tokenizer(BPE(numbered(VOCABULARY[:5] + BYTES), []))
     made.pre_tokenizer = ByteLevel(add_prefix_space=False)
     made.post_processor = TemplateProcessing(
@@ -76,11 +76,11 @@ CASES = {
 
 
 def write_reranker(folder: Path, case: str) -> Path:
-    """Write a folder with a cross-encoder of random weights and its tokeniser, as save_pretrained does."""
+    """Write a folder with a cross-encoder of random weights and its tokenizer, as save_pretrained does."""
     made, settings = CASES[case]
-    tokeniser = made()
+    tokenizer = made()
     kind = case.partition(",")[0]
-    config = transformers.AutoConfig.for_model(kind, vocab_size=len(tokeniser), num_labels=1, **settings)
+    config = transformers.AutoConfig.for_model(kind, vocab_size=len(tokenizer), num_labels=1, **settings)
     random_model(transformers.AutoModelForSequenceClassification.from_config, config).save_pretrained(folder)
-    tokeniser.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder

@@ -90,14 +90,14 @@ def late_interaction(folder, *, similarity="maxsim", expansion=None, prompts=Non
 
 
 def causal(folder):
-    """Return a Qwen3 with a language model's head, and its tokeniser."""
+    """Return a Qwen3 with a language model's head, and its tokenizer."""
     write_qwen3(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     return model, transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def fingerprint(model, *tokenizers_used) -> str:
-    """Return a hash of an object: weights, buffers, gradients, flags, modes, hooks, settings, tokenisers."""
+    """Return a hash of an object: weights, buffers, gradients, flags, modes, hooks, settings, tokenizers."""
     found = hashlib.sha256()
 
     def add(*things):

@@ -31,7 +31,7 @@ SIZES = {
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a WordPiece tokeniser over `VOCABULARY`, as BERT's."""
+    """Write a WordPiece tokenizer over `VOCABULARY`, as BERT's."""
     made = tokenizers.BertWordPieceTokenizer(
         {piece: number for number, piece in enumerate(VOCABULARY)}, lowercase=True, strip_accents=False
     )

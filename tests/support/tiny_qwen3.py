@@ -1,4 +1,4 @@
-"""A small Qwen3 with random weights and a byte-level tokeniser, written to a folder as save_pretrained writes it."""
+"""A small Qwen3 with random weights and a byte-level tokenizer, written to a folder as save_pretrained writes it."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ QWEN_WORDS = (
 
 
 def write_bytes_tokenizer(folder: Path) -> int:
-    """Write a byte-level tokeniser built as Qwen3's is, trained on a few lines; return how many tokens it knows."""
+    """Write a byte-level tokenizer built as Qwen3's is, trained on a few lines; return how many tokens it knows."""
     made = tokenizers.Tokenizer(models.BPE())
     made.normalizer = normalizers.NFC()
     made.pre_tokenizer = pre_tokenizers.Sequence(

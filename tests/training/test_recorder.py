@@ -103,7 +103,7 @@ def test_a_run_can_be_made_longer(tmp_path):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten_unasked(tmp_path):
     run(tmp_path / "run", epochs=1)
-    with pytest.raises(InputError, match='holds a run already: pass existing="resume"'):
+    with pytest.raises(InputError, match='already holds a run: pass existing="resume"'):
         run(tmp_path / "run", epochs=1)
     losses, _ = run(tmp_path / "run", epochs=1, existing="replace")
     assert min(losses) == 1

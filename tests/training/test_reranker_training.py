@@ -201,7 +201,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(pairs, start, tmp_path
 
 def test_a_folder_is_not_written_over_and_is_gone_on_with_only_by_the_same(trained, pairs, settings, start):
     result, _ = trained
-    with pytest.raises(InputError, match="holds a run: go on with it by --resume"):
+    with pytest.raises(InputError, match="holds a run: add --resume to resume it"):
         train_reranker(pairs, result.folder, settings)
     with pytest.raises(InputError, match="with other settings"):
         train_reranker(pairs, result.folder, replace(settings, seed=1), resume=True)

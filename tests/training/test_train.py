@@ -248,7 +248,7 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(config):
     out, _ = process.communicate()
     assert process.returncode == 130
     step = weights_of(folder)[0]
-    assert f"Stopped after step {step:,}; go on with: backlight train {file} --set epochs=2000 --resume" in out
+    assert f"Stopped after step {step:,}; resume with: backlight train {file} --set epochs=2000 --resume" in out
     assert (folder / "report.html").exists()
 
 
@@ -256,7 +256,7 @@ def test_a_second_run_into_the_same_folder_has_to_be_asked_for(config, capsys):
     file, _ = config()
     assert main(["train", file]) == 0
     assert main(["train", file]) == 2
-    assert "holds a run already: add --resume to go on with it" in capsys.readouterr().err
+    assert "already holds a run: add --resume to resume it" in capsys.readouterr().err
     assert main(["train", file, "--replace"]) == 0
 
 

@@ -112,8 +112,8 @@ def test_the_command_says_which_weights_were_the_best_and_that_it_ended_early(tm
     assert "100 images of synthetic and 25 held out" in out
     assert "epoch 2/4: validation loss" in out
     assert "best weights (epoch 1): test loss" in out
-    assert "Ended early: the validation became no better in 1 epochs." in out
-    assert f"The best weights, of epoch 1, are in {tmp_path / 'run' / 'best.safetensors'}" in out
+    assert "Stopped early: no improvement on the validation set in 1 epochs." in out
+    assert f"The best weights (epoch 1) are in {tmp_path / 'run' / 'best.safetensors'}" in out
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Best validation accuracy" in page
     assert "<dt>Test accuracy</dt>" in page
@@ -232,7 +232,7 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(tmp_path, capsys):
     assert main(["train", str(file), "--dry-run", "--set", "optimizer.lr=0.25"]) == 0
     out = capsys.readouterr().out
     assert read_config(file, ["optimizer.lr=0.25"]) == config_of(tomllib.loads(out))
-    assert "# images:     100 to learn from, 25 held out, 500 to test with\n" in out
+    assert "# images:     100 for training, 25 for validation, 500 for testing\n" in out
     assert "# steps:      4 epochs × 3 = 12 steps of 20 × 2 images\n" in out
     assert f"# parameters: {784 * 8 + 8 + 8 * 10 + 10:,}\n" in out
     assert "# schedule:   cosine, by step\n" in out
@@ -240,4 +240,4 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(tmp_path, capsys):
     main(["train", str(file)])
     capsys.readouterr()
     main(["train", str(file), "--dry-run"])
-    assert "holds a run already: it needs --resume or --replace" in capsys.readouterr().out
+    assert "already holds a run: pass --resume or --replace" in capsys.readouterr().out

@@ -13,14 +13,14 @@ from backlight.models.encoders.families import FAMILIES
 from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
 from backlight.models.tokens import tokenizer_settings
 
-LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
+LONGEST = 8192  # tokens that are read where neither the model nor its tokenizer has a limit
 
 
 class TorchRanker(TorchScorer):
     """A cross-encoder that PyTorch and transformers run, frozen.
 
     Args:
-        folder: as `save_pretrained` writes it, with the `tokenizer.json` of a fast tokeniser.
+        folder: as `save_pretrained` writes it, with the `tokenizer.json` of a fast tokenizer.
         name: what to call the model; by default as the folder.
         label: which logit of a classifier with several is the score.
         instruction: what makes a document relevant, for a model whose prompt says it.

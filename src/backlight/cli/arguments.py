@@ -1,4 +1,4 @@
-"""Arguments that several commands share: the model, the method, what is written, and what they turn into."""
+"""Arguments that several commands share: the model, the method and the output, and how they are read."""
 
 import argparse
 import inspect
@@ -23,68 +23,67 @@ from backlight.models.retrieval.index import (
 )
 
 LEAVE_ONE_OUT = "leave-one-out"
-NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # what a method is given by those who call it
+NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # a method's arguments that its callers give
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
     """Add a query and the documents to rank for it."""
-    parser.add_argument("query", help="what to look for")
+    parser.add_argument("query", help="the search query")
     parser.add_argument(
         "documents",
         nargs="+",
         metavar="FILE_OR_TEXT",
-        help="a text file, a folder of .txt and .md files, a text itself, or - for a text from standard input",
+        help="a text file, a folder of .txt and .md files, the text itself, or - to read a text from standard input",
     )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add which model scores."""
+    """Add the options for the model and how it runs."""
     parser.add_argument(
         "--model",
         default="builtin",
-        help="a model folder, or an installed package that carries one; by default the reranker that backlight carries",
+        help="a model folder, the hub name of a model in Hugging Face's local cache, or an installed package that "
+        "contains a model; default: the built-in reranker",
     )
     parser.add_argument(
         "--engine",
         choices=ENGINES,
         default="backlight",
-        help="what computes; torch also runs models whose architecture backlight does not know",
+        help="the engine that runs the model; torch also runs architectures that backlight does not implement",
     )
     parser.add_argument(
-        "--label", metavar="N", help="which logit is the score, of a classifier with several: its number or name"
+        "--label", metavar="N", help="for a classifier with several logits: which one is the score, by number or name"
     )
-    parser.add_argument(
-        "--instruction", metavar="TEXT", help="what makes a document relevant, for a model whose prompt says it"
-    )
+    parser.add_argument("--instruction", metavar="TEXT", help="for a prompted model: what makes a document relevant")
     parser.add_argument(
         "--read-typos",
         action=argparse.BooleanOptionalAction,
-        help="read words of the query that look misspelt as the words they stand for, and say so; by default with the "
-        "built-in model, and with no other",
+        help="correct words of the query that look misspelt, and report it; on by default for the built-in model only",
     )
     parser.add_argument(
         "--device",
         metavar="NAME",
-        help="cpu (the default), cuda or cuda:1 …, for models of BERT's shape; with --engine torch for any, and mps",
+        help="cpu (default), or cuda, cuda:1, … for models of BERT's architecture; with --engine torch for any model, "
+        "and also mps",
     )
     parser.add_argument(
         "--dtype",
         choices=(*DTYPES, "tf32"),
-        help="what the model computes in, float32 by default: on cuda tf32 or bfloat16; with --engine torch bfloat16, "
-        "float16 or auto, as its weights are stored",
+        help="the dtype to compute in (default float32); on cuda also tf32 and bfloat16; with --engine torch also "
+        "bfloat16, float16, and auto (as the weights are stored)",
     )
     parser.add_argument(
         "--compile",
         action="store_true",
-        help="with --engine torch: torch.compile the model's layers, which takes a minute and pays on long lists",
+        help="with --engine torch: compile the layers with torch.compile; takes a minute, and pays off on long lists",
     )
 
 
 def add_windows(parser: argparse.ArgumentParser, *, mean: bool = True) -> None:
-    """Add how documents are read that are longer than the model reads.
+    """Add the options for documents that are longer than the model's limit.
 
     Args:
-        mean: whether the mean of all windows may be a score, not only the best window's.
+        mean: whether the score may be the mean of all windows, and not only the best window's.
     """
     ways = (BEST, MEAN) if mean else (BEST,)
     parser.add_argument(
@@ -93,44 +92,44 @@ def add_windows(parser: argparse.ArgumentParser, *, mean: bool = True) -> None:
         choices=(*ways, None),
         default=BEST,
         metavar=f"{{{','.join((*ways, 'none'))}}}",
-        help="how documents are read that are longer than the model reads: in windows that overlap, scored by the best "
-        f"(the default){' or by the mean of all' if mean else ''}, or none: cut at their end, and what was cut is said",
+        help="how to read documents longer than the model's limit: in overlapping windows, scored by the best window "
+        f"(default){' or by the mean of all windows' if mean else ''}; with none they are truncated, with a notice",
     )
     parser.add_argument(
-        "--stride", type=positive, metavar="N", help="tokens from one window to the next; by default half a window"
+        "--stride", type=positive, metavar="N", help="tokens from one window to the next (default: half a window)"
     )
     parser.add_argument(
         "--max-windows",
         type=whole_number,
         default=MAX_WINDOWS,
         metavar="N",
-        help="score at most N windows of a document, the first and those that BM25 ranks highest for the query, and "
-        f"say so; 0 scores all; by default {MAX_WINDOWS}",
+        help="score at most N windows of a document, the first and those that BM25 ranks highest for the query, with a "
+        f"notice; 0 scores all (default {MAX_WINDOWS})",
     )
 
 
 def reading_of(given: argparse.Namespace) -> dict[str, str | int | None]:
-    """Return what `add_windows`'s arguments say, as `Reranker` takes it."""
+    """Return the options of `add_windows` as keyword arguments of `Reranker`."""
     return {"windows": given.windows, "stride": given.stride, "max_windows": given.max_windows}
 
 
 def add_retrieval(parser: argparse.ArgumentParser) -> None:
-    """Add how many documents of a long list are reranked, and what finds them."""
+    """Add the options for retrieving the candidates of a long list."""
     parser.add_argument(
         "--candidates",
         type=positive,
         metavar="N",
-        help=f"rerank only the N documents that the retriever ranks highest; by default all of up to {RERANKED_WHOLE} "
-        f"documents, and {CANDIDATES} of more",
+        help=f"rerank only the N documents that the retriever ranks highest; default: all of up to {RERANKED_WHOLE} "
+        f"documents, {CANDIDATES} of more",
     )
     parser.add_argument(
         "--retriever",
         metavar="NAME",
-        help="what finds the candidates: bm25; a bi-encoder, whose cosine is then added to bm25 (the default of "
-        "the built-in model: its own); or none, to rerank every document",
+        help="how candidates are retrieved: bm25; a bi-encoder, whose cosine is added to BM25's score (default for the "
+        "built-in model: its own); or none, to rerank every document",
     )
     parser.add_argument(
-        "--cache", type=Path, metavar="FOLDER", help="keep the bi-encoder's embeddings of documents for later runs"
+        "--cache", type=Path, metavar="FOLDER", help="cache the bi-encoder's document embeddings for later runs"
     )
 
 
@@ -141,65 +140,63 @@ def add_method(
     table: Mapping[str, Method] = METHODS,
     several: bool = False,
 ) -> None:
-    """Add how scores are explained, and a list of the ways.
+    """Add the options for the explanation method.
 
     Args:
-        table: the methods there are.
-        several: whether several methods may be named at once.
+        table: the methods to choose from.
+        several: whether several methods may be named.
     """
     listing = type("ListMethods", (ListMethods,), {"table": table, "default_name": default})
-    more = "; several, separated by commas, are shown together on the page" if several else ""
+    more = "; several, separated by commas, can be compared on the page" if several else ""
     parser.add_argument(
         "--method",
         default=default,
         metavar="NAME[,NAME]" if several else "NAME",
-        help=f"how to explain; by default {default}; --methods lists them{more}",
+        help=f"the explanation method (default {default}); --methods lists all{more}",
     )
     parser.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the method, like steps=64; may be given again",
+        help="an option of the method, such as steps=64; may be repeated",
     )
-    parser.add_argument("--methods", action=listing, nargs=0, help="list the methods and their options, and end")
+    parser.add_argument("--methods", action=listing, nargs=0, help="list all methods with their options, and exit")
 
 
 def add_measuring(parser: argparse.ArgumentParser) -> None:
-    """Add what the default method measures, how long, and whether explanations are checked."""
+    """Add the options for measuring words and for the check."""
     parser.add_argument(
         "--budget",
         dest="measuring_budget",
         type=seconds,
         metavar="SECONDS",
-        help="how long to measure words, of all documents together, like 2s or 500ms; by default 0.5s",
+        help="how long to measure words, for all documents together, such as 2s or 500ms (default 0.5s)",
     )
     parser.add_argument(
-        "--unit", dest="measuring_unit", choices=UNITS, help="what is deleted and measured; by default each word"
+        "--unit", dest="measuring_unit", choices=UNITS, help="what to delete and measure (default: each word)"
     )
-    parser.add_argument("--no-check", action="store_true", help="show explanations without holding them to the score")
+    parser.add_argument("--no-check", action="store_true", help="do not check explanations against the score")
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the options for output files, and for the terminal's background."""
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a self-contained page")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw a picture")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw a picture; Chromium or Chrome does it")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw a picture (needs Chromium or Chrome)")
+    parser.add_argument("--json", action="store_true", help="print only JSON (fields: docs/explain.md)")
     parser.add_argument(
-        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
-    )
-    parser.add_argument(
-        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
+        "--theme", choices=("dark", "light"), help="the terminal's background (default: from COLORFGBG, else dark)"
     )
 
 
 def windows_called(text: str) -> str | None:
-    """Return a way to read long documents, as argparse reads it: `none` is None."""
+    """Parse `--windows`: `none` is None."""
     return None if text == "none" else text
 
 
 def seconds(text: str) -> float:
-    """Return a time above 0, as argparse reads one: `2`, `2s`, `1.5s`, `500ms`.
+    """Parse a time above 0: `2`, `2s`, `1.5s`, `500ms`.
 
     >>> seconds("500ms"), seconds("2s")
     (0.5, 2.0)
@@ -215,14 +212,14 @@ def seconds(text: str) -> float:
 
 
 def positive(text: str) -> int:
-    """Return a number of 1 or more, as argparse reads one."""
+    """Parse a whole number of 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number, 1 or more, got {text}")
     return int(text)
 
 
 def whole_number(text: str) -> int:
-    """Return a number of 0 or more, as argparse reads one."""
+    """Parse a whole number of 0 or more."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a number, 0 or more, got {text}")
     return int(text)
@@ -232,7 +229,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     """Return the model that `add_model`'s arguments name.
 
     Raises:
-        InputError: there is none, or the engine cannot run it.
+        InputError: there is no such model, or the engine cannot run it.
     """
     return Reranker.from_pretrained(
         given.model,
@@ -247,10 +244,10 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
 
 
 def retriever_of(given: argparse.Namespace, texts: Sequence[str], reranker: Reranker) -> tuple[str | Index, int]:
-    """Return what finds candidates as `add_retrieval`'s arguments say, ready to search, and how many it gives.
+    """Return the retriever that `add_retrieval`'s arguments name, ready to search, and the number of candidates.
 
     Raises:
-        InputError: there is no such retriever, or no embeddings to keep.
+        InputError: there is no such retriever, or it has no embeddings to cache.
     """
     retriever = given.retriever or reranker.retriever
     if given.retriever or given.cache:
@@ -297,10 +294,10 @@ def _chosen(methods: Sequence[Method], given: argparse.Namespace) -> list[tuple[
 
 
 def options_of(method: Method, given: Sequence[str]) -> dict:
-    """Return what `--option NAME=VALUE` says, as the method's own options.
+    """Return the options of `--option NAME=VALUE`, with values of the types that the method expects.
 
     Raises:
-        InputError: the method has no such option, or the value is not of its kind.
+        InputError: the method has no such option, or the value has the wrong type.
     """
     known, found = defaults_of(method), {}
     for said in given:
@@ -325,7 +322,7 @@ def defaults_of(method: Method) -> Mapping[str, object]:
 
 
 def _as_kind_of(default: object, value: str, name: str) -> object:
-    """Return a text as a number or a truth, if the default is one; where there is no default, as what it looks like."""
+    """Convert a text to the type of the default; without a default, to the number that it looks like, if any."""
     kinds = (int, float) if default is None else (type(default),)
     if isinstance(default, bool):
         if value not in ("true", "false"):
@@ -343,7 +340,7 @@ def _as_kind_of(default: object, value: str, name: str) -> object:
 
 
 class ListMethods(argparse.Action):
-    """Print the methods of a table, a line or two each, and end."""
+    """Print the methods of a table, a line or two each, and exit."""
 
     table: Mapping[str, Method] = METHODS
     default_name = DEFAULT
@@ -355,8 +352,8 @@ class ListMethods(argparse.Action):
 
     def _described(self, method: Method) -> list[str]:
         default = " (default)" if method.name == self.default_name else ""
-        kind = "with signs" if method.signed else "sizes without signs"
-        needs = "; on backlight's engine only" if method.native else ""
+        kind = "signed" if method.signed else "unsigned"
+        needs = "; needs --engine backlight" if method.native else ""
         options = ", ".join(f"{name}={value}" for name, value in defaults_of(method).items())
         lines = [f"{method.name}{default}: {method.summary}; {kind}{needs}"]
         return [*lines, f"    options: {options}"] if options else lines

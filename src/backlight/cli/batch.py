@@ -1,4 +1,4 @@
-"""`backlight batch`: score and explain all pairs of a data set, and show how far it is."""
+"""`backlight batch`: score and explain every pair of a data set, with progress."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ def batch(argv: Sequence[str]) -> int:
     settings = settings_of(given)
     if is_url(given.out):
         raise InputError(
-            f"-o must be a folder, got {given.out}: with an object store give backlight batch plan, work and finish"
+            f"-o must be a folder, got {given.out}: for an object store use backlight batch plan, work and finish"
         )
     try:
         found = _run_here(given, settings) if given.on is None else _run_on(given, settings)
     except KeyboardInterrupt:
-        notice(f"stopped; the same command goes on with the job in {given.out}{WITHOUT * given.replace}")
+        notice(f"stopped; run the same command again to resume the job in {given.out}{WITHOUT * given.replace}")
         return INTERRUPTED
     end(found, given)
     return 0
@@ -60,15 +60,15 @@ def _run_here(given: Namespace, settings: Settings) -> Batch:
 def _run_on(given: Namespace, settings: Settings) -> Batch:
     """Run a batch on other processes or machines."""
     if given.strict:
-        raise InputError("--strict must be left out with --on: units are done in any order, so no bad row is the first")
+        raise InputError("--strict cannot be combined with --on: units run in any order, so no bad row is the first")
     return run_on_engine(given, settings)
 
 
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight batch",
-        description="Score and explain all pairs of a data set, in parts; the same command goes on where a job was "
-        "stopped (docs/batch.md). `backlight batch plan`, `work`, `finish` and `slurm` divide the job among machines "
+        description="Score and explain every pair of a data set. Run the same command again to resume a job that was "
+        "stopped (docs/batch.md). `backlight batch plan`, `work`, `finish` and `slurm` distribute a job over machines "
         "(docs/clusters.md).",
     )
     parser.add_argument(
@@ -81,14 +81,14 @@ def _parser() -> Parser:
     parser.add_argument(
         "--on",
         metavar="ENGINE",
-        help="what does the work: local:N for N processes here, dask://HOST:PORT, ray://HOST:PORT, spark://HOST:PORT, "
-        "or each with local:N in place of the address (docs/clusters.md); by default this process",
+        help="where to run: local:N for N processes on this machine, dask://HOST:PORT, ray://HOST:PORT, "
+        "spark://HOST:PORT, or these with local:N as the address (docs/clusters.md); default: this process",
     )
     add_model(parser)
     add_method(parser)
     add_windows(parser)
     add_reading(parser)
-    parser.add_argument("--strict", action="store_true", help="end with an error at the first row that cannot be used")
+    parser.add_argument("--strict", action="store_true", help="stop with an error at the first bad row")
     add_writing(parser)
     add_output(parser)
     return parser

@@ -1,4 +1,4 @@
-"""`backlight compare`: why one document ranks above another, on screen, as a page or as data."""
+"""`backlight compare`: why one document ranks above another, in the terminal, on a page or as JSON."""
 
 from collections.abc import Sequence
 
@@ -56,21 +56,25 @@ def compare(argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight compare",
-        description="Show why document A stands above document B, or B above A, and which words would swap them.",
+        description="Show why document A ranks above document B, or B above A, and which words would swap them.",
     )
-    parser.add_argument("query", help="what was looked for")
+    parser.add_argument("query", help="the search query")
     for name in ("a", "b"):
-        parser.add_argument(name, metavar=name.upper(), help="a text file, a text itself, or - for standard input")
+        parser.add_argument(name, metavar=name.upper(), help="a text file, the text itself, or - for standard input")
     add_model(parser)
     add_method(parser, MEASURED, table=SIGNED)
     parser.add_argument(
-        "--most", type=whole_number, default=8, metavar="N", help="most words of a swap; 0 looks for none (default 8)"
+        "--most", type=whole_number, default=8, metavar="N", help="most words of a swap; 0 skips the search (default 8)"
     )
     parser.add_argument(
-        "--beam", type=positive, default=3, metavar="N", help="sets of each size that the search grows (default 3)"
+        "--beam",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="word sets kept at each size of the beam search (default 3)",
     )
     parser.add_argument(
-        "--budget", type=positive, default=2000, metavar="N", help="sets that the search may score (default 2000)"
+        "--budget", type=positive, default=2000, metavar="N", help="word sets that the search may score (default 2000)"
     )
     add_windows(parser, mean=False)
     add_outputs(parser)

@@ -1,4 +1,4 @@
-"""`backlight diff`: what is different between two recorded graphs."""
+"""`backlight diff`: compare two recorded graphs."""
 
 import argparse
 import subprocess
@@ -81,35 +81,35 @@ def _run_of(given: argparse.Namespace, passed: Sequence[str], path: Path) -> Rec
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight diff",
-        description="Show what is different between two recorded graphs: nodes added (+), gone (-) and changed (~). "
-        "The exit code is 1 if anything is, 0 if nothing is. With --values, or --rerun, values are compared op by op: "
-        "0 if they agree within the tolerance, 1 if they part, 2 if they cannot be compared.",
+        description="Show how two recorded graphs differ: nodes added (+), removed (-) and changed (~). The exit code "
+        "is 1 if they differ, else 0. With --values or --rerun, values are compared op by op: 0 if they agree within "
+        "the tolerance, 1 if they diverge, 2 if they cannot be compared.",
     )
     parser.usage = "%(prog)s before.json after.json [options] | --rerun script.py [options] [-- the script's arguments]"
     parser.add_argument("records", nargs="*", metavar="record", help="two files that Record.save() wrote")
     parser.add_argument(
         "--values",
         action="store_true",
-        help="say only where the values part: at which op, by how much, rounding or not",
+        help="print only where the values diverge: at which op, by how much, and whether it is rounding",
     )
     parser.add_argument(
         "--rerun",
         metavar="SCRIPT",
-        help="run a script twice and say where its last steps part",
+        help="run a script twice and print where its last steps diverge",
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="with --rerun: seed both runs; by default as the script does"
+        "--seed", type=int, metavar="N", help="with --rerun: seed both runs (default: as the script does)"
     )
     parser.add_argument("--engine", choices=("torch", "backlight"), help="with --rerun: what `import torch` gives it")
     parser.add_argument(
         "--tolerance",
         type=float,
         metavar="X",
-        help="what share of its norm a value or gradient may differ by; by default 1e-4, of values by dtype",
+        help="how much a value or gradient may differ, relative to its norm (default 1e-4; for values, by dtype)",
     )
-    parser.add_argument("--all", action="store_true", help="list every node that differs, and all about it")
+    parser.add_argument("--all", action="store_true", help="list every node that differs, in full")
     parser.add_argument("--json", action="store_true", help="print the differences as JSON")
-    parser.add_argument("--svg", metavar="FILE", help="write both graphs as one picture")
+    parser.add_argument("--svg", metavar="FILE", help="draw both graphs as one picture")
     parser.add_argument("--html", metavar="FILE", help="write both graphs as a page")
     return parser
 

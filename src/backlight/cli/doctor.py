@@ -1,4 +1,4 @@
-"""`backlight doctor`: run a script and say what is wrong with its gradients."""
+"""`backlight doctor`: run a script and find its mistakes with gradients."""
 
 import argparse
 import sys
@@ -35,7 +35,7 @@ COLOURS = {
 
 
 def doctor(argv: Sequence[str]) -> int:
-    """Run the command; return 0 if nothing was found, 1 for errors and warnings, 2 if the script cannot be judged."""
+    """Run the command; return 0 if nothing was found, 1 for errors and warnings, 2 if the script failed otherwise."""
     given, program = parsed(_arguments(), argv)
     if given.explain is not None:
         print(explain(given.explain), end="")
@@ -49,21 +49,25 @@ def doctor(argv: Sequence[str]) -> int:
 
 
 def _arguments() -> Parser:
-    parser = Parser(prog="backlight doctor", description="Run a script and say what is wrong with its gradients.")
+    parser = Parser(prog="backlight doctor", description="Run a script and find its mistakes with gradients.")
     add_program(parser, "script.py|notebook.ipynb")
     add_engine(parser)
-    parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
-    parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
-    parser.add_argument("--steps", type=int, metavar="N", help="stop the program after N steps of its optimizers")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="also detect writes that bypass version counters, by hashing saved tensors",
+    )
+    parser.add_argument("--notes", action="store_true", help="also report legal code that is often misunderstood")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop the program after N optimizer steps")
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run the script again with each corrected line, and say which of them cure",
+        help="rerun the script with each corrected line, and report which ones fix it",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
     parser.add_argument("--sarif", metavar="FILE", help="write the findings to a file, as SARIF 2.1.0")
-    parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and stop")
-    parser.add_argument("--list", action="store_true", help="list all rules, and stop")
+    parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and exit")
+    parser.add_argument("--list", action="store_true", help="list all rules, and exit")
     return parser
 
 
@@ -95,18 +99,18 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
 
 
 def _rerun(program: Program, given: argparse.Namespace, engine: str, seconds: float) -> Rerun:
-    """Return how the script is run again, as this time."""
+    """Return the settings to rerun the script with: those of this run."""
     options = ["--engine", engine, *(["--strict"] if given.strict else [])]
     options += [] if given.steps is None else ["--steps", str(given.steps)]
     return Rerun(program.name, program.arguments, options, seconds)
 
 
 def _tell_skipped(program: Program) -> None:
-    """Say which lines of a notebook are IPython's own, and are not run."""
+    """Report the lines of a notebook that are IPython syntax and are not run."""
     if isinstance(program, Notebook):
         for cell in program.cells():
             for line in cell.skipped:
-                notice(f"left out, since it is IPython's: {line} ({Path(cell.file).name})")
+                notice(f"skipped IPython syntax: {line} ({Path(cell.file).name})")
 
 
 def _tell(report: Report, given: argparse.Namespace, ended: int) -> None:
@@ -127,7 +131,7 @@ def _show(report: Report, ended: int) -> None:
             print(_painted(found, part, colours), file=sys.stderr)
     summary = report.summary
     if ended and not len(report):
-        summary += f", but the script ended with exit code {ended}: what came after that was not seen"
+        summary += f", but the script ended with exit code {ended}: nothing after that was examined"
     print(f"\ndoctor: {summary}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`backlight evaluate`: how far each method's explanations of a model can be believed, measured on a data set."""
+"""`backlight evaluate`: measure the faithfulness of each method's explanations of a model on a data set."""
 
 import argparse
 import contextlib
@@ -63,7 +63,7 @@ def evaluate(argv: Sequence[str]) -> int:
     if given.quick or given.save:
         return _evaluate_quickly(given)
     if given.data is None:
-        raise InputError("evaluate must be given data; --quick takes its own: backlight evaluate MODEL --quick")
+        raise InputError("evaluate needs data; only --quick has its own: backlight evaluate MODEL --quick")
     given.data, given.pairs = Path(given.data), given.pairs or Plan.pairs
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
@@ -89,7 +89,7 @@ def evaluate(argv: Sequence[str]) -> int:
 def _evaluate_quickly(given: argparse.Namespace) -> int:
     for name in ("html", "links", "records", "resume"):
         if getattr(given, name):
-            raise InputError(f"--{name} goes with the full study, without --quick and --save")
+            raise InputError(f"--{name} cannot be combined with --quick or --save")
     data, model = data_and_model(given.data, given.model)
     given.model = model
     listed = sample() if data is None else read_questions(data, titles=held_out(model), left_out=say_left_out)
@@ -122,7 +122,7 @@ def _run(study: Study) -> bool:
     except KeyboardInterrupt:
         if pair_key(0) not in study.records:
             raise
-        print("Stopped: the tables are of what was measured so far, and --resume goes on.", file=sys.stderr)
+        print("Stopped: the tables show what was measured so far; --resume continues.", file=sys.stderr)
         return False
     return True
 
@@ -130,47 +130,52 @@ def _run(study: Study) -> bool:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight evaluate",
-        description="Measure how far explanations of a model can be believed: what its scores do when the words that "
-        "each method names leave.",
+        description="Measure how faithful each method's explanations of a model are: how the scores change when the "
+        "words that it ranks highest are removed.",
     )
     parser.add_argument(
         "data",
         nargs="?",
         metavar="data",
         help="pairs or lists as .jsonl, .csv, .tsv or .parquet, data in SQuAD's format, or a folder with one such "
-        "file; with --quick it may be left out, and a model may stand here",
+        "file; optional with --quick, which also accepts a model here",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="find the method of few passes that suits the model, in less than two minutes; if no data is given, on "
-        "texts of backlight's own",
+        help="find the cheap method that suits the model best, in less than two minutes; without data, on a sample "
+        "that comes with backlight",
     )
-    parser.add_argument("--save", action="store_true", help="--quick, and keep its choice in the model's folder")
-    parser.add_argument("--seconds", type=positive, help=f"how long --quick measures, by default {SECONDS:.0f}")
+    parser.add_argument("--save", action="store_true", help="run --quick, and save its choice in the model's folder")
+    parser.add_argument("--seconds", type=positive, help=f"how long --quick measures (default {SECONDS:.0f})")
     add_model(parser)
     parser.add_argument(
-        "--methods", default="all", help="names with commas between, each with :option=value where wanted; or all"
+        "--methods", default="all", help="all, or names separated by commas, each optionally followed by :option=value"
     )
-    parser.add_argument("--pairs", type=positive, help=f"by default {Plan.pairs}, with --quick {PAIRS}")
+    parser.add_argument(
+        "--pairs", type=positive, help=f"pairs to measure on (default {Plan.pairs}, with --quick {PAIRS})"
+    )
     parser.add_argument(
         "--budget",
         type=positive,
         default=Plan.budget,
-        help=f"passes that a method may take in all, by default {Plan.budget}: a costly one explains fewer pairs",
+        help=f"passes through the model for each method (default {Plan.budget}); a costly one explains fewer pairs",
     )
     parser.add_argument(
-        "--close", type=positive, default=Plan.close, help=f"pairs that are looked at closely, by default {Plan.close}"
+        "--close",
+        type=positive,
+        default=Plan.close,
+        help=f"pairs for the more expensive measures (default {Plan.close})",
     )
     parser.add_argument(
-        "--links", type=Path, metavar="FILE", help="also hold interactions against the links of a file in QED's format"
+        "--links", type=Path, metavar="FILE", help="also compare interactions with the links of a file in QED's format"
     )
-    parser.add_argument("--seed", type=whole_number, default=Plan.seed, help="of all that is drawn, by default 0")
-    parser.add_argument("--records", type=Path, metavar="FILE", help="where results are kept as they come")
-    parser.add_argument("--resume", action="store_true", help="go on from the results that are kept")
-    parser.add_argument("--json", action="store_true", help="print data (docs/faithfulness.md describes it)")
+    parser.add_argument("--seed", type=whole_number, default=Plan.seed, help="seed of all sampling (default 0)")
+    parser.add_argument("--records", type=Path, metavar="FILE", help="the file to save results in as they are measured")
+    parser.add_argument("--resume", action="store_true", help="resume from the saved results")
+    parser.add_argument("--json", action="store_true", help="print only JSON (fields: docs/faithfulness.md)")
     parser.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a self-contained page")
     parser.add_argument("--theme", choices=("dark", "light"), help=argparse.SUPPRESS)
     return parser
 
@@ -232,8 +237,8 @@ def say_cut(cut: CutDocuments) -> None:
     if cut.cut:
         notice(
             f"{cut.cut:,} of {count_of(cut.documents, 'document')} {'is' if cut.cut == 1 else 'are'} cut at the "
-            f"{cut.max_tokens} tokens that the model reads (up to {cut.most_left_out:,} tokens left out): a study "
-            "reads one pair of texts, no windows"
+            f"{cut.max_tokens} tokens that the model reads (up to {cut.most_left_out:,} tokens left out): evaluate "
+            "uses no windows"
         )
 
 
@@ -310,9 +315,9 @@ def _save(given: argparse.Namespace, check: QuickCheck, data: str) -> None:
     """
     verdict = verdict_of(check.rows())
     if verdict is None:
-        raise InputError("--save must have a method to keep, and none could be measured on these pairs")
+        raise InputError("--save needs a method to save, and none could be measured on these pairs")
     if not verdict.enough:
-        raise InputError(f"--save must have a choice to keep, and there are {verdict.text}")
+        raise InputError(f"--save needs a choice to save, and there are {verdict.text}")
     row = verdict.estimate
     measured = _figures(row) | {
         "believable": verdict.believable,
@@ -322,7 +327,7 @@ def _save(given: argparse.Namespace, check: QuickCheck, data: str) -> None:
     }
     choice = SavedChoice(row.variant.method.name, dict(row.variant.options), measured)
     file = write_choice(find_model(given.model), choice)
-    print(f"The choice is kept in {file}", file=sys.stderr)
+    print(f"The choice is saved in {file}", file=sys.stderr)
 
 
 def _figures(row: QuickRow) -> dict:

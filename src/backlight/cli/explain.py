@@ -1,4 +1,4 @@
-"""`backlight explain`: rank documents, explain the best, and show it on screen, as a page or as data."""
+"""`backlight explain`: rank documents and explain the best, in the terminal, on a page or as JSON."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ def explain(argv: Sequence[str]) -> int:
         if rankings:
             notice(f"interrupted: {len(rankings)} of {count_of(len(methods), 'method')} explained the documents")
         else:
-            notice("interrupted: the ranking follows, without explanations (Ctrl-C again: without it)")
+            notice("interrupted: the ranking follows, without explanations (Ctrl-C again to skip it)")
             rankings.append(ranked(explain=0))
     say_language(rankings[0].model, rankings[0].other_languages)
     say_spelling([one.read_as for one in rankings[0].documents])
@@ -88,7 +88,7 @@ def explain(argv: Sequence[str]) -> int:
     else:
         show(rankings[0], screen(given.theme), typo)
         if len(rankings) > 1 and not given.html:
-            print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
+            print(f"Shown: {first.name}; use --html FILE or --json for the other methods.")
     write_files(
         given,
         lambda: page_data_of(reranker, rankings, views, reading_of(given), typo, left_out),
@@ -100,7 +100,7 @@ def explain(argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight explain",
-        description="Rank documents for a query, and show which words made each score.",
+        description="Rank documents for a query and show which words made each score.",
     )
     add_documents(parser)
     add_model(parser)

@@ -1,4 +1,4 @@
-"""`backlight graph`: run a script, or read a record, and draw the graph of its backward."""
+"""`backlight graph`: run a script, or read a record, and draw its backward graph."""
 
 import argparse
 import shutil
@@ -46,7 +46,7 @@ def graph(argv: Sequence[str]) -> int:
 
 
 def _arguments() -> Parser:
-    parser = Parser(prog="backlight graph", description="Draw the graph that a script's backward walks.")
+    parser = Parser(prog="backlight graph", description="Run a script and draw its backward graph.")
     add_program(parser, "script.py|notebook.ipynb|record.json")
     add_engine(parser)
     parser.add_argument(
@@ -54,22 +54,22 @@ def _arguments() -> Parser:
         type=int,
         default=-1,
         metavar="N",
-        help="draw the graph of the Nth backward; -1, the default, is the last, -2 the one before",
+        help="draw the graph of the Nth backward pass; -1 (default) is the last, -2 the one before",
     )
-    parser.add_argument("--by", choices=WAYS, default=WAYS[0], help="how nodes are grouped; by default by module")
+    parser.add_argument("--by", choices=WAYS, default=WAYS[0], help="how to group nodes (default: module)")
     parser.add_argument(
-        "--values", choices=VALUES, default=VALUES[0], help="what is kept of tensors; by default a summary"
+        "--values", choices=VALUES, default=VALUES[0], help="what to record of tensors (default: a summary)"
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="seed the engine, NumPy and Python before the script runs"
     )
     parser.add_argument(
-        "--width", type=int, metavar="N", help="cut the tree's lines at column N; by default at a terminal's width"
+        "--width", type=int, metavar="N", help="truncate the tree's lines at column N (default: the terminal's width)"
     )
-    parser.add_argument("--html", metavar="FILE", help="write a page to explore the graph in, one file")
+    parser.add_argument("--html", metavar="FILE", help="write an interactive, self-contained page")
     parser.add_argument("--svg", metavar="FILE", help="draw a picture")
-    parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
-    parser.add_argument("--json", metavar="FILE", help="save the record, to be drawn or compared later")
+    parser.add_argument("--dot", metavar="FILE", help="write a Graphviz file")
+    parser.add_argument("--json", metavar="FILE", help="save the record, to draw or compare it later")
     return parser
 
 

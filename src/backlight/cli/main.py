@@ -1,4 +1,4 @@
-"""The `backlight` command: call the command that was named, and say what is wrong in one line."""
+"""The `backlight` command: run a subcommand, and report input errors in one line."""
 
 import argparse
 import importlib
@@ -18,25 +18,25 @@ from backlight.report.text import harmless
 
 COMMANDS = {  # each but `info` and `torchrun` is the function of its name in the file of its name, with _ for -
     "rank": "rank documents for a query",
-    "explain": "rank documents for a query and show which words made each match",
-    "compare": "show why one document stands above another, and which words would swap them",
-    "matrix": "show what words of query and document bring to the score together",
+    "explain": "rank documents for a query and show which words made each score",
+    "compare": "show why one document ranks above another, and which words would swap them",
+    "matrix": "show which words of query and document work together",
     "what-if": "show how a document's score changes when it is edited",
-    "evaluate": "measure how far explanations of a model can be believed",
-    "batch": "score and explain all pairs of a data set, in parts that survive a kill",
-    "diff": "show what of a graph is different after a change",
+    "evaluate": "measure how faithful the explanations of a model are",
+    "batch": "score and explain every pair of a data set; can be stopped and resumed",
+    "diff": "compare two recorded graphs",
     "run": "run a PyTorch script, unchanged, on backlight",
-    "torchrun": "run a PyTorch script as several processes that train one model",
-    "graph": "run a script, on PyTorch or backlight, and draw the graph of its backward",
-    "replay": "step through the forward and the backward of a script, or of a saved record",
-    "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",
-    "train": "train a model that a file describes, and show how it goes",
-    "train-reranker": "train a reranker on pairs of query and document of your own",
-    "info": "show the versions and the threads that backlight runs with",
+    "torchrun": "run a PyTorch script in several processes that train one model",
+    "graph": "run a script, on PyTorch or backlight, and draw its backward graph",
+    "replay": "step through the forward and backward of a script or of a saved record",
+    "doctor": "run a script, on PyTorch or backlight, and find its mistakes with gradients",
+    "train": "train the model that a config file describes, with a live display",
+    "train-reranker": "train a reranker on your own pairs of query and document",
+    "info": "show the versions and threads that backlight uses",
 }
 
 
-INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
+INTERRUPTED = 130  # the exit code that shells use for Ctrl-C
 
 
 def notice(text: str) -> None:
@@ -48,10 +48,10 @@ VALUE_BELOW_ZERO = re.compile(r"-\d\S*")  # argparse takes all but plain numbers
 
 
 class Parser(argparse.ArgumentParser):
-    """Arguments whose mistakes are one line, without the usage; options are written in full.
+    """An argument parser that reports errors in one line, without the usage, and accepts no abbreviations.
 
     Attributes:
-        options: what each option stands for, by each of its names.
+        options: the action of each option, by each of its names.
     """
 
     def __init__(self, **options):
@@ -59,13 +59,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **options})
 
     def add_argument(self, *names, **options) -> argparse.Action:
-        """Add an argument as argparse does, and remember what its names stand for."""
+        """Add an argument as argparse does, and store its action by name."""
         action = super().add_argument(*names, **options)
         self.options.update(dict.fromkeys(action.option_strings, action))
         return action
 
     def parse_known_args(self, args=None, namespace=None):
-        """Parse as argparse does, but take `-3s` after an option for its value, so that its type says what is wrong."""
+        """Parse as argparse does, but read `-3s` after an option as its value, so that the type reports the error."""
         args = list(sys.argv[1:] if args is None else args)
         for place in range(len(args) - 1, 0, -1):
             option = self.options.get(args[place - 1])
@@ -74,16 +74,16 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str):
-        """Raise what is wrong as an InputError."""
+        """Raise an InputError with argparse's message."""
         raise InputError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: TextIO | None = None) -> None:
-        """Print help or a version. argparse's own ignores that nothing was written."""
+        """Print help or a version. argparse's own ignores a failed write."""
         print(message, end="", file=file or sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 2 where what was given cannot be used, 1 where output is lost."""
+    """Run the command line and return its exit code: 2 for input that cannot be used, 1 if output was lost."""
     try:
         try:
             return _run(list(sys.argv[1:] if argv is None else argv))
@@ -91,14 +91,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
     except OSError as problem:
-        with suppress(OSError, ValueError):  # so that Python, when it ends, does not try again to write what is left
+        with suppress(OSError, ValueError):  # so that Python does not try again to write the rest when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         notice(_what_failed(problem))
         return 1
 
 
 def _what_failed(problem: OSError) -> str:
-    """Return what the system could not do: with no file named, it was writing to standard output."""
+    """Describe an OSError; without a file name, it came from writing to standard output."""
     if problem.filename is not None:
         return f"cannot read or write {problem.filename}: {problem.strerror}"
     reason = "its reader closed it" if isinstance(problem, BrokenPipeError) else problem.strerror or problem
@@ -106,7 +106,7 @@ def _what_failed(problem: OSError) -> str:
 
 
 def _run(argv: list[str]) -> int:
-    """Call the command that was named, and say in one line what cannot be used."""
+    """Run the subcommand, and report input errors in one line."""
     try:
         if argv and argv[0] in COMMANDS:
             return _call(argv[0], argv[1:])
@@ -122,7 +122,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _call(command: str, argv: list[str]) -> int:
-    """Call a command, which raises InputError for what cannot be used. Each is imported when it is called."""
+    """Import a subcommand and run it; it raises InputError for input that cannot be used."""
     if command == "info":
         Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
         print(information())
@@ -153,7 +153,7 @@ def version() -> str:
 
 
 def information() -> str:
-    """Return what one needs to know to understand a measurement or a report of a problem."""
+    """Return the versions and settings that a measurement or a bug report should state."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={os.environ[name]}" for name in _THREAD_LIMITS if name in os.environ]
@@ -163,7 +163,7 @@ def information() -> str:
         "NumPy": np.__version__,
         "BLAS": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "kernels": description(),
-        "engine": "Python" if core is None else "compiled for plain small tensors, Python for the rest",
+        "engine": "Python" if core is None else "compiled for small plain tensors, Python for the rest",
         "threads": f"{cores} cores to run on" + (f", limited by {', '.join(limits)}" if limits else ""),
     }
     return "\n".join(f"{name:<11}{value}" for name, value in lines.items())

@@ -1,4 +1,4 @@
-"""`backlight matrix`: what each word of the query and each word of a document bring together."""
+"""`backlight matrix`: how the words of a query and of a document interact."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -53,10 +53,10 @@ def _page(reranker: Reranker, given: Namespace, text: str, name: str, found: Int
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight matrix",
-        description="Show what each word of a query and each word of a document bring to the score together.",
+        description="Show which words of a query and a document work together: what each pair adds to the score.",
     )
-    parser.add_argument("query", help="what was looked for")
-    parser.add_argument("document", metavar="DOCUMENT", help="a text file, a text itself, or - for standard input")
+    parser.add_argument("query", help="the search query")
+    parser.add_argument("document", metavar="DOCUMENT", help="a text file, the text itself, or - for standard input")
     add_model(parser)
     add_method(parser, DEFAULT, table=MATRICES)
     add_windows(parser, mean=False)

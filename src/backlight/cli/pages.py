@@ -1,4 +1,4 @@
-"""What a command puts on its page in addition to the words' values, and where pages are written."""
+"""The pages and notices of commands: the views on a page, the lines on standard error, the files written."""
 
 import argparse
 import sys
@@ -45,8 +45,8 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--views",
         metavar="LIST",
-        help=f"what the page shows beside the words, of the best {LOOKED_INTO} documents: some of {', '.join(VIEWS)}, "
-        f"or all, or none; by default {','.join(QUICK)}",
+        help=f"what the page also shows of the best {LOOKED_INTO} documents: any of {', '.join(VIEWS)}, separated by "
+        f"commas, or all, or none (default {','.join(QUICK)})",
     )
 
 

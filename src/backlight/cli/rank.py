@@ -1,4 +1,4 @@
-"""`backlight rank`: documents in their order for a query, on screen or as the JSON that reranking services return."""
+"""`backlight rank`: rank documents for a query, in the terminal or as the JSON that reranking services return."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -91,7 +91,9 @@ def _parser() -> Parser:
     add_model(parser)
     add_retrieval(parser)
     parser.add_argument("--top-k", type=positive, metavar="N", help="show the N best documents only")
-    parser.add_argument("--explain", type=whole_number, default=0, metavar="N", help="also explain the N best")
+    parser.add_argument(
+        "--explain", type=whole_number, default=0, metavar="N", help="also explain the N best documents"
+    )
     add_method(parser)
     add_windows(parser)
     add_measuring(parser)

@@ -1,4 +1,4 @@
-"""`backlight replay`: step through the forward and the backward of a script, or of a record that was saved."""
+"""`backlight replay`: step through the forward and backward of a script or of a saved record."""
 
 import argparse
 import importlib
@@ -59,13 +59,13 @@ def _show(record: Record, given: argparse.Namespace, name: str) -> None:
 def _arguments() -> Parser:
     parser = Parser(
         prog="backlight replay",
-        description="Step through what a script computed and what its backward did with it. In a terminal: → and ← for "
-        "the next step and the one before, q to quit; elsewhere all steps are printed.",
+        description="Step through the forward and backward of a script. In a terminal, → and ← go to the next and the "
+        "previous step and q quits; elsewhere all steps are printed.",
     )
     add_program(parser, "script.py|notebook.ipynb|record.json")
     add_engine(parser)
-    parser.add_argument("--backward", type=int, metavar="N", help="begin at, or print only, backward N (from 1)")
-    parser.add_argument("--html", metavar="FILE", help="write a page that stands alone and opens on the replay")
+    parser.add_argument("--backward", type=int, metavar="N", help="start at, or print only, backward N (from 1)")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained page that opens with the replay")
     parser.add_argument("--json", action="store_true", help="print the steps as JSON")
     return parser
 

@@ -1,4 +1,4 @@
-"""`backlight run`: a PyTorch program, unchanged, on backlight; and how other commands run one, on either engine."""
+"""`backlight run`: run an unchanged PyTorch program on backlight; other commands use it to run one on either engine."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""`backlight train`: run what a file describes, and show it while it runs."""
+"""`backlight train`: train the model that a config file describes, with a live display."""
 
 import shlex
 import sys
@@ -33,7 +33,7 @@ def train(argv: Sequence[str]) -> int:
     existing = "resume" if given.resume else "replace" if given.replace else "refuse"
     if existing == "refuse" and RunFolder(config.out).holds_a_run():
         raise InputError(
-            f"{config.out} holds a run already: add --resume to go on with it, --replace to begin anew, or "
+            f"{config.out} already holds a run: add --resume to resume it, --replace to start over, or "
             f"change out in {given.config}"
         )
     if given.nproc > 1 and not is_torchelastic_launched():
@@ -52,19 +52,19 @@ def train(argv: Sequence[str]) -> int:
 
 
 def _shown(run: Run, given: Namespace) -> int:
-    """Train, and show how it goes."""
+    """Train, with a live display."""
     try:
         with screen_for(run, sys.stdout) as seen:
             run.go(seen)
     except KeyboardInterrupt:
-        print(f"Stopped after step {run.recorder.steps:,}; go on with: {_going_on(given)}")
+        print(f"Stopped after step {run.recorder.steps:,}; resume with: {_resume_command(given)}")
         return INTERRUPTED
     print(_ending(run))
     return 0
 
 
 def _unseen(run: Run) -> int:
-    """Train, in a process that only takes part."""
+    """Train in a process of a rank above 0, without a display."""
     with suppress(KeyboardInterrupt):
         run.go()
     return 0
@@ -73,7 +73,7 @@ def _unseen(run: Run) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight train",
-        description="Train the model that a TOML or JSON file describes (docs/training.md), and record the run.",
+        description="Train the model that a TOML or JSON file describes, and record the run (docs/training.md).",
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a TOML or JSON file")
     parser.add_argument(
@@ -81,10 +81,10 @@ def _parser() -> Parser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting in place of the file's, like optimizer.lr=0.1; may be given again",
+        help="override a setting of the file, such as optimizer.lr=0.1; may be repeated",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would run, with all settings, and write nothing"
+        "--dry-run", action="store_true", help="print what would run, with all settings, and write nothing"
     )
     parser.add_argument(
         "--nproc",
@@ -94,8 +94,8 @@ def _parser() -> Parser:
         help="processes on this machine that share each batch (docs/distributed.md)",
     )
     existing = parser.add_mutually_exclusive_group()
-    existing.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the run folder")
-    existing.add_argument("--replace", action="store_true", help="remove the run that is in the run folder")
+    existing.add_argument("--resume", action="store_true", help="resume from the last checkpoint in the run folder")
+    existing.add_argument("--replace", action="store_true", help="delete the run in the run folder and start over")
     return parser
 
 
@@ -106,19 +106,19 @@ def plan(parts: Parts) -> str:
     held_out = 0 if parts.validation is None else len(parts.validation)
     size = f"{config.batch_size} × {config.accumulate}" if config.accumulate > 1 else str(config.batch_size)
     facts = {
-        "images": f"{learnt:,} to learn from, {held_out:,} held out, {len(parts.test):,} to test with",
+        "images": f"{learnt:,} for training, {held_out:,} for validation, {len(parts.test):,} for testing",
         "steps": f"{config.epochs:,} epochs × {len(batches):,} = {parts.steps:,} steps of {size} images",
         "schedule": f"{config.schedule.name}, by {'step' if config.schedule.by_step else 'epoch'}",
         "parameters": f"{sum(parameter.numel() for parameter in parts.model.parameters()):,}",
         "model": str(parts.model),
     }
     if RunFolder(config.out).holds_a_run():
-        facts["out"] = f"{config.out} holds a run already: it needs --resume or --replace"
+        facts["out"] = f"{config.out} already holds a run: pass --resume or --replace"
     lines = [f"{name + ':':<12}{said}" for name, said in facts.items()]
     return as_toml(config) + "\n" + "\n".join(f"# {line}" for line in "\n".join(lines).splitlines())
 
 
-def _going_on(given: Namespace) -> str:
+def _resume_command(given: Namespace) -> str:
     changes = [part for change in given.set for part in ("--set", change)]
     processes = ["--nproc", str(given.nproc)] if given.nproc > 1 else []
     return shlex.join(["backlight", "train", str(given.config), *changes, *processes, "--resume"])
@@ -128,10 +128,10 @@ def _ending(run: Run) -> str:
     folder, best = run.recorder.folder, run.best.record
     lines = []
     if run.ended_early:
-        lines.append(f"Ended early: the validation became no better in {run.best.since} epochs.")
+        lines.append(f"Stopped early: no improvement on the validation set in {run.best.since} epochs.")
     reached = folder.evaluations("test")[-1:]
     if best is not None:
-        lines.append(f"The best weights, of epoch {best['epoch'] + 1}, are in {folder.path / BEST}")
+        lines.append(f"The best weights (epoch {best['epoch'] + 1}) are in {folder.path / BEST}")
     lines += [f"Test accuracy {100 * one['evaluation']['accuracy']:.2f} %. " for one in reached]
     lines[-1:] = [f"{lines[-1] if reached else ''}The page is in {folder.path / REPORT}"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`backlight train-reranker`: train a reranker on pairs of one's own, and show how it goes."""
+"""`backlight train-reranker`: train a reranker on your own pairs of query and document."""
 
 import shlex
 from argparse import ArgumentParser, Namespace
@@ -15,34 +15,34 @@ from backlight.training.reranker.card import figure_lines
 from backlight.training.reranker.result import Result
 
 GROUPS: dict[type, str] = {RerankerSettings: "data and steps", LossWeights: "loss", Optimisation: "optimisation"}
-HELP = {  # of the settings that are options, and what argparse calls a value
-    "seed": ("N", "of the split, the documents drawn and the order"),
-    "validation": ("SHARE_OR_FILE", "the share of the queries that is held out, or a file with these"),
-    "looked_at": ("N", "queries of the validation part that are ranked on the way; all are in the end"),
-    "candidates": ("N", "documents that are ranked for a query of the validation part"),
-    "miner": ("MODEL", "a bi-encoder whose cosine finds wrong documents, beside BM25"),
-    "mined": ("N", "wrong documents that are found for a query that has fewer than --negatives"),
-    "alike": ("SHARE", "a document with this share of words in common with a right one is no wrong one"),
-    "teacher": ("MODEL", "a cross- or bi-encoder whose scores are imitated, in place of those in the data"),
-    "epochs": ("N", "how often each query is seen, at most"),
-    "minutes": ("M", "how long all of it may take, about: fewer steps are made then"),
-    "queries": ("N", "queries that a step sees"),
-    "negatives": ("N", "wrong documents beside the right one"),
-    "max_length": ("N", "tokens of a pair that are read"),
-    "looks": ("N", "how often the validation part is ranked on the way"),
-    "patience": ("N", "end after so many looks without a better one"),
-    "checkpoint_minutes": ("M", "minutes between two checkpoints"),
+HELP = {  # the settings that are options: their metavar and help
+    "seed": ("N", "seed of the split, the sampled documents and the order"),
+    "validation": ("SHARE_OR_FILE", "share of the queries to hold out for validation, or a file with these queries"),
+    "looked_at": ("N", "validation queries to rank during training; all are ranked at the end"),
+    "candidates": ("N", "documents to rank for each validation query"),
+    "miner": ("MODEL", "a bi-encoder to mine hard negatives by cosine, in addition to BM25"),
+    "mined": ("N", "hard negatives to mine for a query that has fewer than --negatives"),
+    "alike": ("SHARE", "use no document as a negative that has this share of its words in common with a positive"),
+    "teacher": ("MODEL", "a cross- or bi-encoder to distil, in place of the teacher's scores in the data"),
+    "epochs": ("N", "passes over the queries, at most"),
+    "minutes": ("M", "approximate limit on the whole run; the number of steps is reduced to fit"),
+    "queries": ("N", "queries in each step"),
+    "negatives": ("N", "negatives for each positive"),
+    "max_length": ("N", "truncate pairs to N tokens"),
+    "looks": ("N", "validations during training"),
+    "patience": ("N", "stop after N validations without improvement"),
+    "checkpoint_minutes": ("M", "minutes between checkpoints"),
     "listwise": ("W", "weight of the softmax cross-entropy over a query's documents"),
-    "logistic": ("W", "weight of the logistic loss of each document alone"),
-    "imitation": ("W", "weight of the imitation of a teacher"),
-    "imitation_loss": ("kl|margin-mse", "how a teacher is imitated"),
-    "temperature": ("T", "what a teacher's scores are divided by; by default 1, and 0.05 for the cosines of --teacher"),
-    "rate": ("R", "highest learning rate"),
-    "head_rate": ("R", "that of the head; by default the same, or 0.001 for a new head"),
-    "warm_up": ("SHARE", "share of the steps in which rates rise"),
-    "weight_decay": ("D", "of matrices"),
-    "clip": ("NORM", "greatest norm of the gradient"),
-    "tokens": ("N", "tokens that run at once; larger steps are run in parts"),
+    "logistic": ("W", "weight of the pointwise logistic loss"),
+    "imitation": ("W", "weight of the distillation loss"),
+    "imitation_loss": ("kl|margin-mse", "the distillation loss"),
+    "temperature": ("T", "temperature of the teacher's scores; by default 1, or 0.05 for the cosines of --teacher"),
+    "rate": ("R", "peak learning rate"),
+    "head_rate": ("R", "peak learning rate of the head; by default --rate, or 0.001 for a new head"),
+    "warm_up": ("SHARE", "share of the steps used for warm-up"),
+    "weight_decay": ("D", "weight decay of matrices"),
+    "clip": ("NORM", "clip the gradient to this norm"),
+    "tokens": ("N", "tokens in one forward pass; larger steps are split"),
 }
 
 
@@ -65,7 +65,7 @@ def train_reranker(argv: Sequence[str]) -> int:
                 watch=watch,
             )
     except KeyboardInterrupt:
-        notice(f"stopped; go on with: {shlex.join(['backlight', 'train-reranker', *_resuming(argv)])}")
+        notice(f"stopped; resume with: {shlex.join(['backlight', 'train-reranker', *_resuming(argv)])}")
         return INTERRUPTED
     print(as_json(result) if given.json else text_of(result))
     return 0
@@ -84,17 +84,19 @@ def _parser() -> Parser:
         metavar="MODEL",
         help="a cross-encoder, or a bi-encoder whose encoder gets a new head; by default builtin",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the new model")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in FOLDER")
-    parser.add_argument("--int8", action="store_true", help="also write FOLDER/int8, a quarter of the size")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write the model to")
+    parser.add_argument("--resume", action="store_true", help="resume from the last checkpoint in FOLDER")
+    parser.add_argument(
+        "--int8", action="store_true", help="also write a quantised model, a quarter of the size, to FOLDER/int8"
+    )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar='"NAME, LICENCE"',
-        help="where the texts are from, for the model card; may be given again",
+        help="source of the texts, for the model card; may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only JSON")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     for kind, title in GROUPS.items():
         _add_settings(parser.add_argument_group(title), kind)
@@ -102,7 +104,7 @@ def _parser() -> Parser:
 
 
 def _add_settings(parser: ArgumentParser, kind: type) -> None:
-    """Add an option for each setting that has a line of help."""
+    """Add an option for each setting in `HELP`."""
     for one in fields(kind):
         if one.name in HELP and one.default is not MISSING:
             metavar, words = HELP[one.name]
@@ -113,7 +115,7 @@ def _add_settings(parser: ArgumentParser, kind: type) -> None:
 
 
 def _kind_of(annotation: object) -> type:
-    """Return what reads an option's value: int, float or str."""
+    """Return the type of an option's value: int, float or str."""
     return next((kind for kind in (int, float) if annotation in (kind, kind | None)), str)
 
 
@@ -138,13 +140,13 @@ def _resuming(argv: Sequence[str]) -> list[str]:
 
 
 def text_of(result: Result) -> str:
-    """Return what came of a training, for a terminal."""
+    """Return the result of a training as text."""
     calibration, counts = result.calibration, result.counts
     lines = [
         f"{counts['training queries']:,} queries, {result.steps:,} steps, {result.minutes:.1f} minutes; "
-        f"the weights are those after step {result.best_step:,}",
-        f"left out as wrong documents: {counts['left out as right for the query']:,} that are right, "
-        f"{counts['left out as versions of a right one']:,} that are nearly the same as a right one",
+        f"the best weights are those after step {result.best_step:,}",
+        f"not used as negatives: {counts['left out as right for the query']:,} positives, "
+        f"{counts['left out as versions of a right one']:,} near-duplicates of a positive",
         "",
         f"nDCG@10 on {counts['validation queries']:,} held-out queries (95 % intervals):",
         *figure_lines(result.figures),

@@ -1,4 +1,4 @@
-"""`backlight what-if`: how a document's score changes when it is edited, on screen or as data."""
+"""`backlight what-if`: how a document's score changes when it is edited, in the terminal or as JSON."""
 
 import argparse
 from collections.abc import Sequence
@@ -43,29 +43,29 @@ def what_if(argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight what-if",
-        description="Show how a document's score changes with edits, made one after another in the order given.",
+        description="Show how a document's score changes when it is edited. Edits are applied in the order given.",
     )
-    parser.add_argument("query", help="what was looked for")
-    parser.add_argument("document", metavar="FILE_OR_TEXT", help="a text file, a text itself, or - for standard input")
+    parser.add_argument("query", help="the search query")
+    parser.add_argument(
+        "document", metavar="FILE_OR_TEXT", help="a text file, the text itself, or - for standard input"
+    )
     edit = {"action": AppendEdit, "dest": "edits", "default": []}
-    parser.add_argument("--remove", metavar="WORDS", help="leave words out, wherever they stand in the text", **edit)
-    parser.add_argument("--replace", metavar="OLD=NEW", help="put other words in the place of some", **edit)
-    parser.add_argument("--add", metavar="SENTENCE", help="put a sentence at the end", **edit)
-    parser.add_argument("--add-start", metavar="SENTENCE", help="put a sentence at the start", **edit)
+    parser.add_argument("--remove", metavar="WORDS", help="remove words, wherever they occur", **edit)
+    parser.add_argument("--replace", metavar="OLD=NEW", help="replace words, wherever they occur", **edit)
+    parser.add_argument("--add", metavar="SENTENCE", help="add a sentence at the end", **edit)
+    parser.add_argument("--add-start", metavar="SENTENCE", help="add a sentence at the start", **edit)
     parser.add_argument(
         "--against",
         action="append",
         default=[],
         metavar="FILE_OR_TEXT",
-        help="other documents that the query found, to rank among: a file, a folder or a text; may be given again",
+        help="other documents to rank the edited one among: a file, a folder or a text; may be repeated",
     )
     add_model(parser)
     add_windows(parser)
+    parser.add_argument("--json", action="store_true", help="print only JSON (fields: docs/explain.md)")
     parser.add_argument(
-        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
-    )
-    parser.add_argument(
-        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
+        "--theme", choices=("dark", "light"), help="the terminal's background (default: from COLORFGBG, else dark)"
     )
     return parser
 

@@ -203,37 +203,48 @@ def parser() -> argparse.ArgumentParser:
         "--nproc-per-node",
         metavar="N",
         default="1",
-        help="processes on this machine: a number, or cpu or auto: one a core",
+        help="processes on this machine: a number, or cpu or auto for one per core",
     )
     option(
-        "--nnodes", metavar="N", default="1", help="machines; the same command is given on each, with its --node-rank"
+        "--nnodes",
+        metavar="N",
+        default="1",
+        help="number of machines; run the same command on each, with its own --node-rank",
     )
-    option("--node-rank", metavar="K", type=int, help="which machine this is, from 0")
+    option("--node-rank", metavar="K", type=int, help="rank of this machine, from 0")
+    option("--master-addr", metavar="HOST", default="127.0.0.1", help="address of the machine of node rank 0")
     option(
-        "--master-addr", metavar="HOST", default="127.0.0.1", help="the machine of node rank 0, as the others reach it"
+        "--master-port", metavar="PORT", type=int, help="a free port there; found automatically for a single machine"
     )
-    option("--master-port", metavar="PORT", type=int, help="a free port there; on a single machine one is found")
-    option("--standalone", action="store_true", help="one machine, the default")
+    option("--standalone", action="store_true", help="use one machine (the default)")
     option("--rdzv-endpoint", metavar="HOST:PORT", default="", help="the same as --master-addr and --master-port")
     option(
         "--rdzv-backend",
         metavar="NAME",
         choices=("static", "c10d"),
         default="static",
-        help="static or c10d: no difference",
+        help="static or c10d; both work the same",
     )
-    option("--rdzv-id", metavar="NAME", default="none", help="a name of the job, in TORCHELASTIC_RUN_ID")
-    option("--max-restarts", metavar="N", type=int, default=0, help="start all again after a failure, up to N times")
+    option("--rdzv-id", metavar="NAME", default="none", help="name of the job, in TORCHELASTIC_RUN_ID")
+    option("--max-restarts", metavar="N", type=int, default=0, help="restart all processes up to N times on a failure")
     option(
-        "--monitor-interval", metavar="SECONDS", type=float, help="accepted; processes are looked at 20 times a second"
+        "--monitor-interval",
+        metavar="SECONDS",
+        type=float,
+        help="accepted and ignored; processes are polled 20 times a second",
     )
     option(
-        "--shutdown-timeout", metavar="SECONDS", type=float, default=ENDING, help="until a process that stays is killed"
+        "--shutdown-timeout",
+        metavar="SECONDS",
+        type=float,
+        default=ENDING,
+        help="time before a process that does not stop is killed",
     )
-    option("--no-python", action="store_true", help="the program is no Python script: start it as it is")
-    made.add_argument("-m", "--module", action="store_true", help="the program is a module")
+    option("--no-python", action="store_true", help="start the program directly, not with Python")
+    made.add_argument("-m", "--module", action="store_true", help="run a module, as `python -m` does")
     made.add_argument("training_script", metavar="script.py", help="a script, or a module after -m")
-    made.add_argument("training_script_args", nargs=argparse.REMAINDER, metavar="…", help="its own arguments")
+    made.add_argument("training_script_args", nargs=argparse.REMAINDER, metavar="…", help="arguments of the script")
+
     return made
 
 

@@ -1,9 +1,9 @@
-"""What an explanation says, as data: small frozen records, which `dataclasses.asdict` turns into JSON.
+"""Explanations as data: small frozen dataclasses, which `dataclasses.asdict` turns into JSON.
 
 NOTE [Words and tokens]
-A method gives each token a value, and a word's is the sum over its tokens: for signed methods that is what the word
-brings as a whole. Tokens that the tokeniser or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
-`special`. A method that removes words has no values for tokens: its `tokens` are empty.
+A method gives each token a value, and a word's value is the sum over its tokens: for signed methods that is the word's
+contribution as a whole. Tokens that the tokenizer or a prompt added ([CLS], [SEP]) belong to no text and are listed
+separately in `special`. A method that removes words has no values for tokens: its `tokens` are empty.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,12 +31,12 @@ class Word:
     end: int  # its last + 1
     value: float  # the sum over its tokens
     tokens: int  # how many tokens it consists of
-    error: float | None = None  # standard error of the value, where it was estimated from samples
-    effect: float | None = None  # score − score without the word, where that was measured
+    error: float | None = None  # standard error of the value, if it was estimated from samples
+    effect: float | None = None  # score − score without the word, if that was measured
 
     @property
     def is_mark(self) -> bool:
-        """Whether it has neither letter nor digit: punctuation, which is listed after the words."""
+        """Whether it is punctuation (has neither letter nor digit), which is listed after the words."""
         return is_mark(self.text)
 
 
@@ -66,7 +66,7 @@ class Truncation:
 
 @dataclass(frozen=True)
 class Window:
-    """Which part of a long document gave its score."""
+    """The part of a long document that gave its score."""
 
     how: str  # "best" or "mean"
     number: int | None  # which window, from 1; None for the mean
@@ -88,9 +88,9 @@ class TextAttribution:
     truncation: Truncation
 
     def strongest(self, count: int | None = None) -> list[Word]:
-        """Return the words of the largest importance, whatever its sign, largest first; all by default.
+        """Return the words with the largest absolute values, largest first; by default all.
 
-        Where a method measures some words and estimates the others, those measured come first; punctuation comes last.
+        If a method measures some words and estimates the others, the measured ones come first; punctuation comes last.
         """
         estimates = any(word.effect == word.value for word in self.words)
         return sorted(self.words, key=lambda word: (word.is_mark, estimates and word.effect is None, -abs(word.value)))[
@@ -103,7 +103,7 @@ class TextAttribution:
         return word.value / most if most else 0.0
 
     def segments(self) -> Iterator[tuple[str, Word | None]]:
-        """Cut the text, as far as the model read it, into words and what stands between them."""
+        """Yield the text, as far as the model read it, as words and the pieces between them."""
         done = self.truncation.first_character
         for word in self.words:
             if word.start > done:
@@ -116,7 +116,7 @@ class TextAttribution:
 
 @dataclass(frozen=True)
 class Joint:
-    """Words that were taken out together, because they may act only together: a name, a phrase."""
+    """Words that were removed together, because they may act only together: a name, a phrase."""
 
     words: tuple[Word, ...]  # of one text, in its order
     effect: float  # score − score without all of them
@@ -126,20 +126,20 @@ class Joint:
 
 @dataclass(frozen=True)
 class Check:
-    """What the score does when words that an explanation shows are taken out of the text (see NOTE [The check]).
+    """How the score changes when the strongest words of an explanation are removed (see NOTE [The check]).
 
     Args:
-        by: how words are taken out, a key of `WAYS` in explain/methods/ablation.py.
-        words: how many of the strongest words of both texts were taken out one by one.
+        by: how words are removed, a key of `WAYS` in explain/methods/ablation.py.
+        words: how many of the strongest words of both texts were removed one by one.
         counted: how many of these change the score by at least `threshold`, so that they have a sign.
-        signs: how many of these have the sign that is shown; None for a method without signs.
+        signs: how many of these have the sign that is shown; None for an unsigned method.
         threshold: 2 % of the range of scores, of the ranking or of the pair.
-        top: how many of the document's strongest words were taken out together.
+        top: how many of the document's strongest words were removed together.
         drop: score − score without them.
         random: the mean of the same for as many words drawn at random.
-        total: score − score without any word of the document; None where the model cannot score such a pair.
-        verdict: "holds", "fails", or "no effect" where nothing that was taken out reaches the threshold.
-        passes: how many pairs were scored for it.
+        total: score − score without any word of the document; None if the model cannot score such a pair.
+        verdict: "holds", "fails", or "no effect" if no removal reaches the threshold.
+        passes: how many pairs were scored for the check.
     """
 
     by: str
@@ -173,24 +173,24 @@ class Attribution(Tabular):
 
     Args:
         method: the method's name.
-        meaning: what the values are, in words or as a formula.
+        meaning: what the values mean, in words or as a formula.
         model: the model's name.
         score: the raw score that is explained.
         query, document: the texts with the values of their words.
-        special: the tokens that belong to neither text.
-        signed: whether a value says by its sign if the word helps (+) or harms (−) the score.
-        baseline: what the inputs were compared with; None for methods that compare with nothing.
-        gap: Σ values − (score − the baseline's score), in units of the score; None for methods that promise no sum.
+        special: the special tokens, which belong to neither text.
+        signed: whether values have a sign: + for words that raise the score, − for words that lower it.
+        baseline: the baseline that the input was compared with; None for methods without one.
+        gap: Σ values − (score − the baseline's score), in units of the score; None for methods that guarantee no sum.
         passes: how many times the pair went through the model, forward or backward.
         settings: the options of the method by name: steps, samples, seed …
-        fallback: whether another method stood in; no method of backlight ever lets another stand in.
-        estimate: the method that gave the values of words without an `effect`, scaled to those with one; None where
+        fallback: whether another method was used instead; always False.
+        estimate: the method that estimated the values of words without an `effect`, scaled to those with one; None if
             all values are by `method`.
-        together: words that bring more, or less, together than the sum of their effects one by one.
-        check: what the score does without the words that are shown; None where that was not tried.
-        window: which window of the document was explained, where it was read in windows; None where it was not.
-        execution: how the model ran, where that was not backlight's engine on the processor.
-        read_as: words of the query that were read as others; their values stand at the words as they are written.
+        together: words whose joint effect is larger or smaller than the sum of their single effects.
+        check: how the score changes without the strongest words; None if that was not checked.
+        window: which window of the document was explained; None if it was not read in windows.
+        execution: how the model ran, if not on backlight's engine on the CPU.
+        read_as: words of the query that were corrected; values are attributed to the words as written.
     """
 
     method: str
@@ -214,7 +214,7 @@ class Attribution(Tabular):
     read_as: tuple[Misspelling, ...] = ()
 
     def rows(self) -> list[dict]:
-        """Return a row a word: which text it is of, its place, value, error, measured effect and number of tokens."""
+        """Return one row per word: its text, position, value, error, measured effect and number of tokens."""
         return word_rows({"query": self.query.words, "document": self.document.words})
 
     def __repr__(self) -> str:
@@ -226,33 +226,33 @@ class Attribution(Tabular):
 
 @dataclass(frozen=True)
 class Ranked:
-    """One document's place in a ranking, with its explanation if one was requested."""
+    """One document of a ranking, with its explanation if one was requested."""
 
     rank: int  # 1 for the best
     name: str
-    index: int  # its place in what was given
+    index: int  # its position in the input
     text: str
-    score: float  # the raw one
+    score: float  # the raw score
     activated: float  # the score after the model's activation
-    truncation: Truncation  # how much of the document the score does not know
+    truncation: Truncation  # how much of the document the model did not read
     attribution: Attribution | None
-    window: Window | None = None  # which window of a long document gave the score, where it was read in windows
-    read_as: tuple[Misspelling, ...] = ()  # words of the query that were read as others
+    window: Window | None = None  # which window of a long document gave the score, if it was read in windows
+    read_as: tuple[Misspelling, ...] = ()  # words of the query that were corrected
 
 
 @dataclass(frozen=True)
 class NotReranked:
-    """A document of a long list that the model did not read, as it was no candidate."""
+    """A document of a long list that the model did not score, because it was not a candidate."""
 
     rank: int  # below all documents that were reranked, in the retriever's order
     name: str
-    index: int  # its place in what was given
+    index: int  # its position in the input
     text: str
 
 
 @dataclass(frozen=True)
 class OtherLanguage:
-    """A text that looks to be in a language that its model does not read."""
+    """A text that appears to be in a language that the model does not read."""
 
     text: str  # "the query", or the document's name
     language: str
@@ -260,7 +260,7 @@ class OtherLanguage:
 
 @dataclass(frozen=True)
 class Ranking(Tabular):
-    """Documents for a query, best first: all, or the candidates of a long list, and the rest of it."""
+    """Documents ranked for a query, best first: all of them, or the candidates of a long list and then the rest."""
 
     query: str
     model: str
@@ -269,10 +269,10 @@ class Ranking(Tabular):
     max_tokens: int  # how many tokens of a text the model reads
     documents: tuple[Ranked, ...]
     retrieval: Retrieval | None = None  # how candidates were chosen; None where every document was reranked
-    not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order: they have no score of the model
+    not_reranked: tuple[NotReranked, ...] = ()  # in the retriever's order; the model did not score them
     other_languages: tuple[OtherLanguage, ...] = ()  # for a model that reads English only
-    threshold: float | None = None  # the activated score from which a document answers, where the model says one
-    query_truncation: Truncation | None = None  # how much of the query was not read beside the best document
+    threshold: float | None = None  # the activated score from which a document answers, if the model defines one
+    query_truncation: Truncation | None = None  # how much of the query was not read with the best document
 
     @property
     def answered(self) -> bool | None:
@@ -289,7 +289,7 @@ class Ranking(Tabular):
         return replace(pairs[0].query, words=words)
 
     def rows(self) -> list[dict]:
-        """Return a row a document: its rank, name, place among the documents given, scores, text, strongest words.
+        """Return one row per document: its rank, name, position in the input, scores, text and strongest words.
 
         Documents that were not reranked follow, without scores.
         """
@@ -326,7 +326,7 @@ class Ranking(Tabular):
 def attribute_pair(
     pair: Pair, values: Sequence[float] | np.ndarray, recipe: Recipe, model: str, score: float, gap: float | None = None
 ) -> Attribution:
-    """Return the explanation of a pair from one value a token, (tokens,), in the order of the pair's."""
+    """Return the explanation of a pair from one value per token, (tokens,), in the pair's order."""
     values = np.asarray(values, np.float64)
     query, document = (attribute_text(pair, side, values) for side in (QUERY, DOCUMENT))
     special = tuple(Token(pair.pieces[place], 0, 0, float(values[place])) for place in pair.of_side(ADDED).tolist())

@@ -1,4 +1,4 @@
-"""What must hold before anything is explained: the pair was read, the score is the ordinary one, values are real."""
+"""Checks before a score is explained: the pair was read, the score is that of an ordinary call, values are finite."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,10 +13,10 @@ ScoreCheck = Callable[[np.ndarray], None]  # takes a batch's scores, (pairs,), a
 
 
 def check_readable(pair: Pair) -> None:
-    """Raise if the tokeniser made no token of a text, as of one that consists of invisible characters."""
+    """Raise if the tokenizer made no token of a text, as of one that consists of invisible characters."""
     for side, what in ((QUERY, "the query"), (DOCUMENT, pair.name)):
         if not len(pair.of_side(side)):
-            raise InputError(f"{what} must hold something that the model reads, and its tokeniser finds nothing in it")
+            raise InputError(f"{what} must hold something that the model reads, and its tokenizer finds nothing in it")
 
 
 def ordinary_passes(

@@ -138,7 +138,7 @@ def _legend(made) -> str:
         samples.append(f'<span style="{BELOW}">a line: measured</span>; ')
         samples.append(f'<span style="{_ground(0.8 * PALER)}">no line, paler: estimated, not measured</span>; ')
     if any(one.check is not None and one.check.verdict == "fails" for one in made):
-        samples.append(f'<span style="{_hatched(0.8)}">hatched: not to be believed</span>; ')
+        samples.append(f'<span style="{_hatched(0.8)}">hatched: not faithful</span>; ')
     return "".join(samples)
 
 

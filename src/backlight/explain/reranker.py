@@ -1,4 +1,4 @@
-"""The one face of rerankers: load a model, score pairs, rank documents, ask why."""
+"""`Reranker`: load a model, score pairs, rank documents, explain scores."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -36,10 +36,10 @@ ENGINES = ("backlight", "torch")
 
 
 def _on_own_engine(load: Callable[[], PairScorer], device: str, dtype: str | None, compile: bool) -> Scorer:
-    """Return a model on backlight's engine: on the processor, or its encoder on a GPU."""
+    """Return a model on backlight's engine: on the CPU, or with its encoder on a GPU."""
     for name, given in (("compile", compile), ("dtype", device == "cpu" and dtype)):
         if given:
-            raise InputError(f"{name} must be left out: only engine torch takes it, add --engine torch")
+            raise InputError(f"{name} must be left out: only engine torch supports it, add --engine torch")
     if device == "cpu":
         return load()
     gpu = cupy_device(device, dtype or "float32")
@@ -51,12 +51,12 @@ class Reranker:
     """Scores documents for a query and explains the scores.
 
     Args:
-        scorer: what computes.
-        estimate: what orders words that the default method does not measure, as `leave_one_out` takes it; by default
-            that method's own choice.
-        retriever: what finds candidates in long lists by default (see NOTE [Retriever] in models/retrieval/index.py).
-        languages: those that the model's card says it reads, by their codes; none where it says nothing.
-        threshold: the activated score below which a document does not answer, where the model's config.json has one.
+        scorer: the model that computes scores.
+        estimate: the method that orders words which the default method does not measure, as for `leave_one_out`; by
+            default that method's own choice.
+        retriever: the default retriever for long lists (see NOTE [Retriever] in models/retrieval/index.py).
+        languages: the codes of the languages that the model's card lists; empty if it lists none.
+        threshold: the activated score below which a document does not answer, if the model's config.json has one.
     """
 
     scorer: Scorer
@@ -81,22 +81,22 @@ class Reranker:
         """Load a model.
 
         Args:
-            model: a folder as `save_pretrained` writes it, a hub's name whose model Hugging Face's cache holds, an
-                installed package that carries one, or "builtin".
-            engine: "backlight", or "torch" for models that only PyTorch and transformers run.
-            label: which logit of a classifier with several is the score, by number or name.
-            instruction: what makes a document relevant, for models whose prompt says it.
-            device: "cpu" by default, "cuda", "cuda:1"; with engine "torch" also "mps". What backlight's own engine
-                runs on a GPU, docs/gpu.md says.
-            dtype: on a GPU "float32" by default, "tf32" or "bfloat16", to which products of matrices round their
-                factors; with engine "torch" "float32" by default, "bfloat16", "float16", or "auto", as weights are
-                stored.
-            compile: of engine "torch": whether `torch.compile` compiles the model's layers, which takes a minute.
-            read_typos: whether misspelt words of a query are read as others (see NOTE [Misspellings] in
-                models/misspellings.py); by default with the built-in model only. Whatever is returned says which were.
+            model: a folder as written by `save_pretrained`, the hub name of a model in Hugging Face's local cache, an
+                installed package that contains a model, or "builtin".
+            engine: "backlight", or "torch" for models that only PyTorch and transformers can run.
+            label: for a classifier with several logits: which one is the score, by number or name.
+            instruction: for prompted models: what makes a document relevant.
+            device: "cpu" (default), "cuda", "cuda:1"; with engine "torch" also "mps". docs/gpu.md says what
+                backlight's own engine runs on a GPU.
+            dtype: on a GPU "float32" (default), "tf32" or "bfloat16", to which matrix products round their
+                factors; with engine "torch" "float32" (default), "bfloat16", "float16", or "auto" (as the weights are
+                stored).
+            compile: with engine "torch": whether to compile the model's layers with `torch.compile`; takes a minute.
+            read_typos: whether to correct misspelt words of a query (see NOTE [Misspellings] in
+                models/misspellings.py); by default only for the built-in model. Results say which were corrected.
 
         Raises:
-            InputError: there is no such model, the engine cannot run it, or the device is not there.
+            InputError: there is no such model, the engine cannot run it, or the device is not available.
         """
         if engine not in ENGINES:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
@@ -129,28 +129,29 @@ class Reranker:
         name: str | None = None,
         compile: bool = False,
     ) -> "Reranker":
-        """Take a model that is in memory. It is neither copied nor changed: see docs/models.md.
+        """Wrap a model that is in memory. It is neither copied nor changed: see docs/models.md.
 
         Args:
             model: a `CrossEncoder`, `SentenceTransformer`, `SparseEncoder` or `MultiVectorEncoder` of
                 sentence-transformers; a sequence classifier or language model of transformers, with its
                 tokenizer; a function from (inputs_embeds, attention_mask) to scores, with tokenizer and embeddings; or
                 a function from a list of pairs to scores, whose explanations are measured.
-            tokenizer: a fast one of transformers, or one of the tokenizers library.
-            embeddings: the layer that gives a function its word embeddings.
+            tokenizer: a fast tokenizer of transformers, or one of the tokenizers library.
+            embeddings: the word embedding layer for a function.
             label: which of several labels is the score, by number or name.
-            prompt: what a language model reads, a text with {query} and {document} in it.
-            answers: the token whose logit is its score, or two, the first less the second; by default yes and no.
-            instruction: what makes a document relevant, in the prompt.
-            max_length: how many tokens are read at most.
+            prompt: for a language model: the prompt, a text that contains {query} and {document}.
+            answers: the token whose logit is the score, or two, for the difference of their logits; by default yes and
+                no.
+            instruction: what makes a document relevant, for the prompt.
+            max_length: the maximum number of tokens to read.
             activation: how scores are shown, a key of `ACTIVATIONS` or a function of an array.
-            device: where inputs go; by default where the model is.
-            dtype: "bfloat16" or "float16" to run under autocast; by default as the model is.
-            name: what to call it.
-            compile: whether `torch.compile` compiles the layers of a model of transformers, which takes a minute.
+            device: the device for inputs; by default the model's.
+            dtype: "bfloat16" or "float16" to run under autocast; by default the model's own dtype.
+            name: the model's name in results.
+            compile: whether to compile the layers of a transformers model with `torch.compile`; takes a minute.
 
         Raises:
-            InputError: the object is no such model, or an option does not fit it.
+            InputError: the object is not a supported model, or an option does not apply to it.
         """
         options = Options(
             tokenizer,
@@ -170,23 +171,23 @@ class Reranker:
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return self.scorer.name
 
     @property
     def similarity(self) -> BiEncoder | None:
-        """The bi-encoder that `retriever` names, if it is a part of the model and so is loaded; else None."""
+        """The bi-encoder that `retriever` names, if it is part of the model and therefore loaded; else None."""
         itself = isinstance(self.scorer, FusedCrossEncoder) and self.retriever not in (BY_WORDS, NONE)
         return self.scorer.similarity if itself and Path(self.retriever).name != OWN_RETRIEVER else None
 
     @property
     def reads_typos(self) -> bool:
-        """Whether misspelt words of a query are read as others (see NOTE [Misspellings] in models/misspellings.py)."""
+        """Whether misspelt words of a query are corrected (see NOTE [Misspellings] in models/misspellings.py)."""
         return reads_misspellings(self.scorer)
 
     @property
     def reads_english_only(self) -> bool:
-        """Whether the model's card says that it reads English and nothing else."""
+        """Whether the model's card lists English as its only language."""
         return set(self.languages) == {ENGLISH_CODE}
 
     def predict(
@@ -202,16 +203,16 @@ class Reranker:
         """Return the score of each pair (query, document), after the activation.
 
         Args:
-            pairs: or one pair, whose score is then a number.
-            batch_size: how many pairs run at once; by default as many as are fastest.
-            activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
+            pairs: a list of pairs, or a single pair, whose score is returned as a number.
+            batch_size: how many pairs to run at once; by default whatever is fastest.
+            activation: a key of `ACTIVATIONS` or a function; by default that of the model's folder. "identity" gives
                 the raw score.
-            windows, stride, max_windows: how documents are read that are longer than the model reads, as `rank` has
-                them. That windows were left out is said in a warning.
+            windows, stride, max_windows: how to read documents longer than the model's limit, as for `rank`. A warning
+                is given if windows were left out.
 
         Raises:
-            InputTypeError: an item is no pair of two texts.
-            InputError: a text holds a NUL (see NOTE [What is no text] in models/texts.py), or the activation is
+            InputTypeError: an item is not a pair of texts.
+            InputError: a text contains a NUL (see NOTE [What is no text] in models/texts.py), or the activation is
                 unknown.
         """
         if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
@@ -243,29 +244,29 @@ class Reranker:
     ) -> Ranking:
         """Rank documents for a query, best first.
 
-        Of a long list only candidates are scored, which a retriever finds; the others follow, as `not_reranked`.
+        In a long list, a retriever selects candidates, and only these are scored; the others follow as `not_reranked`.
 
         Args:
-            top_k: how many of the best to return; all by default.
-            explain: how many of the best to explain.
-            method: how to explain, a name of `METHODS`; `options` are the method's.
-            names: what to call the documents; their numbers by default.
-            windows: how documents are read that are longer than the model reads: in windows of which the "best" or the
-                "mean" gives the score, or cut at their end (None).
-            stride: how many tokens each window begins after the one before; half a window by default.
-            max_windows: how many windows of a document are scored at most, chosen by BM25 (see NOTE [Preselected
-                windows] in explain/windows.py); 0 for all. A document's `window` says how many were.
-            check: whether explanations are held to the score (see NOTE [The check] in explain/verification.py).
-            candidates: how many documents are scored, those that the retriever ranks highest. By default all of up to
+            top_k: how many of the best documents to return; by default all.
+            explain: how many of the best documents to explain.
+            method: the explanation method, a name of `METHODS`; `options` are the method's.
+            names: the documents' names; by default their numbers.
+            windows: how to read documents longer than the model's limit: in overlapping windows, scored by the "best"
+                or by the "mean", or truncated (None).
+            stride: how many tokens each window starts after the previous one; by default half a window.
+            max_windows: the maximum number of windows to score in a document, chosen by BM25 (see NOTE [Preselected
+                windows] in explain/windows.py); 0 for all. A document's `window` says how many were scored.
+            check: whether to check explanations against the score (see NOTE [The check] in explain/verification.py).
+            candidates: how many documents to score, those that the retriever ranks highest. By default all of up to
                 200 documents, and 100 of a longer list.
-            retriever: "bm25"; a bi-encoder, a model folder or an installed package, for BM25 and its cosine added;
-                an index of the documents (`build_index`); or "none": all are scored. By default what the model's folder
-                brings, else "bm25".
+            retriever: "bm25"; a bi-encoder (a model folder or an installed package), whose cosine is added to BM25's
+                score; an index of the documents (`build_index`); or "none" to score all. By default the retriever of
+                the model's folder, else "bm25".
             advance: called with the number of documents newly scored or explained.
 
         Raises:
-            InputTypeError: the query is no text, or the documents are no list of texts.
-            InputError: there is no document, or a text holds nothing that the model reads; the retriever is no
+            InputTypeError: the query is not a text, or the documents are not a list of texts.
+            InputError: there is no document, or a text has no token that the model can read; the retriever is not a
                 bi-encoder, or its library is missing.
         """
         query, documents = check_text(query, "query"), check_texts(documents, "documents")
@@ -314,16 +315,16 @@ class Reranker:
         check: bool = True,
         **options,
     ) -> Attribution:
-        """Return why the document got its score: a value for each word of both texts.
+        """Explain the score of one document: a value for each word of both texts.
 
         Args:
-            method: how to explain, a name of `METHODS`; `options` are the method's.
-            windows, stride, max_windows: how a document is read that is longer than the model reads, as `rank` has
-                them. The explanation's `window` says which window it is of, and of how many.
-            check: whether the explanation is held to the score (see NOTE [The check] in explain/verification.py).
+            method: the explanation method, a name of `METHODS`; `options` are the method's.
+            windows, stride, max_windows: how to read a document longer than the model's limit, as for `rank`. The
+                explanation's `window` says which window it explains, and how many there are.
+            check: whether to check the explanation against the score (see NOTE [The check] in explain/verification.py).
 
         Raises:
-            InputError: a text holds nothing that the model reads.
+            InputError: a text has no token that the model can read.
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         options = self._method_options(method, options)
@@ -340,26 +341,26 @@ class Reranker:
         names: tuple[str, str] = ("A", "B"),
         **options,
     ) -> Comparison:
-        """Return why one document ranks above the other: whose words push which up, and what would swap them.
+        """Explain why one document ranks above the other: each word's part in it, and which words would swap them.
 
-        Arguments, options and errors as `compare` of explain/comparison.py.
+        Arguments, options and errors are those of `compare` in explain/comparison.py.
         """
         query, (a, b) = check_text(query, "query"), (check_text(a, "a"), check_text(b, "b"))
         return compare(self.scorer, query, a, b, method=method, names=names, **options)
 
     def matrix(self, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
-        """Return what each word of the query and each word of the document bring together.
+        """Return the interaction of each word of the query with each word of the document.
 
-        Arguments, options and errors as `matrix` of explain/methods/interactions.py.
+        Arguments, options and errors are those of `matrix` in explain/methods/interactions.py.
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         return matrix(self.scorer, query, document, method=method, **options)
 
     def terms(self, query: str, document: str) -> TermWeights:
-        """Return the terms of a model with a weight a term (SPLADE): which make the score, and what each text says.
+        """Return the term weights of a sparse encoder (SPLADE): each text's terms, and their shares of the score.
 
         Raises:
-            InputError: the model gives terms no weights.
+            InputError: the model is not a sparse encoder.
         """
         pair = check_text(query, "query"), check_text(document, "document")
         return term_weights(self.scorer, self.scorer.read([pair])[0])
@@ -367,16 +368,16 @@ class Reranker:
     def what_if(
         self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = (), **reading
     ) -> WhatIf:
-        """Return how the score changes with edits of the document, made one after another.
+        """Return how the score changes when the document is edited; edits are applied one after another.
 
-        Arguments and errors as `what_if` of explain/comparison.py.
+        Arguments and errors are those of `what_if` in explain/comparison.py.
         """
         query, document = check_text(query, "query"), check_text(document, "document")
         candidates = check_texts(candidates, "candidates")
         return what_if(self.scorer, query, document, edits, candidates=candidates, **reading)
 
     def other_languages(self, query: str, documents: Sequence[tuple[str, str]]) -> tuple[OtherLanguage, ...]:
-        """Return the texts that look to be in other languages; none, unless the model is known to read English only.
+        """Return the texts that appear to be in other languages; none, unless the model is known to read English only.
 
         Args:
             documents: the name and text of each.
@@ -392,10 +393,10 @@ class Reranker:
         return build_up(self.scorer, self.scorer.read([pair]))[0]
 
     def inside(self, query: str, document: str, *, slopes: bool = False) -> Inside:
-        """Return hidden states and attentions of every layer for one pair.
+        """Return the hidden states and attentions of every layer for one pair.
 
         Args:
-            slopes: also return the gradients of the score for them.
+            slopes: whether to return the gradients of the score with respect to them, too.
         """
         pair = check_text(query, "query"), check_text(document, "document")
         return self.scorer.inside(PairBatch.of(self.scorer.read([pair])), slopes=slopes)

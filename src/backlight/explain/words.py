@@ -1,4 +1,4 @@
-"""Words of a text, and which of a tokeniser's tokens make up each.
+"""Words of a text, and which of a tokenizer's tokens make up each.
 
 NOTE [What a word is]
 A run without whitespace, with punctuation split off: `(see` is `(` and `see`. Apostrophes, hyphens and full stops

@@ -1,4 +1,4 @@
-"""What the doctor says: one finding, with its evidence, its likely cause and what to try."""
+"""A finding of the doctor: its evidence, its likely cause and what to try."""
 
 from dataclasses import dataclass, field
 

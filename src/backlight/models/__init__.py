@@ -1,1 +1,1 @@
-"""Floor 7: tokenisers, encoders, rankers, and the folders that they are read from."""
+"""Floor 7: tokenizers, encoders, rankers, and the folders that they are read from."""

@@ -52,14 +52,14 @@ class Misspelling:
 
 
 class Speller:
-    """Finds misspelt words by the vocabulary of a WordPiece tokeniser (see NOTE [Misspellings]).
+    """Finds misspelt words by the vocabulary of a WordPiece tokenizer (see NOTE [Misspellings]).
 
     Args:
         tokenizer: of the model.
         known: words that are correct though the vocabulary lacks them; those of `KNOWN_WORDS` by default.
 
     Raises:
-        InputError: the tokeniser has another kind of vocabulary.
+        InputError: the tokenizer has another kind of vocabulary.
     """
 
     def __init__(self, tokenizer: Tokenizer, known: frozenset[str] | None = None):

@@ -27,7 +27,7 @@ from backlight.models.tokens import (
 )
 from backlight.system.fork_safety import cached_property
 
-QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
+QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokenizer or the prompt
 
 INK = re.compile(r"\S")  # searched for in place: a part of a long text would be a copy
 
@@ -208,7 +208,7 @@ class PairReader:
         document_encoding: Encoding,
         left_out: tuple[int, int],
     ) -> Pair:
-        """Let the tokeniser put its special tokens around two encodings."""
+        """Let the tokenizer put its special tokens around two encodings."""
         encoding = self.tokenizer.joined(query_encoding, document_encoding)
         sides = np.full(len(encoding), ADDED, np.int8)
         own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)  # a template that joins loses sequence_ids

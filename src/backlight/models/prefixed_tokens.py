@@ -1,4 +1,4 @@
-"""A tokeniser that puts a prompt before every text, as bi-encoders' queries and documents have: `query: `."""
+"""A tokenizer that puts a prompt before every text, as bi-encoders' queries and documents have: `query: `."""
 
 import copy
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class PrefixedTokenizer(Tokenizer):
 
     @classmethod
     def with_prompt(cls, tokenizer: Tokenizer, prompt: str) -> "Tokenizer":
-        """Return a tokeniser with a prompt; the same one, where the prompt is empty."""
+        """Return a tokenizer with a prompt; the same one, where the prompt is empty."""
         if not prompt:
             return tokenizer
         found = cls.__new__(cls)

@@ -81,13 +81,13 @@ class PromptReader:
         """Return the ids of the tokens that the model answers with.
 
         Raises:
-            InputError: an answer is more than one token of this tokeniser.
+            InputError: an answer is more than one token of this tokenizer.
         """
         found = [encoding.ids for encoding in self.tokenizer.encoded([yes, no])]
         for answer, ids in zip((yes, no), found):
             if len(ids) != 1:
                 raise InputError(
-                    f"the answer {answer} must be one token, got {len(ids)}: it is no reranker's tokeniser"
+                    f"the answer {answer} must be one token, got {len(ids)}: it is no reranker's tokenizer"
                 )
         return found[0][0], found[1][0]
 

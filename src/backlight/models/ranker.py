@@ -122,7 +122,7 @@ def reader_of(
 
 
 def _answers_of(folder: Path, reader: PromptReader) -> tuple[int, int]:
-    """Return the ids of yes and no: those that sentence-transformers wrote, or the tokeniser's."""
+    """Return the ids of yes and no: those that sentence-transformers wrote, or the tokenizer's."""
     place = _modules_of(folder).get("LogitScore")
     if place is None:
         return reader.answers()
@@ -185,7 +185,7 @@ def activation_of(settings: dict) -> str:
 
 
 def tokenizer_of(folder: Path, longest: int) -> Tokenizer:
-    """Return the tokeniser of a folder, which cuts at `longest` tokens, or at fewer if one of the files says so."""
+    """Return the tokenizer of a folder, which cuts at `longest` tokens, or at fewer if one of the files says so."""
     reading = _checked(ReadingSettings, folder / "sentence_bert_config.json")
     limits = longest, reading.max_seq_length, tokenizer_settings(folder).model_max_length
     shortest = min(int(limit) for limit in limits if limit)

@@ -272,11 +272,11 @@ class Scorer(Protocol):
         """Return a word embedding that stands for no word in particular, (hidden,).
 
         Args:
-            name: `zero`, `pad` and `mask` (the tokens that the tokeniser has for these ends), or `average`, the mean of
+            name: `zero`, `pad` and `mask` (the tokens that the tokenizer has for these ends), or `average`, the mean of
                 the vocabulary.
 
         Raises:
-            InputError: there is no such baseline, or the tokeniser has no such token.
+            InputError: there is no such baseline, or the tokenizer has no such token.
         """
 
 

@@ -1,4 +1,4 @@
-"""From text to token ids: the tokeniser of a model folder, and texts of any lengths laid end to end.
+"""From text to token ids: the tokenizer of a model folder, and texts of any lengths laid end to end.
 
 NOTE [Laid end to end]
 Texts of different lengths are not padded into a rectangle. Their tokens follow each other in one row, and `starts` says
@@ -7,7 +7,7 @@ where each text begins. What a layer does to each token alone runs on the row; a
 NOTE [Long texts]
 The library keeps some 150 bytes a token, 400 MB for a text of 10 MB. A text of more than `PIECE` characters is cut into
 tokens a piece at a time, and what is kept of a token is its id and its place, 12 bytes. Pieces end before a single
-space between two words, where no tokeniser joins what stands before and after it, so the tokens are those of the whole
+space between two words, where no tokenizer joins what stands before and after it, so the tokens are those of the whole
 text; where there is no such space in half a piece (some scripts have none), a piece ends at the last white space or,
 without any, anywhere. Windows are made when they are read, so that a pass holds its own and no others.
 """
@@ -46,7 +46,7 @@ class Encoding(Protocol):
 
 
 class LibraryTokenizer(Protocol):
-    """What of a tokeniser of the tokenizers library is used."""
+    """What of a tokenizer of the tokenizers library is used."""
 
     def to_str(self) -> str: ...
 
@@ -69,7 +69,7 @@ class Tokens:
     ids: np.ndarray  # (tokens,)
     type_ids: np.ndarray  # (tokens,), the segment of each token
     offsets: np.ndarray  # (tokens, 2), first and last + 1 character in `text`; 0, 0 for special tokens
-    special: np.ndarray  # (tokens,), whether the tokeniser added the token
+    special: np.ndarray  # (tokens,), whether the tokenizer added the token
     pieces: tuple[str, ...]  # the tokens as the vocabulary spells them
     left_out: int  # tokens of the text beyond what the model reads
 
@@ -144,14 +144,14 @@ def tokenizer_settings(folder: Path) -> TokenizerSettings:
 
 
 class Tokenizer:
-    """The tokeniser of a model folder (`tokenizer.json`), which cuts a text at `max_length` tokens.
+    """The tokenizer of a model folder (`tokenizer.json`), which cuts a text at `max_length` tokens.
 
     Args:
         folder: the model folder.
         max_length: how many tokens the model reads, the special ones among them.
 
     Raises:
-        InputError: the folder has no tokeniser that can be read, or the `tokenizers` library is missing.
+        InputError: the folder has no tokenizer that can be read, or the `tokenizers` library is missing.
     """
 
     def __init__(self, folder: Path, max_length: int, *, lower_case: bool = False):
@@ -160,7 +160,7 @@ class Tokenizer:
 
     @classmethod
     def of(cls, library: LibraryTokenizer, settings: TokenizerSettings, max_length: int) -> "Tokenizer":
-        """Return a tokeniser over a copy of one of the library's that is in memory, which stays as it is.
+        """Return a tokenizer over a copy of one of the library's that is in memory, which stays as it is.
 
         Args:
             settings: as tokenizer_config.json would have them.
@@ -184,7 +184,7 @@ class Tokenizer:
         """Return the id of the token that pads texts (`pad`) or stands for a hidden word (`mask`).
 
         Raises:
-            InputError: the tokeniser has none.
+            InputError: the tokenizer has none.
         """
         said = self._settings.pad_token if use == "pad" else self._settings.mask_token
         said = said.get("content") if isinstance(said, dict) else said
@@ -192,7 +192,7 @@ class Tokenizer:
         found = [self._tokenizer.token_to_id(piece) for piece in spelt]
         known = [number for number in found if number is not None]
         if not known:
-            raise InputError(f"the tokeniser must have a {use} token, and it knows no {spelt[0]}")
+            raise InputError(f"the tokenizer must have a {use} token, and it knows no {spelt[0]}")
         return known[0]
 
     def knows(self, piece: str) -> bool:
@@ -286,7 +286,7 @@ class Tokenizer:
 
     def encoded(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the library's encoding of each text, without special tokens."""
-        with _in_library("the tokeniser cannot cut this text"):
+        with _in_library("the tokenizer cannot cut this text"):
             return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
 
     def joined(self, query: Encoding, document: Encoding) -> Encoding:
@@ -294,7 +294,7 @@ class Tokenizer:
         return self._tokenizer.post_process(query, document, True)
 
     def segments_of(self, encoding: Encoding) -> np.ndarray:
-        """Return the segment of each token: 0 for all where the tokeniser's files keep segments from the model."""
+        """Return the segment of each token: 0 for all where the tokenizer's files keep segments from the model."""
         input_names = self._settings.model_input_names or ("token_type_ids",)
         return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in input_names)
 
@@ -366,17 +366,17 @@ def _in_library(what: str) -> Iterator[None]:
 
 
 def _read_tokenizer(file: Path, lower_case: bool):
-    """Return the library's tokeniser without the padding and truncation that the file may ask for."""
+    """Return the library's tokenizer without the padding and truncation that the file may ask for."""
     try:
         import tokenizers
     except ImportError as problem:
         raise InputError(f"reading text needs the tokenizers library: {install_hint('explain')}") from problem
     if not file.is_file():
         raise InputError(
-            f"{file.parent} has no tokenizer.json: save the model with its fast tokeniser, "
+            f"{file.parent} has no tokenizer.json: save the model with its fast tokenizer, "
             "tokenizer.save_pretrained(folder)"
         )
-    with _in_library(f"{file} is not a tokeniser that the tokenizers library can read"):
+    with _in_library(f"{file} is not a tokenizer that the tokenizers library can read"):
         found = tokenizers.Tokenizer.from_file(str(file))
     if not found.get_vocab_size():
         raise InputError(f"{file} must have a vocabulary, and has none: no text has a token in it")
@@ -390,7 +390,7 @@ def _read_tokenizer(file: Path, lower_case: bool):
 
 
 def _unlimited(library: LibraryTokenizer) -> LibraryTokenizer:
-    """Turn off the library's padding and truncation; return the same tokeniser."""
+    """Turn off the library's padding and truncation; return the same tokenizer."""
     library.no_padding()
     library.no_truncation()
     return library

@@ -1,4 +1,4 @@
-"""Training you can see: runs that are recorded, interrupted and taken up again."""
+"""Training you can see: runs that are recorded, and can be interrupted and resumed."""
 
 from backlight.training.recorder import Recorder
 

@@ -1,4 +1,4 @@
-"""Units that are idle: when each unit of each layer was last active.
+"""Dead units: when each unit of each layer was last active.
 
 NOTE [Dead units]
 A unit is dead if it was 0 for all samples of a window of steps. Of an activation that can be exactly 0 (ReLU and its

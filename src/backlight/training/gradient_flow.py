@@ -1,4 +1,4 @@
-"""How gradients flow: each layer's gradient and update, their share of its weights, and what of it is idle.
+"""Gradient flow: each layer's gradient and update, their ratio to its weights, and its dead units.
 
 NOTE [Measuring a step]
 Where values can be had as arrays (training/tensor_memory.py), zeros are counted in those; all else is measured by

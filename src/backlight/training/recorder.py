@@ -362,8 +362,8 @@ class Recorder(StepRecorder):
         """Begin at nothing, or at the last checkpoint."""
         if self.folder.holds_a_run() and existing == "refuse":
             raise InputError(
-                f'{self.folder.path} holds a run already: pass existing="resume" to go on with it, '
-                'existing="replace" to begin anew, or another folder'
+                f'{self.folder.path} already holds a run: pass existing="resume" to resume it, '
+                'existing="replace" to start over, or another folder'
             )
         self.folder.make()
         if existing == "replace":

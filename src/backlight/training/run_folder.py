@@ -1,4 +1,4 @@
-"""The folder of a run: what lies where, written so that no moment leaves half a file behind.
+"""The folder of a run: its files, each written atomically.
 
 NOTE [A run folder]
     config.json                         what was run: settings, the model as printed, the optimizer

@@ -1,4 +1,4 @@
-"""What every recorder of a training loop does: measure steps, find the first NaN or inf, keep the time."""
+"""Shared parts of recorders of training loops: measure steps, find the first NaN or inf, keep the time."""
 
 import math
 import time

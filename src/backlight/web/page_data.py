@@ -54,8 +54,8 @@ class PageData:
         rankings: the same documents in the same order, each explained by another method.
         matrices: by the document's index, what the words of query and document bring together.
         attention: by the document's index, the attention between the two.
-        layers: by the document's index, the score were each layer the last.
-        comparisons: why one document stands above another.
+        layers: by the document's index, the score if each layer were the last.
+        comparisons: why one document ranks above another.
         typo: what typos in the query do to the ranking (`try_typos`); None if not computed.
         left_out: the files that were not read: their names and the reasons.
     """

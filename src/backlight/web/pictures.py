@@ -111,7 +111,7 @@ FAINT, SIGN_FROM, PALER = 0.04, 0.12, 0.4
 KINDS = {
     MEASURED: "a line: measured",
     ESTIMATED: "no line: estimated, not measured",
-    FAILS: "not to be believed",
+    FAILS: "not faithful",
 }
 COLUMNS, CELL = 28, 22  # of a matrix
 MOST_DOCUMENTS = 5

@@ -1,4 +1,4 @@
-"""SVG pictures as PNG, drawn by a browser that is installed: it lays text out as no small library does."""
+"""Convert SVG pictures to PNG with an installed browser, because no small library lays out text as well."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""How models in memory read pairs: by a copy of their own tokeniser, compared with their own preprocessing."""
+"""How models in memory read pairs: by a copy of their own tokenizer, compared with their own preprocessing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ FUNCTION_OF_PAIRS = "or give a function of pairs, Reranker.of(lambda pairs: …)
 
 
 def tokenizer_in_memory(tokenizer: Any, longest: int) -> Tokenizer:
-    """Return a tokeniser over a copy of one of transformers or of the tokenizers library.
+    """Return a tokenizer over a copy of one of transformers or of the tokenizers library.
 
     Args:
-        longest: how many tokens the model reads at most; fewer, if the tokeniser says so.
+        longest: how many tokens the model reads at most; fewer, if the tokenizer says so.
 
     Raises:
         InputError: it is a slow one, which does not say which characters a token stands for.
@@ -54,10 +54,10 @@ def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenize
     """Return what stands around a pair for a language model.
 
     Args:
-        template: a text with {query} and {document} in it; by default Qwen3's, for a tokeniser that has its tokens.
+        template: a text with {query} and {document} in it; by default Qwen3's, for a tokenizer that has its tokens.
 
     Raises:
-        InputError: the template lacks one of them, or there is none for this tokeniser.
+        InputError: the template lacks one of them, or there is none for this tokenizer.
     """
     if template is None:
         if not tokenizer.knows("<|im_start|>"):
@@ -74,7 +74,7 @@ def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenize
 
 
 def ended(prompt: Prompt, tokenizer: Any) -> Prompt:
-    """Return a prompt with the token at its end by which the tokeniser ends texts, if it ends them by one."""
+    """Return a prompt with the token at its end by which the tokenizer ends texts, if it ends them by one."""
     if not callable(tokenizer):  # one of the tokenizers library does not say how texts end
         return prompt
     ends = {tokenizer.eos_token_id: tokenizer.eos_token, tokenizer.sep_token_id: tokenizer.sep_token}
@@ -107,7 +107,7 @@ def check_apart(reader: ApartReader, features: Sequence[Mapping[str, Any]], name
         if found["input_ids"][0].tolist()[: len(own)] != own:
             raise InputError(
                 f"{name} reads texts in a way that backlight does not know: its preprocessing gives other tokens than "
-                f"its tokeniser; give captum's kind of function with embeddings=, {FUNCTION_OF_PAIRS}"
+                f"its tokenizer; give captum's kind of function with embeddings=, {FUNCTION_OF_PAIRS}"
             )
 
 
@@ -118,7 +118,7 @@ def _texts_of(pair: Pair) -> Iterator[list[int]]:
 
 @contextmanager
 def tokenizer_restored(tokenizer: Any) -> Iterator[None]:
-    """Give a tokeniser its truncation and padding back, which its calls set."""
+    """Give a tokenizer its truncation and padding back, which its calls set."""
     library = tokenizer.backend_tokenizer
     truncation, padding = library.truncation, library.padding
     try:

@@ -203,7 +203,7 @@ def _sentence_pairs(model: Any, options: Options) -> TorchScorer:
         if reader is None or not reads_alike(reader, features):
             raise InputError(
                 f"{kind} reads pairs in a way that backlight does not know: its preprocessing gives other tokens than "
-                f"its tokeniser; {FUNCTION_OF_PAIRS.removeprefix('or ')}"
+                f"its tokenizer; {FUNCTION_OF_PAIRS.removeprefix('or ')}"
             )
     if options.max_length is not None:
         tokenizer = tokenizer_in_memory(model.tokenizer, _longest(options, most))
@@ -373,7 +373,7 @@ def _longest(options: Options, most: int | None) -> int:
     return min(options.max_length or LONGEST_FUNCTION, most or LONGEST_FUNCTION)
 
 
-LONGEST_FUNCTION = 512  # tokens that a function is given where neither the user nor its tokeniser has a limit
+LONGEST_FUNCTION = 512  # tokens that a function is given where neither the user nor its tokenizer has a limit
 
 
 def _padding(tokenizer: Any, sides: int = 1) -> Padding:

@@ -1,1 +1,1 @@
-"""What the commands of batches share, and those for many workers."""
+"""Shared parts of the batch commands, and the commands for many workers."""

@@ -1,4 +1,4 @@
-"""The end of a batch: its page, what was damaged or left out, and what was found, as text or as data."""
+"""The end of a batch: its page, notices about damaged files and bad rows, and the summary as text or JSON."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from backlight.explain.presentation.wording import count_of
 from backlight.report.text import harmless
 from backlight.web.batch import batch_page
 
-NAMED_LANGUAGES = 5  # that the line at the end names
+NAMED_LANGUAGES = 5  # listed in the notice at the end
 NAMED = 20  # damaged files that are named on standard error; --json names all
 
 
@@ -24,7 +24,7 @@ def end(found: Batch, given: Namespace) -> None:
     """Write the page of a batch, and print what was found."""
     write_file(found.folder / REPORT, batch_page(found.folder, version()).encode())
     if found.bad:
-        notice(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
+        notice(f"{found.bad:,} of {found.rows:,} rows could not be used; see {found.bad_rows}")
     for line in remarks(found.summary):
         notice(line)
     if given.json:

@@ -1,4 +1,4 @@
-"""`backlight batch plan`, `work`, `finish` and `slurm`: a batch divided among processes and machines."""
+"""`backlight batch plan`, `work`, `finish` and `slurm`: a batch distributed over processes and machines."""
 
 import shlex
 import sys
@@ -41,9 +41,9 @@ def plan(argv: Sequence[str]) -> int:
     """Run `backlight batch plan`."""
     parser = Parser(
         prog="backlight batch plan",
-        description="Cut an input into units, which any number of workers then do with `backlight batch work OUT`.",
+        description="Divide an input into units, which any number of workers process with `backlight batch work OUT`.",
     )
-    parser.add_argument("input", metavar="INPUT", help="as `backlight batch` takes it; workers must be able to read it")
+    parser.add_argument("input", metavar="INPUT", help="as for `backlight batch`; workers must be able to read it")
     parser.add_argument("-o", "--out", type=output_of, required=True, metavar="OUT", help="a new folder, or s3://…")
     add_model(parser)
     add_method(parser)
@@ -79,22 +79,22 @@ def work(argv: Sequence[str]) -> int:
     """Run `backlight batch work`."""
     parser = Parser(
         prog="backlight batch work",
-        description="Do units of a planned job: any of them, in any order, any number of times, on any number of "
-        "machines.",
+        description="Process units of a planned job. Units may run in any order, on any number of machines, and more "
+        "than once.",
     )
     parser.add_argument("out", type=output_of, metavar="OUT", help=OUT)
     parser.add_argument(
-        "--units", metavar="K/N", help="the share K of N, or numbers such as 7,12-15; by default all that are not done"
+        "--units", metavar="K/N", help="share K of N, or unit numbers such as 7,12-15 (default: all that are not done)"
     )
-    parser.add_argument("--on", metavar="ENGINE", help="as in `backlight batch`; by default this process")
-    parser.add_argument("--model", metavar="FOLDER", help="where the model lies here, if not where it was planned")
-    parser.add_argument("--input", metavar="PATH", help="where the input lies here, if not where it was planned")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but what went wrong")
+    parser.add_argument("--on", metavar="ENGINE", help="as in `backlight batch` (default: this process)")
+    parser.add_argument("--model", metavar="FOLDER", help="where the model is on this machine, if not as planned")
+    parser.add_argument("--input", metavar="PATH", help="where the input is on this machine, if not as planned")
+    parser.add_argument("--quiet", action="store_true", help="print only errors and warnings")
     given = parser.parse_args(argv)
     try:
         done = _work_here(given) if given.on is None else _work_on(given)
     except KeyboardInterrupt:
-        notice(f"stopped; what is done stays, and the same command goes on with the job in {given.out}")
+        notice(f"stopped; finished units are kept, and the same command resumes the job in {given.out}")
         return INTERRUPTED
     if not given.quiet:
         print(f"{count_of(done, 'unit')} done")
@@ -129,12 +129,12 @@ def finish(argv: Sequence[str]) -> int:
     """Run `backlight batch finish`."""
     parser = Parser(
         prog="backlight batch finish",
-        description="Check that all units of a planned job are done, merge their parts, and sum them up. Units that "
-        "are missing are named, with exit code 2.",
+        description="Check that all units of a planned job are done, merge their parts, and write the summary. Missing "
+        "units are listed, with exit code 2.",
     )
     parser.add_argument("out", type=output_of, metavar="OUT", help=OUT)
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where the merged job goes, if OUT is a URL")
-    parser.add_argument("--input", type=Path, metavar="PATH", help="where the input lies here, if it was moved")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="the folder for the merged job, if OUT is a URL")
+    parser.add_argument("--input", type=Path, metavar="PATH", help="where the input is now, if it was moved")
     add_output(parser)
     given = parser.parse_args(argv)
     end(_finished(given.out, given.to, given.input, given.quiet), given)
@@ -160,7 +160,7 @@ SCRIPT = """#!/bin/bash
 #SBATCH --array=1-{tasks}
 #SBATCH --cpus-per-task={cpus}
 #SBATCH --requeue
-# A task that is killed, requeued or run twice does no harm: units that are done are left out.
+# Tasks may be killed, requeued or run twice: units that are done are skipped.
 #   job=$(sbatch --parsable THIS_SCRIPT)
 #   sbatch --dependency=afterany:$job --wrap {finish}
 export BACKLIGHT_NUM_THREADS="${{SLURM_CPUS_PER_TASK:-{cpus}}}"
@@ -170,10 +170,10 @@ exec {work} --units "$SLURM_ARRAY_TASK_ID/{tasks}"
 
 def slurm(argv: Sequence[str]) -> int:
     """Run `backlight batch slurm`."""
-    parser = Parser(prog="backlight batch slurm", description="Print a script for SLURM that does a planned job.")
+    parser = Parser(prog="backlight batch slurm", description="Print a Slurm script that runs a planned job.")
     parser.add_argument("out", type=output_of, metavar="OUT", help=OUT)
-    parser.add_argument("--tasks", type=positive, default=100, metavar="N", help="of the array; by default 100")
-    parser.add_argument("--cpus", type=positive, default=1, metavar="N", help="of each task; by default 1")
+    parser.add_argument("--tasks", type=positive, default=100, metavar="N", help="tasks in the array (default 100)")
+    parser.add_argument("--cpus", type=positive, default=1, metavar="N", help="CPUs for each task (default 1)")
     given = parser.parse_args(argv)
     made = read_plan(given.out)
     out = str(given.out) if is_url(given.out) else str(given.out.resolve())

@@ -1,4 +1,4 @@
-"""Which words of a command line are the command's own, which name the program, and which are the program's.
+"""Split a command line into the command's own options, the program, and the program's arguments.
 
 NOTE [Whose option]
 Options of the command come before the program; what follows it is the program's, as after `python script.py`. Two
@@ -27,7 +27,7 @@ def add_program(parser: Parser, source: str) -> None:
     """
     parser.usage = f"%(prog)s [options] {source} [its arguments]\n       %(prog)s [options] -m module [its arguments]"
     parser.epilog = (
-        "What follows the program is the program's own; after `--` also what this command has an option for."
+        "Arguments after the program are the program's own; put -- first to pass options that this command has, too."
     )
     parser.add_argument("-m", metavar="module", dest="module", help="run a module, as `python -m` does")
 

@@ -1,4 +1,4 @@
-"""How far a batch is: a bar in a terminal, else a line now and then, on standard error."""
+"""Progress of a batch on standard error: a bar in a terminal, else a line from time to time."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""A study of faithfulness in the terminal: how far it is, and its tables."""
+"""A study of faithfulness in the terminal: its progress and its tables."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +60,7 @@ def show(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, conso
     """Print what was measured on what, and the tables."""
     pairs = max(row.pairs for row in rows)
     articles = f" ({len(description['held_out'])} held-out articles)" if description["held_out"] else ""
-    console.print(f"{description['model']} on {pairs} pairs of {description['data']}{articles}; intervals hold 95 %")
+    console.print(f"{description['model']} on {pairs} pairs of {description['data']}{articles}; 95 % intervals")
     for panel, columns, lines in tables_of(rows, links):
         console.print()
         console.print(_table(panel, columns, lines))

@@ -102,7 +102,7 @@ def _cell(share: float, screen: Screen) -> Text:
     return Text(f"{mark:{CELL}}", screen.shade(level, sign).replace("underline ", ""))
 
 
-IDENTICAL = "A and B are identical texts: they have the same score, and each word brings the same to both."
+IDENTICAL = "A and B are identical texts: they have the same score, and each word contributes equally to both."
 
 
 def show_comparison(found: Comparison, screen: Screen) -> None:
@@ -153,7 +153,7 @@ def _swap(found: Comparison) -> Text:
     words = ", ".join(with_value(word, True, digits) for word in named)
     plural = "word" if len(swap.words) == 1 else "words"
     written = write_scores([swap.score_after], found.activation)
-    surely = "no smaller set does it" if swap.exact else "a smaller set may exist"
+    surely = "no smaller set is enough" if swap.exact else "a smaller set may exist"
     part = "" if better.window is None else "the best window of "
     return Text(
         f"{part}{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "

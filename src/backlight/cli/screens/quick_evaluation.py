@@ -1,4 +1,4 @@
-"""A quick check in the terminal: the table as it grows, how many passes are done, the verdict."""
+"""A quick check in the terminal: the growing table, the progress, the verdict."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

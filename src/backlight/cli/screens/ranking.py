@@ -1,4 +1,4 @@
-"""A ranking in the terminal: each document's words lit from behind by their importance."""
+"""A ranking in the terminal: each document with its words highlighted by their importance."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How far a reranker's training is: a bar in a terminal, else a line now and then, on standard error."""
+"""Progress of a reranker's training on standard error: a bar in a terminal, else a line from time to time."""
 
 import sys
 import time

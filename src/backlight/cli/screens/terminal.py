@@ -1,4 +1,4 @@
-"""A terminal as a place for explanations: shades that say how much and which way, marks where there is no colour.
+"""Explanations in the terminal: shades for the size and sign of values, marks where there is no colour.
 
 NOTE [Without colour]
 With NO_COLOR, in a terminal without colours, and in a pipe, no shade can be seen. There the strong words are marked:

@@ -1,4 +1,4 @@
-"""Batches: score and explain all pairs of a data set, in parts that survive a kill, and sum up what was found."""
+"""Batches: score and explain every pair of a data set, resumably, and write a summary."""
 
 from backlight.explain.batch.inputs import Reading
 from backlight.explain.batch.rows import Columns

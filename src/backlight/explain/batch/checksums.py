@@ -1,4 +1,4 @@
-"""Checksums: how to detect that a file of a job's folder is still as it was written.
+"""Checksums: detect whether a file of a job's folder is still as it was written.
 
 NOTE [Checksums of a job]
 Each part has a record in done/, written after the part's files are in their places: their sizes and hashes, how many

@@ -164,8 +164,8 @@ def _check_recorded(folder: Path, identity: str, damage: str) -> None:
     jobs = jobs_recorded(folder)
     if jobs and identity not in jobs:
         raise InputError(
-            f"{folder / JOB} {damage}, and the parts beside it are of another job than this command's: give the "
-            "command that began it, choose another folder, or add --replace to begin anew"
+            f"{folder / JOB} {damage}, and the parts beside it are of another job than this command's: use the "
+            "command that started it, choose another folder, or add --replace to start over"
         )
 
 
@@ -177,7 +177,7 @@ def _check_same(folder: Path, before: dict, job: dict) -> None:
     if differing:
         raise InputError(
             f"{folder} holds another job, where {'; '.join(differing[:4])}: choose another folder, or add --replace to "
-            "begin anew"
+            "start over"
         )
 
 

@@ -1,4 +1,4 @@
-"""One process at a time in a folder.
+"""A lock that allows one process at a time in a folder.
 
 The system's lock on an open file: it goes when the process ends, however it ends, so a lock file that a killed process
 left behind holds nothing back.

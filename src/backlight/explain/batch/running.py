@@ -128,8 +128,7 @@ def in_one_line(out: Path | str) -> Iterator[None]:
         said = getattr(problem, "strerror", None) or problem
         file = getattr(problem, "filename", None) or out
         raise InputError(
-            f"cannot go on with the batch in {file}: {said}; once that is repaired, the same command goes on where it "
-            "stood"
+            f"cannot continue the batch in {file}: {said}; once that is fixed, the same command resumes the job"
         ) from problem
 
 

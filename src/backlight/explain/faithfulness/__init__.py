@@ -1,1 +1,1 @@
-"""How far explanations can be believed: what a score does when the words that they name leave."""
+"""Faithfulness of explanations: how a score changes when the words that they rank highest are removed."""

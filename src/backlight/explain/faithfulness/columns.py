@@ -1,4 +1,4 @@
-"""How a study's table is set: which columns stand together, what each means, and how its numbers are written."""
+"""The tables of a study: which columns they have, what each means, and how its numbers are written."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class Column:
     """One measure as a column."""
 
     name: str  # the measure's key in data
-    heading: str  # what stands above it
-    meaning: str  # what it says, in one sentence
+    heading: str
+    meaning: str  # one sentence
     better: int = 0  # 1 if more is better, −1 if less is, 0 if neither
     digits: int = 2  # how many digits after the point
     interval: bool = True  # whether the interval is shown
 
     @property
     def title(self) -> str:
-        """The heading, with an arrow to the better side."""
+        """The heading, with an arrow in the better direction."""
         return self.heading + ARROWS[self.better]
 
     def of(self, row: Row | LinkRow) -> Mean | None:
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Panel:
-    """Columns that stand together."""
+    """Columns of one table."""
 
     name: str
     title: str
@@ -57,24 +57,29 @@ class Panel:
 PANELS = (
     Panel(
         "removal",
-        "What the score loses when an explanation's words leave the attention",
+        "What the score loses when an explanation's words are masked from attention",
         (
-            Column("comprehensiveness", "lost", "score lost without the strongest 10 to 50 % of the words", 1),
+            Column(
+                "comprehensiveness",
+                "comp.",
+                "comprehensiveness: score lost without the strongest 10 to 50 % of the words",
+                1,
+            ),
             Column("behind", "behind the best", "how much less than the best method's, on the same pairs"),
-            Column("sufficiency", "missing", "score missing when only the strongest 10 to 50 % are there", -1),
-            Column("places_lost", "places lost", "places lost among the candidates without the strongest 20 %", 1),
-            Column("ndcg_lost", "nDCG lost", "nDCG@10 that the candidates lose by it", 1, 3),
+            Column("sufficiency", "suff.", "sufficiency: score lost when only the strongest 10 to 50 % are kept", -1),
+            Column("places_lost", "ranks lost", "ranks lost among the candidates without the strongest 20 %", 1),
+            Column("ndcg_lost", "nDCG lost", "nDCG@10 lost by that", 1, 3),
         ),
     ),
     Panel(
         "closer",
         "A closer look at some of the pairs",
         (
-            Column("comprehensiveness_dropped", "lost, cut out", "as lost, with the words cut out of the text", 1),
-            Column("sufficiency_dropped", "missing, cut out", "as missing, with the words cut out of the text", -1),
-            Column("comprehensiveness_by_size", "lost by |value|", "as lost, in the order of |value|", 1),
-            Column("deletion_area", "deletion area", "mean score as all words leave, strongest first", -1),
-            Column("insertion_area", "insertion area", "mean score as all words come, strongest first", 1),
+            Column("comprehensiveness_dropped", "comp., deleted", "comprehensiveness, with the words deleted", 1),
+            Column("sufficiency_dropped", "suff., deleted", "sufficiency, with the words deleted", -1),
+            Column("comprehensiveness_by_size", "comp. by |value|", "comprehensiveness, in the order of |value|", 1),
+            Column("deletion_area", "deletion AUC", "mean score as words are removed, strongest first", -1),
+            Column("insertion_area", "insertion AUC", "mean score as words are added, strongest first", 1),
             Column("naopc", "NAOPC", "area over the curve between the worst order's (0) and the best order's (1)", 1),
         ),
     ),
@@ -87,10 +92,10 @@ PANELS = (
                 "half_random", "half random", "rank correlation with the model's upper half random; should be near 0"
             ),
             Column("all_random", "all random", "rank correlation with all layers random; should be near 0"),
-            Column("company", "company", "largest change of a value in a batch, relative", -1, 1, False),
-            Column("gap", "gap", "by how much the values miss the sum that is promised", -1, 2, False),
-            Column("passes", "passes", "passes through the model for a pair", -1, 3, False),
-            Column("seconds", "CPU seconds", "seconds of one processor for a pair, alone", -1, 2, False),
+            Column("company", "batch effect", "largest relative change of a value in a batch", -1, 1, False),
+            Column("gap", "gap", "by how much the values miss the sum that the method guarantees", -1, 2, False),
+            Column("passes", "passes", "passes through the model per pair", -1, 3, False),
+            Column("seconds", "CPU seconds", "CPU seconds per pair, one pair at a time", -1, 2, False),
         ),
     ),
 )
@@ -99,10 +104,10 @@ LINKS = Panel(
     "links",
     "Do interactions find the words that people linked?",
     (
-        Column("auc", "AUC", "how often a linked couple of words has a larger value than another", 1),
-        Column("auc_unlike", "AUC, unlike", "the same among couples of two different words", 1),
-        Column("precision", "precision", "share of linked couples among as many strongest as there are", 1),
-        Column("seconds", "CPU seconds", "seconds of one processor for a question and a sentence", -1, 2, False),
+        Column("auc", "AUC", "how often a linked pair of words has a larger value than another pair", 1),
+        Column("auc_unlike", "AUC, unlike", "the same for pairs of two different words", 1),
+        Column("precision", "precision", "share of links among the k strongest pairs, for k links", 1),
+        Column("seconds", "CPU seconds", "CPU seconds per question and sentence", -1, 2, False),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Deletion and insertion: the score as an explanation's strongest words leave, or as they alone are there.
+"""Deletion and insertion curves: the score as an explanation's strongest words are removed, or added alone.
 
 NOTE [Which words come first]
 By an explanation with signs the word of the largest value comes first: it says that this word brings most to the score,

@@ -1,4 +1,4 @@
-"""A quick check of a model: which of the methods of few passes tells best what the score does without a word.
+"""A quick check of a model: which cheap method predicts best how the score changes without a word.
 
 NOTE [The quick check]
 Of each pair words of both texts are cut out, one at a time, and the pair is scored again: that is what is true. It is

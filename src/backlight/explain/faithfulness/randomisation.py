@@ -1,4 +1,4 @@
-"""Sanity checks: an explanation must change when the model's weights become noise, and stay as it is in any batch.
+"""Sanity checks: an explanation must change when the model's weights are randomised, and be the same in any batch.
 
 From the head down, more and more of a copy of the model becomes random, all but the embeddings. A method whose ranking
 of the words stays the same explains the input and not the model: the size of the embeddings stays at 1.00 throughout.

@@ -1,4 +1,4 @@
-"""Results on disk as they come, a line each: whatever ends a study, what was measured is kept and not measured again.
+"""Results of a study, written to disk one line each as they are measured, so that an interrupted study can resume.
 
 NOTE [The side file]
 The first line says what is measured: the model, the data, the plan. Each other line is the result of one unit of work

@@ -1,4 +1,4 @@
-"""The one true ground truth: a model that was taught to look at two words, and explanations that must find them.
+"""The only ground truth: a model that was trained to depend on two words, and explanations that must find them.
 
 NOTE [The shortcut]
 A copy of the model learns, in a few hundred quick steps, that a document with both of two odd words is right and any

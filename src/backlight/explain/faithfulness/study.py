@@ -1,4 +1,4 @@
-"""A study: every method on every measure, unit by unit, kept on disk as it goes."""
+"""A study: every method on every measure, unit by unit, with results saved as they are measured."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -74,7 +74,7 @@ def replaced(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> 
     """Give the pair with the model's mask token in place of the tokens of the parts of each removal.
 
     Raises:
-        InputError: the tokeniser has no mask token.
+        InputError: the tokenizer has no mask token.
     """
     mask = ranker.tokenizer.id_of("mask")
     for parts in removals:

@@ -1,4 +1,4 @@
-"""The way of a method that gives each token a value: batch by batch, the scores held against an ordinary call's.
+"""The common loop of methods that give each token a value: batch by batch, with scores checked by an ordinary call.
 
 NOTE [A method]
 `method(ranker, pairs, *, scores=None, progress=…)` and options of its own give an `Attribution` a pair, in their order:

@@ -1,4 +1,4 @@
-"""Controls: values that know nothing of the score. A method that measures no better than these explains nothing.
+"""Controls: values that do not depend on the score. A method that does no better than these explains nothing.
 
 They run only when requested by name. The size of an embedding looks like an explanation: rare words
 have long embeddings and strong gradients, so it agrees with saliency on many texts. But it is the same for every query.

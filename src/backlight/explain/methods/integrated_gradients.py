@@ -1,4 +1,4 @@
-"""Integrated gradients: the gradient, averaged along a straight way from a baseline to the words' embeddings.
+"""Integrated gradients: the gradient, averaged along a straight path from a baseline to the words' embeddings.
 
 NOTE [Completeness]
 For a token with embedding e and baseline b, and a score s,

@@ -1,4 +1,4 @@
-"""Second derivatives of a score on the way from a baseline to the words of a pair.
+"""Integrated Hessians: second derivatives of a score along a path from a baseline to the words of a pair.
 
 NOTE [Integrated Hessians]
 Integrated gradients, applied to each of their own values, share a token's value out among all tokens. With d the change

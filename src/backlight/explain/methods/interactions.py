@@ -1,4 +1,4 @@
-"""How strongly each word of the query and each word of the document work together on the score.
+"""Interactions: how each word of the query and each word of the document affect the score together.
 
 Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
 arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach to the concept of interaction among

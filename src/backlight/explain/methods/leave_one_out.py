@@ -1,4 +1,4 @@
-"""Leave one out: what the score really loses when a word is deleted, measured for the strongest words.
+"""Leave one out: how much the score falls when a word is deleted, measured for the strongest words.
 
 NOTE [Measured and estimated]
 A cheap method (the *estimate*: `deletion-gradient`, two passes) puts the words of a pair in an order. In that order

@@ -1,4 +1,4 @@
-"""How a score builds up from layer to layer: what it would be were each layer the last.
+"""How a score builds up from layer to layer: what it would be if each layer were the last.
 
 The head that reads the last layer's states is given those of each layer before. It was never trained on them, so an
 early score says what the head makes of them, not what the model had understood by then.

@@ -1,4 +1,4 @@
-"""First-order estimates of what the score loses without a token: as it leaves the attention, as it is deleted.
+"""First-order estimates of how much the score falls without a token: masked from attention, or deleted.
 
 NOTE [The mask's gradient]
 Let m_t weigh token t in every attention, A = softmax(logits + log m), and in the pooling of the last states, where the

@@ -1,4 +1,4 @@
-"""Explanations by leaving out: what the score loses without a word, or without a sentence.
+"""Occlusion: how much the score falls without a word, or without a sentence.
 
 Source: Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, 2013, arXiv:1311.2901; Li, Monroe,
 Jurafsky, Understanding Neural Networks through Representation Erasure, 2016, arXiv:1612.08220.

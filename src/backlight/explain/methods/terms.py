@@ -1,4 +1,4 @@
-"""What a sparse encoder makes of two texts: a weight for each term of its vocabulary, whose products are the score.
+"""Term weights of a sparse encoder for two texts; the score is the dot product of the two.
 
 Source: Formal, Piwowarski, Clinchant, SPLADE: Sparse Lexical and Expansion Model for First Stage Ranking, 2021,
 arXiv:2107.05720.

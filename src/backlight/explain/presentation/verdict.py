@@ -31,7 +31,7 @@ def verdict_line(
     window: WindowOf | None = None,
     option: str = "--{name} {value}",
 ) -> str:
-    """Return whether an explanation is to be believed, and what was measured for that (see NOTE [The verdict line]).
+    """Return whether an explanation is faithful, and what was measured (see NOTE [The verdict line]).
 
     Args:
         activation: what `activation_of` returns for the ranking.

@@ -21,7 +21,7 @@ from backlight.models.retrieval.index import Retrieval
 from backlight.report.text import digits_for, number
 
 JOINTS = 3  # sets of words that are listed
-WINDOW_ALONE = "effects of words are of this window alone: without a word another window may be the best"
+WINDOW_ALONE = "word effects are for this window only: without a word, another window may score higher"
 
 
 class WindowRead(Protocol):
@@ -213,7 +213,7 @@ NAMED = 3  # documents that a line names
 
 
 def closeness_line(ranking: RankedDocuments, typo: TypoEffect | None) -> str | None:
-    """Return how often a typo in the query put another of the close documents first; None where none is close."""
+    """Return how many typos in the query put another of the close documents first; None if none is close."""
     if typo is None or typo.close < 2:
         return None
     apart = ranking.documents[0].score - ranking.documents[typo.close - 1].score
@@ -222,12 +222,12 @@ def closeness_line(ranking: RankedDocuments, typo: TypoEffect | None) -> str | N
     tried, other = _share_of(typo.overturned, typo.tried), "the other" if typo.close == 2 else "another of them"
     if not typo.overturned:
         return (
-            f"the first {typo.close} documents' {unit}s are {apart} apart, less than one typo in the query moves that "
-            f"of the best ({moved}); yet with {tried} {other} is first"
+            f"the top {typo.close} documents' {unit}s differ by {apart}, less than a typo in the query changes the "
+            f"best one's ({moved}); but {tried} puts {other} first"
         )
     return (
-        f"the first {typo.close} documents are close: their {unit}s are {apart} apart, and one typo in the query moves "
-        f"that of the best by {moved}; with {tried} {other} is first"
+        f"the top {typo.close} documents are close: their {unit}s differ by {apart}, and a typo in the query changes "
+        f"the best one's by {moved}; {tried} {'puts' if typo.overturned == 1 else 'put'} {other} first"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the doctor looked at, and what it did not see: without it, "no findings" would say little."""
+"""Coverage: what the doctor examined and what it did not see, without which "no findings" would say little."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields

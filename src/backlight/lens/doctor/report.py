@@ -1,4 +1,4 @@
-"""What a block under the doctor ended in: as text, JSON, SARIF, and in a notebook.
+"""The doctor's report, as text, JSON, SARIF, and in a notebook.
 
 NOTE [Which corrections are fixes]
 Tools apply SARIF's fixes without a look. So a corrected line is a fix only if it was verified by a rerun, or if it is

@@ -133,8 +133,8 @@ class Visit(Block):
     """A context manager and decorator; see `doctor`.
 
     Args:
-        annotate: whether an exception gets what was found of it as a note, so that a traceback ends in cause and cure.
-        limit: ends the program after some optimizer steps.
+        annotate: whether to add the finding to the exception as a note, so that the traceback ends with cause and cure.
+        limit: stops the program after a number of optimizer steps.
     """
 
     def __init__(
@@ -221,16 +221,16 @@ class Visit(Block):
 def doctor(
     function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable | None = None
 ):
-    """Look for mistakes in the use of gradients while a block or a function runs.
+    """Find mistakes with gradients while a block or a function runs.
 
     Args:
-        function: what to run under the doctor each time that it is called; without it, use `with` or `@`.
-        strict: also find writes that no engine counts, through `.data` and NumPy, by fingerprints of saved tensors.
-        notes: also report what is legal and often misunderstood.
-        engines: what to watch; by default every engine that the program has loaded.
+        function: the function to examine each time it is called; without it, use `with` or `@`.
+        strict: also detect writes that bypass version counters (through `.data` and NumPy), by hashing saved tensors.
+        notes: also report legal code that is often misunderstood.
+        engines: the engines to watch; by default all that the program has loaded.
 
     Returns:
-        A context manager that gives a `Report`, which fills while the block runs; or the decorated function, whose
+        A context manager that gives a `Report`, which is filled while the block runs; or the decorated function, whose
         `report` is that of its last call.
     """
     visit = Visit(strict=strict, notes=notes, engines=engines)

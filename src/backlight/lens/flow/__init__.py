@@ -1,1 +1,1 @@
-"""What goes on in the layers of a model while it trains."""
+"""Gradient flow through the layers of a model while it trains."""

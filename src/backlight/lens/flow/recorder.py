@@ -1,4 +1,4 @@
-"""`lens.Recorder`: what goes on in the layers of a model while it trains, in any loop, on either engine."""
+"""`lens.Recorder`: gradient flow through a model's layers while it trains, in any loop, on either engine."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ from backlight.training.step_meter import StepMeter, StepRecorder, check_count, 
 
 
 class Recorder(StepRecorder):
-    """Record each layer's gradients, updates, dead units and first NaN or inf, in a loop of your own.
+    """Record each layer's gradients, updates, dead units and first NaN or inf, in your own training loop.
 
         recorder = lens.Recorder(model, optimizer)
         for inputs, labels in loader:
@@ -27,28 +27,28 @@ class Recorder(StepRecorder):
             recorder.step(loss)
         recorder.html("flow.html")
 
-    Gradients are read when `optimizer.step()` begins, so they are those that it uses, clipped and unscaled. Where
-    `recorder.step` is never called, each `optimizer.step()` is a step, without a loss. `close()`, or `with`, takes the
-    hooks away again.
+    Gradients are read at the start of `optimizer.step()`, so they are the ones that it uses, clipped and unscaled. If
+    `recorder.step` is never called, each `optimizer.step()` counts as a step, without a loss. `close()`, or leaving a
+    `with` block, removes the hooks.
 
-    Cost: a pass over gradients and weights a recorded step, and one copy of the trained weights while
-    `optimizer.step()` runs (none with `updates=False`); steps that are not recorded are only looked at for NaN and inf.
+    Cost: a pass over gradients and weights per recorded step, and one copy of the trained weights during
+    `optimizer.step()` (none with `updates=False`); steps that are not recorded are only checked for NaN and inf.
 
     Args:
         model: a module of backlight or of PyTorch.
-        optimizer: what trains it; several in a list; None leaves updates and learning rates out.
-        file: where each recorded step is written as it is made (NOTE [A flow file] in lens/flow/history.py).
-        existing: what to do if the file is there: "refuse", "resume" or "replace" it.
-        from_step: with "resume", the step to go on from, such as that of your checkpoint; later ones are dropped.
-        every: of so many steps one is recorded; the first always is, and that with the first NaN or inf.
-        keep: the most points in memory; past them every second is dropped.
+        optimizer: its optimizer, or a list of several; None leaves updates and learning rates out.
+        file: a file to write each recorded step to (NOTE [A flow file] in lens/flow/history.py).
+        existing: what to do if the file exists: "refuse", "resume" or "replace" it.
+        from_step: with "resume", the step to resume from, such as that of your checkpoint; later ones are dropped.
+        every: record one in this many steps; the first step and the one with the first NaN or inf are always recorded.
+        keep: the maximum number of points in memory; beyond it, every second one is dropped.
         updates: whether to measure what steps change.
-        activations: whether to look at the outputs of modules: for dead units, and where NaN or inf begins.
-        window: the recorded steps over which a unit must be 0 to count as dead.
-        title: what the page is called.
+        activations: whether to read the outputs of modules: for dead units, and where NaN or inf first appears.
+        window: the number of recorded steps over which a unit must be 0 to count as dead.
+        title: the page's title.
 
     Raises:
-        InputError: the file holds a record already, or is none.
+        InputError: the file already holds a record, or is not a flow file.
         ValueError: the optimizer has no trained parameter of the model.
     """
 
@@ -89,7 +89,7 @@ class Recorder(StepRecorder):
     # --- what a loop calls -----------------------------------------------------------------------------------------
 
     def step(self, loss: AnyTensor | float | None = None, **metrics) -> dict | None:
-        """Note one step, after `optimizer.step()`.
+        """Record one step; call it after `optimizer.step()`.
 
         Args:
             loss: a tensor of one element or a number.
@@ -133,11 +133,11 @@ class Recorder(StepRecorder):
         return self.history.last
 
     def live(self, out: TextIO | None = None) -> AbstractContextManager[None]:
-        """Return a context in which the run is shown in the terminal; where there is none, as lines now and then."""
+        """Return a context manager that shows the run in the terminal, or prints a line from time to time."""
         return live(self.history, self._listeners, sys.stderr if out is None else out)
 
     def html(self, path: Path | str | None = None) -> str:
-        """Return the page, and write it to a file if one is given."""
+        """Return the page as HTML, and write it to a file if a path is given."""
         self._flush()
         page = flow_page(self.history)
         if path is not None:
@@ -153,7 +153,7 @@ class Recorder(StepRecorder):
         return f"Recorder({self.history.about['model'].partition('(')[0]}, {self.steps} steps)"
 
     def close(self) -> None:
-        """End the recording: take the hooks away from the model and the optimizer."""
+        """Stop recording: remove the hooks from the model and the optimizer."""
         self._flush()
         self._meter.close()
 
@@ -193,13 +193,13 @@ class Recorder(StepRecorder):
         }
 
     def _open(self, existing: str, from_step: int | None) -> None:
-        """Begin the file, or go on with the one that is there."""
+        """Create the file, or resume the existing one."""
         check_existing(existing)
         there = self._file.path.exists()
         if there and existing == "refuse":
             raise InputError(
-                f'{self._file.path} is there already: pass existing="resume" to go on with it, existing="replace" '
-                "to begin anew, or another file"
+                f'{self._file.path} already exists: pass existing="resume" to resume it, existing="replace" '
+                "to start over, or another file"
             )
         if not there or existing == "replace":
             self._file.begin(self.history.about)

@@ -18,7 +18,7 @@ VALUES = ("summary", "none", "full", "hash")
 
 
 class Watch(Block):
-    """Records what the program does inside a `with` block, or in a function that it decorates; see `watch`."""
+    """Records what a program does inside a `with` block or a decorated function; see `watch`."""
 
     open: ClassVar[list["Watch"]] = []  # those that watch now, in any thread
 
@@ -31,12 +31,12 @@ class Watch(Block):
 
     @property
     def records(self) -> list[Record]:
-        """The records in which something happened, the latest last; inside the block also the one that grows."""
+        """The non-empty records, the latest last; inside the block this includes the current one."""
         return [record for one in self.recordings for record in one.records() if record.nodes]
 
     @property
     def record(self) -> Record:
-        """The latest record: an empty one if nothing that has a gradient was done.
+        """The latest record; it is empty if nothing was computed that requires grad.
 
         Raises:
             InputError: nothing was watched yet.
@@ -46,7 +46,7 @@ class Watch(Block):
         return (self.records or [self.recordings[0].record])[-1]
 
     def cut(self) -> None:
-        """Close the record here: what follows goes into a new one."""
+        """End the current record; everything after this goes into a new one."""
         for one in self.recordings:
             one.split(sys._getframe(1))
 
@@ -94,27 +94,27 @@ def watch(
     engine: str | None = None,
     steps: int | None = None,
 ) -> Watch:
-    """Record what a program does: its graph, what backward computes and in which order, what is written in place.
+    """Record what a program does: its graph, each backward pass in order with its gradients, and in-place writes.
 
         with lens.watch() as watch:
             loss = criterion(model(images), labels)
             loss.backward()
         watch.record.save("step.json")
 
-    It is a decorator too: `@lens.watch()`, with the record in `function.watch.record`.
+    Also a decorator: `@lens.watch()`, with the record in `function.watch.record`.
 
     Args:
-        values: "summary" keeps least, mean, most, norm and counts of NaN, inf and 0 of each tensor; "none" only shapes;
-            "full" all values; "hash" a summary and a fingerprint, by which `lens.diff` compares values op by op, and
-            parameters after an optimizer's step.
+        values: what to keep of each tensor: "summary" (min, mean, max, norm, and counts of NaN, inf and 0); "none"
+            (only shapes); "full" (all values); "hash" (a summary and a fingerprint, for `lens.diff` to compare values
+            op by op, and parameters after an optimizer's step).
         small: tensors of up to this many elements are kept in full.
-        limit: so many nodes are recorded at most; the record counts those `left_out`.
-        models: modules that give parameters their names. Those that run, or that a variable holds, are found anyway.
-        names: whether to look for names in the variables of the caller.
-        title: what to call the record.
+        limit: the maximum number of nodes to record; the record counts those `left_out`.
+        models: modules to name parameters by. Modules that run, or that a variable holds, are found anyway.
+        names: whether to name tensors after the caller's variables.
+        title: the record's title.
         engine: "torch" or "backlight"; by default both are watched, PyTorch if it has been imported.
-        steps: for a loop: a new record begins after each backward, and the latest `steps` of them stay in
-            `Watch.records`. By default all goes into one record.
+        steps: for a loop: start a new record after each backward, and keep the latest `steps` of them in
+            `Watch.records`. By default everything goes into one record.
     """
     if steps is not None and steps < 1:
         raise InputError(f"steps must be at least 1, got {steps}: how many records to keep")

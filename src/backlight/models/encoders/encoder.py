@@ -309,7 +309,7 @@ class Encoder(Weighted, ABC):
         words = self._weights[self.words]
         if ids.max(initial=0) >= len(words):
             raise InputError(
-                f"the tokeniser's ids must be below the model's {len(words)} words, got {ids.max()}: tokenizer.json "
+                f"the tokenizer's ids must be below the model's {len(words)} words, got {ids.max()}: tokenizer.json "
                 "and the weights are not of one model"
             )
 

@@ -1,4 +1,4 @@
-"""Rerankers trained on pairs of one's own: what `backlight train-reranker` runs."""
+"""Training of rerankers on your own pairs: what `backlight train-reranker` runs."""
 
 from backlight.training.reranker.progress import TrainingProgress
 from backlight.training.reranker.run import RerankerTraining, train_reranker

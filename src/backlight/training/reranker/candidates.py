@@ -1,4 +1,4 @@
-"""The documents that stand against the right ones: those of the data, and those that rankings find among all others.
+"""Negatives: those in the data, and hard negatives mined by ranking all other documents.
 
 Source: Gao, Dai, Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, 2021, arXiv:2101.08751.
 """

@@ -1,4 +1,4 @@
-"""What is learnt from a query with its documents: to rank, to tell right from wrong, and to do as a teacher does.
+"""Losses of a query with its documents: listwise, pointwise, and distillation from a teacher.
 
 Sources: Gao, Dai, Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, 2021, arXiv:2101.08751
 (softmax over candidates); Cao and others, Learning to Rank: From Pairwise Approach to Listwise Approach, 2007 (several

@@ -39,7 +39,7 @@ class TrainedModel:
 
     Args:
         scorer: the cross-encoder.
-        source: the folder that it was read from, whose tokeniser and settings are written with it.
+        source: the folder that it was read from, whose tokenizer and settings are written with it.
         family: what its architecture is.
         new_head: whether the head has random weights, since the source is a bi-encoder.
     """
@@ -97,7 +97,7 @@ class TrainedModel:
             bias.mul_(scale).add_(offset)
 
     def write(self, folder: Path) -> None:
-        """Write the model in Hugging Face's layout: float32 weights, settings and the source's tokeniser."""
+        """Write the model in Hugging Face's layout: float32 weights, settings and the source's tokenizer."""
         architecture = self.family.classifiers[0]
         settings = model_settings(self.source) | {
             "architectures": [architecture],

@@ -1,4 +1,4 @@
-"""What is done before the first step: wrong documents are found, a teacher scores, the validation part is ranked."""
+"""Preparation before the first step: mine negatives, score them with the teacher, rank the validation queries."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How far a reranker's training is."""
+"""Progress of a reranker's training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What came of a reranker's training."""
+"""The result of a reranker's training."""
 
 from dataclasses import dataclass
 

@@ -141,7 +141,7 @@ class RerankerTraining:
         """
         holds = self.run.config() != {} or self.run.holds_a_run()
         if not resume and (holds or (self.out / "config.json").exists()):
-            what = "a run: go on with it by --resume, or name" if holds else "a model: name"
+            what = "a run: add --resume to resume it, or name" if holds else "a model: name"
             raise InputError(f"{self.out} holds {what} another folder")
         found = self.run.config()
         own = self.description

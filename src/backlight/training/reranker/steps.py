@@ -1,4 +1,4 @@
-"""Steps of training that go on bit for bit where they were stopped.
+"""Training steps that resume bit for bit where they were stopped.
 
 NOTE [What a step sees]
 All queries are shuffled once an epoch, and a step takes the next ones, beyond the end of an epoch if need be. Their

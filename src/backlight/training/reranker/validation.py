@@ -1,4 +1,4 @@
-"""How well a model ranks the part that it was not trained on, and how far its probabilities can be believed."""
+"""Validation: how well a model ranks held-out queries, and how well its probabilities are calibrated."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

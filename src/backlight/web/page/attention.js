@@ -68,7 +68,7 @@ const attentionView = (ranked) => {
     const best = shown[0];
     const names = best ? [asked[best.query].textContent, told[best.document].textContent] : [];
     if (chosen.direction === 1) names.reverse();
-    status.textContent = best ? `Strongest here: “${names[0]}” → “${names[1]}”, ${(100 * best.share).toFixed(1)} % of what “${names[0]}” looks at.` : "No attention between the two here.";
+    status.textContent = best ? `Strongest here: “${names[0]}” → “${names[1]}”, ${(100 * best.share).toFixed(1)} % of the attention of “${names[0]}”.` : "No attention between the two here.";
   };
   asked.forEach((span, place) => {
     span.tabIndex = place ? -1 : 0;
@@ -86,11 +86,11 @@ const attentionView = (ranked) => {
     type: "button", role: "radio", "aria-checked": String(number === 0), tabindex: number ? -1 : 0,
     onclick: () => { chosen.direction = number; ways.forEach((way, other) => way.setAttribute("aria-checked", String(other === number))); redraw(); },
   }, one.name));
-  const group = make("div", { class: "methods", role: "radiogroup", "aria-label": "Who looks" }, ways);
+  const group = make("div", { class: "methods", role: "radiogroup", "aria-label": "Direction of attention" }, ways);
   walk(group, { ArrowRight: [ways, 1], ArrowLeft: [ways, -1] });
   new ResizeObserver(redraw).observe(stage);
   return make("div", { class: "attention" },
     make("div", { class: "controls" }, layer.element, head.element, group),
     stage, status,
-    make("p", { class: "apart" }, `Attention is where a layer looks, which is not yet what the score owes to it. The ${found.kept} strongest links of each word and head are kept.`));
+    make("p", { class: "apart" }, `Attention shows where a layer looks, not how much the score depends on it. Only the ${found.kept} strongest links of each word and head are shown.`));
 };

@@ -1,4 +1,4 @@
-// Why A stands above B: each word of both documents by what it brings to the difference of the two scores.
+// Why A ranks above B: each word of both documents by its contribution to the difference of the two scores.
 
 const baseOf = (name) => name.slice(name.lastIndexOf("/") + 1);
 
@@ -17,14 +17,14 @@ const sideOf = (comparison, side) => {
 };
 
 const swapOf = ({ swap, noSwap, a, b, identical }) => {
-  if (identical) return make("p", { class: "swap" }, make("strong", {}, "A and B are identical texts: "), "they have the same score, and each word brings the same to both.");
+  if (identical) return make("p", { class: "swap" }, make("strong", {}, "A and B are identical texts: "), "they have the same score, and each word contributes equally to both.");
   if (!swap) return make("p", { class: "swap" }, noSwap);
   const [better, other] = swap.side === "a" ? [a, b] : [b, a];
   return make("p", { class: "swap" },
     make("strong", {}, `${better.window ? "The best window of " : ""}${baseOf(better.name)} falls below ${baseOf(other.name)} without ${many(swap.names.length, "word")}: `),
     swap.names.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
     `. Its ${swap.after}. `,
-    swap.exact ? "No smaller set does it: every one was tried." : "Found step by step: a smaller set may exist.");
+    swap.exact ? "No smaller set is enough: all were tried." : "Found by beam search: a smaller set may exist.");
 };
 
 const comparisonCard = (comparison, place) => {
@@ -38,7 +38,7 @@ const comparisonCard = (comparison, place) => {
       estimatesIn(comparison) ? kinds() : []),
     swapOf(comparison),
     make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
-    make("h3", {}, "The query's words, to the difference", unitNote(asked.look)), make("p", { class: "asked" }, asked.group),
+    make("h3", {}, "The query's words: their share of the difference", unitNote(asked.look)), make("p", { class: "asked" }, asked.group),
     strongestWords(data.query, asked, LISTED),
     account(comparison));
 };

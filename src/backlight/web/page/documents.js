@@ -9,7 +9,7 @@ const scoreOf = ({ shown: [large, beside] }) => make("span", { class: "score" },
 const account = (made, more = []) => {
   const facts = [
     ["Value of a word", made.meaning + (made.signed ? `, a change of the ${data.unit}` : "")],
-    ["Compared with", made.baseline === null ? "nothing (no baseline)" : made.baseline],
+    ["Baseline", made.baseline === null ? "none" : made.baseline],
     ["Sum of the values", made.sum === "not additive" ? "not additive: the values need not add up to the score" : made.sum],
     ["Cost", `${made.passes.toLocaleString("en", { maximumFractionDigits: 1 })} ${made.passes === 1 ? "pass" : "passes"} through the model`],
     ["Options", plainList(made.settings)],
@@ -60,12 +60,12 @@ const wordsView = (ranked) => {
       found.group,
       ranked.from + ranked.read[1] < ranked.length ? make("span", { class: "cut" }, " …") : null),
     ranked.window ? null : unread(ranked.truncation, data.maxTokens),
-    made.sentence ? make("p", { class: "said" }, sentence(made.verdict === "fails" ? `measured, whatever the colours say: ${made.sentence}` : made.sentence)) : null,
+    made.sentence ? make("p", { class: "said" }, sentence(made.verdict === "fails" ? `measured, regardless of the colours: ${made.sentence}` : made.sentence)) : null,
     make("div", { class: "beside" },
       make("div", {}, make("h3", {}, "Strongest words", unitNote(made)), strongestWords(ranked.text, found, LISTED), togetherOf(made)),
       make("div", { class: "query-words" }, make("h3", {}, "The query, for this document", unitNote(made)), make("p", { class: "asked" }, asked.group),
         strongestWords(data.query, asked, LISTED))),
-    account(made, [["The check", made.details], ["Precision", made.precision], ["Computed by", made.execution], ["As logits", made.logits], ["Special tokens, counted apart", special]]));
+    account(made, [["The check", made.details], ["Precision", made.precision], ["Computed by", made.execution], ["As logits", made.logits], ["Special tokens (in no word's value)", special]]));
 };
 
 const VIEWS = {

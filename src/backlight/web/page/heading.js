@@ -46,8 +46,8 @@ const methodSwitch = (change) => {
 };
 
 const meaningOf = (isSigned) => (isSigned
-  ? "Orange words (solid line) raise the score, blue words (dotted line) lower it; the fuller the colour, the more. "
-  : "The fuller the colour, the larger the value: how much, not in which direction. ");
+  ? "Orange words (solid line) raise the score, blue words (dotted line) lower it; the stronger the colour, the larger the effect. "
+  : "The stronger the colour, the larger the value: how much, not in which direction. ");
 
 // What shades are shares of, for the documents of a ranking and for its query.
 const scaleMeaning = (isSigned) => {
@@ -78,15 +78,15 @@ const rankingLegend = () => {
   if (!made.length) return null;
   const fails = made.filter((one) => one.verdict === "fails").length;
   if (fails === made.length) {
-    return make("div", { class: "legend" }, swatch("fails", "not to be believed"),
+    return make("div", { class: "legend" }, swatch("fails", "not faithful"),
       make("p", {}, "No colours: the check failed. The denser the hatching, the larger the value that the method gives."));
   }
   if (made.every((one) => one.verdict === "no effect")) {
-    return make("div", { class: "legend" }, make("p", {}, "No colours: no word that was deleted changes a score by more than what the check counts."));
+    return make("div", { class: "legend" }, make("p", {}, "No colours: deleting a word never changed a score by more than the check's threshold."));
   }
   const weak = [
     ...estimatesOf(state.method) ? kinds() : [],
-    fails ? swatch("fails", "not to be believed") : null,
+    fails ? swatch("fails", "not faithful") : null,
   ];
   return legendOf(made[0].signed, ["lowers the score", "raises the score"], scaleMeaning(made[0].signed), weak);
 };

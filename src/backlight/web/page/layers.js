@@ -1,4 +1,4 @@
-// How the score builds up: what it would be were each layer the last, and what each layer adds.
+// How the score builds up: what it would be if each layer were the last, and what each layer adds.
 
 const NARROWEST = 260; // pixels of the chart, and the width that it has before it is laid out
 const WIDEST = 640;
@@ -33,7 +33,7 @@ const layersChart = (after, width) => {
   const digits = digitsFor(largest(after.slice(1).map((score, place) => score - after[place])));
   after.forEach((score, place) => {
     const dot = draw("circle", { cx: x(place), cy: y(score), r: Math.min(4.5, step / 3), class: "dot", tabindex: place ? -1 : 0, role: "img", "aria-label": `after layer ${place}: ${number(score)}` });
-    const added = place ? `layer ${place} adds ${signed(score - after[place - 1], digits)}` : "what the first layer is given";
+    const added = place ? `layer ${place} adds ${signed(score - after[place - 1], digits)}` : "the input of the first layer";
     picture.append(tipped(dot, () => [number(score), added]));
     const last = after.length - 1;
     if (place === last || (place % every === 0 && (last - place) * step >= LABELLED)) {
@@ -52,6 +52,6 @@ const layersView = (ranked) => {
     if (holder.firstChild.getAttribute("width") !== String(width)) holder.replaceChildren(layersChart(ranked.layers.after, width));
   }).observe(holder);
   return make("div", { class: "layers" },
-    make("h3", {}, `The ${data.unit}, were each layer the last`), holder,
-    make("p", { class: "apart" }, "Bars: what each layer adds (orange) or takes (blue, dashed). The model was trained to score by its last layer only: an early score says what it makes of those states, not what the model had understood by then."));
+    make("h3", {}, `The ${data.unit} if each layer were the last`), holder,
+    make("p", { class: "apart" }, "Bars: what each layer adds (orange) or subtracts (blue, dashed). The model was trained to score from its last layer only: an early score is what its head makes of those states, not what the model has understood by then."));
 };

@@ -108,7 +108,7 @@ const matrixOf = (matrix) => {
   return [
     matrix.signed ? legendOf(true, ["together lower the score", "together raise it"],
       "Orange cells: the two words raise the score more together than each alone. Blue cells with a dot: together they lower it.") : null,
-    make("h3", {}, "What a word of the query brings with each word of the document"),
+    make("h3", {}, "How a query word interacts with each word of the document"),
     rowSwitch(matrix, text), text,
     make("div", { class: "heat-head" }, make("h3", {}, "All pairs"), count > COLUMNS ? more : null), holder,
     make("h3", {}, "Strongest pairs"), strongestPairs(matrix),

@@ -132,7 +132,7 @@ def do_units(
             break
     if left:
         raise InputError(
-            f"{len(left):,} of {plan.units:,} units are not done; what is done stays, and the same command goes on. "
+            f"{len(left):,} of {plan.units:,} units are not done; the others are kept, and the same command resumes. "
             f"{failed[0][1]}"
         )
     return count

@@ -244,8 +244,8 @@ def _check_same_plan(folder: Path, plan: Plan) -> None:
     for name in ("backlight", "kernels", "model_blake2b"):
         if getattr(before, name) != getattr(plan, name):
             raise InputError(
-                f"{folder} is planned with another {name} ({getattr(before, name)}) than this command would plan it "
-                f"({getattr(plan, name)}): choose another folder, or add --replace to begin anew"
+                f"{folder} was planned with another {name} ({getattr(before, name)}) than this command's "
+                f"({getattr(plan, name)}): choose another folder, or add --replace to start over"
             )
 
 

@@ -191,7 +191,7 @@ class LossArguments(Detector):
                 line,
                 f"poisson_nll_loss was given what {bounded.name} at {brief_at(bounded.line)} returned, which is never "
                 "below 0: a rate. With log_input=True, the default, it takes the logarithm of the rate.",
-                title="poisson_nll_loss takes a rate for the logarithm of one",
+                title="poisson_nll_loss gets a rate where it expects a logarithm",
                 cure=f"Pass log_input=False, or leave {bounded.name} out and let the model return the logarithm.",
             )
         elif not is_log and values.min() < 0:
