@@ -71,7 +71,7 @@ class Gradients(Detector):
                 self.sums[out] = summed
 
     def _is_residual(self, given: Given, inputs: list) -> bool:
-        """Return whether a derivative is added to what the same inputs and parameters gave (see NOTE [A residual …])."""
+        """Return whether a derivative is added to what the same inputs and parameters gave."""
         other = next((one for one in inputs if one not in self.derived), None)
         if other is None or not given.parameters or not is_computed(other) or id(other) in given.inputs:
             return False
@@ -128,7 +128,7 @@ class Gradients(Detector):
             f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: what it returned has no graph.",
             f"{brief_at(line)} adds it to what the same parameters gave for the same inputs, and the square of the sum "
             f"is in the loss of backward() at {brief(place)}.",
-            title="a derivative in the residual of an equation is a constant: it was computed without create_graph=True",
+            title="a derivative in a residual is a constant: it was computed without create_graph=True",
             corrected=with_keyword(given.spot, "create_graph", "True"),
         )
 
