@@ -20,11 +20,11 @@ from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
-TAKES = {"getitem", "__getitem__", "index_select", "select", "index"}
+TAKES = {"getitem", "__getitem__", "index_select", "select", "index", "slice"}
 MOVES = {"flip", "fliplr", "flipud", "rot90", "roll"}
 KEEPS = {"mul", "add", "sub", "div", "true_divide", "clamp", "to", "float", "long", "clone", "contiguous", "unsqueeze"}
 KEEPS |= {"squeeze", "pow", "sqrt", "neg", "normalize", "abs", "where", "double", "detach"}
-CONVOLUTIONS = {"conv1d": 1, "conv2d": 2}
+CONVOLUTIONS = {"conv1d", "conv2d", "convolution"}
 LOSSES = {"binary_cross_entropy_with_logits", "binary_cross_entropy", "cross_entropy", "nll_loss"}
 LOSSES |= {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 LEAST = 4
@@ -58,7 +58,6 @@ class Pairs:
 
     alike: int = 0
     apart: int = 0
-    untouched: int = 0
     line: Instruction | None = None
     moved: str = ""
 
@@ -89,8 +88,8 @@ class Augmentations(Detector):
                 self._look(Instruction(call.code, call.lasti), inputs[0], inputs[1])
         elif out.requires_grad:
             if name in CONVOLUTIONS and not inputs[0].requires_grad and self.fed is None:
-                known, dims = self.tracks.get(inputs[0]), CONVOLUTIONS[name]
-                if known is not None:
+                known, dims = self.tracks.get(inputs[0]), inputs[1].dim() - 2
+                if known is not None and dims in (1, 2):
                     self.fed = known, dims, tuple(inputs[0].shape[-dims:])
         elif name == "stack":
             known = [self.tracks.get(one) for one in inputs]
@@ -162,7 +161,7 @@ class Augmentations(Detector):
         self.report(
             "augmented-apart",
             place_of(pairs.line),
-            f"In {pairs.apart} of {counted(pairs.alike + pairs.apart, 'row')} that the loss at {brief_at(line)} compares, "
+            f"In {pairs.apart} of {counted(pairs.alike + pairs.apart, 'row')} that {brief_at(line)} compares, "
             f"{brief_at(pairs.line)} moved the pixels of {pairs.moved}, and not those of the {other}; in {pairs.alike} "
             "both were treated alike.",
             cure=f"Do the same to the {other}, by the same chance.",

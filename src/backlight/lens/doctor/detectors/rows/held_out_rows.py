@@ -88,9 +88,8 @@ class HeldOutRows(Detector):
         known.steps += 1
 
     def _pick(self, call: Call, inputs: list, out: Tensor) -> None:
-        source = call.args[0]
-        index = call.kwargs.get("index", call.args[-1] if len(call.args) > 1 else None)
-        if self.engine.is_tensor(index) and index is not source and self.engine.is_tensor(source) and source.dim():
+        if len(inputs) == 2 and inputs[0].dim() and inputs[1].dim() == 1 and _picks_rows(call):
+            source, index = inputs
             if self.watch.name == "mul" and not source.requires_grad and index.requires_grad:
                 source, index = index, source
             whole, graph = self._whole_of(source), is_computed(source)
@@ -109,7 +108,7 @@ class HeldOutRows(Detector):
         if index in self.picked:
             return self.picked.get(index)
         found = None
-        values = self.values(index) if index.dim() == 1 else None
+        values = self.values(index)
         if values is not None and values.size:
             if values.dtype.kind == "i" and len(np.unique(values)) == len(values) and values.max() < rows:
                 chosen = values if values.min() >= 0 and len(values) < rows else None
@@ -145,3 +144,12 @@ class HeldOutRows(Detector):
                 f"{brief_at(whole.pieces[one])} evaluates places {one[1]} to {one[2]} of a random permutation of them, "
                 f"and places {other[1]} to {other[2]} apart: rows that were held out are trained on.",
             )
+
+
+def _picks_rows(call: Call) -> bool:
+    """Return whether an index is one of the first dim, and not the second one of several."""
+    if call.name == "index_select":
+        return call.args[1:2] == (0,) or call.kwargs.get("dim") == 0
+    if call.name == "index":
+        return call.args[2:3] == ((0,),)
+    return not isinstance(call.args[1] if len(call.args) > 1 else None, (tuple, list))
