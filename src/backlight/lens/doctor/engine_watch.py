@@ -46,10 +46,16 @@ from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
 from backlight.lens.doctor.detectors.losses import Losses, Trends
 from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
+from backlight.lens.doctor.detectors.models.detached_states import DetachedStates
+from backlight.lens.doctor.detectors.models.frozen_statistics import FrozenStatistics
+from backlight.lens.doctor.detectors.models.log_scales import LogScales
+from backlight.lens.doctor.detectors.models.single_softmax import SingleSoftmax
 from backlight.lens.doctor.detectors.module_slips import ModuleSlips
 from backlight.lens.doctor.detectors.non_finite import NonFinite
 from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
+from backlight.lens.doctor.detectors.rows.augmentations import Augmentations
+from backlight.lens.doctor.detectors.rows.held_out_rows import HeldOutRows
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
@@ -111,6 +117,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(ConstantTerms, Futures, InvertedMasks, LastSteps, Leaks, Reach, ShuffledRows, Teachers),
     *(Aliases, BatchFirst, ClassBalance, Overlaps, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
+    *(DetachedStates, FrozenStatistics, LogScales, SingleSoftmax, Augmentations, HeldOutRows),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )

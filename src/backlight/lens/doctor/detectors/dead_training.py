@@ -3,7 +3,8 @@
 NOTE [When it is certain]
 Gradients of 0 are reported if an op whose derivative is 0 everywhere ran in several backwards in a row, all gradients
 of what lies behind it were exactly 0 at the steps after them, and the loss was not 0. If no such op is known, more
-steps are waited for, and the next backward is searched for the op that made zeros of a gradient.
+steps are waited for, and the next backward is searched for the op that made zeros of a gradient. A softmax over one
+element in the middle of a model may be a mixture of one or a memory of one item: it counts if all gradients are 0.
 """
 
 from collections.abc import Sequence
@@ -102,7 +103,8 @@ class DeadTraining(Detector):
         counts = self.zero.get(optimizer, {})
         for flat in passed.values():
             grads = [grad for param, grad in with_grads if self._is_behind(param, flat)]
-            if not grads or loss is None or not loss[0] or any(map(self._has_values, grads)):
+            partly = flat.name == "softmax" and len(grads) < len(with_grads)
+            if partly or not grads or loss is None or not loss[0] or any(map(self._has_values, grads)):
                 counts[flat.line] = 0
                 continue
             counts[flat.line] = count = counts.get(flat.line, 0) + 1

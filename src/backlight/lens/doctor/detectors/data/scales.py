@@ -4,11 +4,13 @@ NOTE [Two scales]
 What was divided, or lessened by a statistic, before a training gave it to the first layer has two scales: as it came,
 and as the layer got it. An evaluation, the same layer with recording off, gives it unscaled inputs if theirs is the
 scale of what came, column by column, and not that of what the layer was trained with. Inputs from elsewhere, such as
-those far away from the training's, have neither scale.
+those far away from the training's, have neither scale. A layer whose weights the program writes to after the last step
+may have taken the scaling into itself; a state that is loaded is one of before.
 """
 
 import sys
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 
 import numpy as np
 
@@ -72,6 +74,7 @@ class Fed:
     line: Instruction
     scales: list[Scale] = field(default_factory=list)
     raw: Scale | None = None
+    rewritten: bool = False
 
 
 class Scales(Detector):
@@ -83,6 +86,7 @@ class Scales(Detector):
         super().__init__(watch)
         self.raw: WeakIdDict[Scale] = WeakIdDict()  # what was scaled -> the scale that it had before
         self.layers: WeakIdDict[Fed] = WeakIdDict()  # weights
+        self.memories: dict[int, Fed] = {}  # by the memory of their weights
         self.read = 0
         self.evaluated = 0
         self.done = False
@@ -103,6 +107,13 @@ class Scales(Detector):
             if known is not None and (name != "stack" or all(one in self.raw for one in inputs)):
                 for out in outs:
                     self.raw[out] = known
+
+    def wrote(self, tensor: Tensor, name: str, code: CodeType, lasti: int) -> None:
+        """Note that the program writes to a layer's weights, and no optimizer and no loading of a state."""
+        if self.memories and not self.watch.stepping:
+            known = self.memories.get(self.engine.memory_of(tensor)[0])
+            if known is not None and not _is_loading(sys._getframe(1)):
+                known.rewritten = True
 
     def _scaled(self, call: Call, inputs: list, out: Tensor) -> None:
         if call.args and call.args[0] is not inputs[0]:
@@ -137,10 +148,12 @@ class Scales(Detector):
         if trains:
             if known is None:
                 known = self.layers[weight] = Fed(line, raw=self.raw.get(tensor))
+                self.memories[self.engine.memory_of(weight)[0]] = known
+            known.rewritten = False
             if len(known.scales) < BATCHES and (scale := self._scale_of(tensor, line)) is not None:
                 known.scales.append(scale)
             return
-        if known is None or not known.scales or self.evaluated >= CALLS:
+        if known is None or not known.scales or known.rewritten or self.evaluated >= CALLS:
             return
         self.evaluated += 1
         scaled, own = self.raw.get(tensor), None
@@ -166,3 +179,12 @@ class Scales(Detector):
             f"{short(trained.deviation[column])} in training; at {brief_at(own.line)} it has {short(own.mean[column])} "
             f"and {short(own.deviation[column])}.",
         )
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    """Return whether load_state_dict() runs."""
+    while frame is not None:
+        if frame.f_code.co_name == "_load_from_state_dict":
+            return True
+        frame = frame.f_back
+    return False

@@ -38,15 +38,23 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A sum without a bound, or an entropy: its line, the sign that it has by now, whose entropy it is."""
+    """A sum without a bound, or an entropy.
+
+    Args:
+        line: the sum's, or the one that called entropy().
+        sign: the one that it has by now.
+        policy: whose entropy it is.
+        added: the line that added it to something else.
+    """
 
     line: Instruction
     sign: int
     policy: Policy | None = None
+    added: Instruction | None = None
 
-    def times(self, sign: int) -> "Found":
-        """Return it with another sign."""
-        return Found(self.line, self.sign * sign, self.policy)
+    def times(self, sign: int, added: Instruction | None = None) -> "Found":
+        """Return it with another sign, added to something."""
+        return Found(self.line, self.sign * sign, self.policy, self.added or added)
 
 
 Term = tuple  # (node's number, output's), ("exp", term), ("log", term), ("mul", number, term), ("pow", number, term)
@@ -144,7 +152,8 @@ class DivergenceSigns(Detector):
             if not self.engine.is_tensor(one) or not one.requires_grad:
                 continue
             if one in self.found:
-                self.found[out] = self.found.get(one).times(sign)
+                alone = all(other in self.found for other in self.watch.inputs)
+                self.found[out] = self.found.get(one).times(sign, None if alone else Instruction(call.code, call.lasti))
             known = self.sums.get(one) or {(self._term(one), 1)}
             terms |= {(term, own * sign) for term, own in known}
         if out in self.found or len(terms) > MOST:
@@ -167,7 +176,7 @@ class DivergenceSigns(Detector):
             return
         seen = f"The loss of backward() at {brief(place)} has what {brief_at(line)} returned with a positive factor."
         if policy is not None:
-            self.report("entropy-minimised", place_of(line), seen)
+            self.report("entropy-minimised", place_of(found.added or line), seen)
         else:
             self.report(
                 "divergence-maximised",
