@@ -131,10 +131,10 @@ def test_words_that_act_only_together_are_said_to(made):
         return details_line(checked(replace(made, document=replace(made.document, words=tuple(words))), total=4.0))
 
     assert measured(0.2, -0.4).endswith(
-        "; no single word carries the match: of the 4.00 that they bring to the score, the strongest measured one "
-        "brings 0.20 alone"
+        "; no single word carries the match: together the words add 4.00 to the score, and the strongest measured one "
+        "alone adds only 0.20"
     )
-    assert measured(-0.2, -0.4).endswith("the strongest measured one brings none alone")
+    assert measured(-0.2, -0.4).endswith("the strongest measured one alone adds nothing")
     assert "no single word" not in measured(0.7, -0.4)
 
 

@@ -143,14 +143,14 @@ PLANTED = [
 def test_the_verdict_names_the_module_of_a_planted_mistake(name, change, place, reason):
     found = lens.diff(recorded(name), recorded(name, change=change))
     assert found.values.status == "differ"
-    assert found.verdict(table=False).splitlines()[0].startswith(f"the two runs part at {place}")
+    assert found.verdict(table=False).splitlines()[0].startswith(f"the two runs diverge at {place}")
     assert reason in found.verdict(table=False)
     assert "← parts here" in found.verdict()
 
 
 def test_a_mistake_is_found_across_engines_too():
     found = lens.diff(recorded("encoder"), recorded("encoder", backlight, change=other_eps))
-    assert str(found.verdict()).startswith("the two runs part at 0.layers.1.norm1: native_layer_norm")
+    assert str(found.verdict()).startswith("the two runs diverge at 0.layers.1.norm1: native_layer_norm")
     assert found.values.first.deviation.relative == pytest.approx(5e-4, rel=0.5)
 
 
@@ -166,7 +166,7 @@ def test_a_small_jump_within_the_tolerance_is_told_and_is_no_difference():
 def test_another_learning_rate_parts_in_the_step():
     found = lens.diff(recorded("mlp"), recorded("mlp", lr=2e-2))
     assert found.values.first.phase == "step"
-    assert found.verdict().startswith("the two runs part at parameter 0.weight, in the optimizer's step")
+    assert found.verdict().startswith("the two runs diverge at parameter 0.weight, in the optimizer's step")
 
 
 def test_a_missing_gradient_is_where_the_backward_parts():
@@ -268,7 +268,7 @@ def test_functions_without_a_graph_are_refused():
 
 def test_a_diff_shows_itself():
     found = lens.diff(recorded("mlp"), recorded("mlp", change=lambda model: model[2].bias.data.add_(0.1)))
-    assert repr(found).startswith("<Diff before → after: the two runs part at parameter 2.bias")
+    assert repr(found).startswith("<Diff before → after: the two runs diverge at parameter 2.bias")
     assert "parameter 2.bias" in found._repr_html_()
     told = json.loads(found.to_json())["values"]
     assert (told["status"], told["first"]["name"], told["first"]["phase"]) == ("differ", "2.bias", "forward")
@@ -322,7 +322,7 @@ def test_a_script_is_run_twice(tmp_path, capsys):
     script.write_text(SCRIPT.format(seed=""))
     assert main(["diff", "--rerun", str(script)]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("the two runs part at ")
+    assert said.startswith("the two runs diverge at ")
     assert "random numbers" in said
     assert main(["diff", "--rerun", str(script), "--seed", "3"]) == 0
 

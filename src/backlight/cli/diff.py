@@ -48,7 +48,7 @@ def diff(argv: Sequence[str]) -> int:
 
 
 def _verdict(found: Diff) -> list[str]:
-    """Return where the values part, of records that were made to be compared by their values."""
+    """Return where the values diverge, for records that were made to be compared by their values."""
     return [*found.verdict().splitlines(), ""] if found.fingerprinted and found.values.status != "same" else []
 
 

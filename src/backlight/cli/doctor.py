@@ -22,7 +22,7 @@ from backlight.lens.doctor.visit import Visit
 from backlight.lens.finding import NOTE, Finding
 from backlight.report.text import coloured, wants_colour
 
-HEALTHY, ILL, CANNOT = 0, 1, 2
+CLEAN, FINDINGS, FAILED = 0, 1, 2
 COLOURS = {
     "error": "1;31",
     "warning": "1;33",
@@ -39,10 +39,10 @@ def doctor(argv: Sequence[str]) -> int:
     given, program = parsed(_arguments(), argv)
     if given.explain is not None:
         print(explain(given.explain), end="")
-        return HEALTHY
+        return CLEAN
     if given.list:
         print(listed())
-        return HEALTHY
+        return CLEAN
     return _examine(
         required(program, "script must be the path of a Python file (--explain and --list need none)"), given
     )
@@ -76,7 +76,7 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
     check_output("--sarif", given.sarif)
     if given.verify and not isinstance(program, Script):
         raise InputError(f"--verify must come with a script, which it corrects in a copy, got {program.name}")
-    _tell_skipped(program)
+    _report_skipped(program)
     limit = None if given.steps is None else StepLimit(given.steps)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
     began = time.monotonic()
@@ -86,7 +86,7 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
         with ended.where_it_began():
             if given.verify and ended.code != INTERRUPTED:
                 report.verify(_rerun(program, given, engine.name, time.monotonic() - began))
-            _tell(report, given, ended.code)
+            _write_report(report, given, ended.code)
         if limit is not None and limit.reached:
             print(f"doctor: stopped after {counted(limit.steps, 'optimizer step')}", file=sys.stderr)
     finally:
@@ -94,8 +94,8 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
     if ended.code == INTERRUPTED:
         return INTERRUPTED
     if any(found.level != NOTE for found in report):
-        return ILL
-    return CANNOT if ended.code else HEALTHY
+        return FINDINGS
+    return FAILED if ended.code else CLEAN
 
 
 def _rerun(program: Program, given: argparse.Namespace, engine: str, seconds: float) -> Rerun:
@@ -105,7 +105,7 @@ def _rerun(program: Program, given: argparse.Namespace, engine: str, seconds: fl
     return Rerun(program.name, program.arguments, options, seconds)
 
 
-def _tell_skipped(program: Program) -> None:
+def _report_skipped(program: Program) -> None:
     """Report the lines of a notebook that are IPython syntax and are not run."""
     if isinstance(program, Notebook):
         for cell in program.cells():
@@ -113,17 +113,17 @@ def _tell_skipped(program: Program) -> None:
                 notice(f"skipped IPython syntax: {line} ({Path(cell.file).name})")
 
 
-def _tell(report: Report, given: argparse.Namespace, ended: int) -> None:
+def _write_report(report: Report, given: argparse.Namespace, ended: int) -> None:
     """Write and print what was found."""
     if given.sarif is not None:
         write_output(given.sarif, report.to_sarif(indent=1), "--sarif")
     if given.json:
         print(report.to_json())
     else:
-        _show(report, ended)
+        _print_report(report, ended)
 
 
-def _show(report: Report, ended: int) -> None:
+def _print_report(report: Report, ended: int) -> None:
     colours = wants_colour(sys.stderr)
     for found in report:
         print(file=sys.stderr)

@@ -44,7 +44,7 @@ def notice(text: str) -> None:
     print("backlight:", harmless(text), file=sys.stderr)
 
 
-VALUE_BELOW_ZERO = re.compile(r"-\d\S*")  # argparse takes all but plain numbers of these for options
+NEGATIVE_VALUE = re.compile(r"-\d\S*")  # argparse reads these as options, except plain numbers
 
 
 class Parser(argparse.ArgumentParser):
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         args = list(sys.argv[1:] if args is None else args)
         for place in range(len(args) - 1, 0, -1):
             option = self.options.get(args[place - 1])
-            if option is not None and option.nargs is None and VALUE_BELOW_ZERO.fullmatch(args[place]):
+            if option is not None and option.nargs is None and NEGATIVE_VALUE.fullmatch(args[place]):
                 args[place - 1 : place + 1] = [f"{args[place - 1]}={args[place]}"]
         return super().parse_known_args(args, namespace)
 
@@ -93,11 +93,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as problem:
         with suppress(OSError, ValueError):  # so that Python does not try again to write the rest when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        notice(_what_failed(problem))
+        notice(_described(problem))
         return 1
 
 
-def _what_failed(problem: OSError) -> str:
+def _described(problem: OSError) -> str:
     """Describe an OSError; without a file name, it came from writing to standard output."""
     if problem.filename is not None:
         return f"cannot read or write {problem.filename}: {problem.strerror}"

@@ -128,7 +128,7 @@ def account(made: Sequence[Attribution]) -> str:
     first, parts = made[0], method_parts(made[0], METHODS, *made[1:])
     least, most = (choose(one.passes for one in made) for choose in (min, max))
     cost = f"{most:,.0f}" if round(least) == round(most) else f"{least:,.0f} to {most:,.0f}"
-    parts.append(f"{cost} pass{'' if cost == '1' else 'es'} a document")
+    parts.append(f"{cost} pass{'' if cost == '1' else 'es'} per document")
     described = ", ".join(parts)
     own = {name: value for name, value in first.settings.items() if name != "measured"}  # the check's line has it
     parts += [said for name, value in own.items() if (said := f"{name} {value}") not in described]

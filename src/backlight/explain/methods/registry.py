@@ -1,4 +1,4 @@
-"""All methods of explanation by name."""
+"""All explanation methods by name."""
 
 import inspect
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from backlight.explain.methods.smoothgrad import smoothgrad, smoothgrad_mean
 
 @dataclass(frozen=True)
 class Method:
-    """A way to explain scores."""
+    """An explanation method."""
 
     name: str  # its name in `--method` and `method=`
-    explain: Callable  # `explain(ranker, pairs, *, progress=…, **options)` gives one `Attribution` a pair
-    title: str  # what it is called in a sentence
-    summary: str  # what its values say, in one line
+    explain: Callable  # `explain(ranker, pairs, *, progress=…, **options)` returns one `Attribution` per pair
+    title: str  # its name in a sentence
+    summary: str  # what its values mean, in one line
     signed: bool = False  # whether values have a sign
     native: bool = False  # whether it needs a model on backlight's own engine
 
@@ -36,7 +36,7 @@ class Method:
 
     @property
     def takes_gradients(self) -> bool:
-        """Whether its values are made of gradients."""
+        """Whether its values are computed from gradients."""
         return self.name not in MEASURED
 
 
@@ -45,7 +45,7 @@ _ALL = (
         "leave-one-out",
         leave_one_out,
         "leave one out",
-        "what the score loses when the word is deleted: measured, the strongest words first, until time is up, "
+        "how much the score falls when the word is deleted: measured for the strongest words, within the time budget, "
         "and estimated for the others",
         True,
     ),
@@ -53,29 +53,35 @@ _ALL = (
         "deletion-gradient",
         deletion_gradient,
         "deletion gradient",
-        "what the score loses, to first order, when the word is deleted",
+        "how much the score falls, to first order, when the word is deleted",
         True,
     ),
     Method(
         "mask-gradient",
         mask_gradient,
         "mask gradient",
-        "what the score loses, to first order, as the word leaves the attention",
+        "how much the score falls, to first order, when the word is masked from attention",
         True,
     ),
     Method("saliency", saliency, "saliency (L1)", "how strongly the score reacts to a small change of the word"),
-    Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, measured by the gradient's length"),
-    Method("gradient-x-input", gradient_x_input, "gradient × input", "what the word brings to a linear model", True),
-    Method("decompx", decompx, "DecompX", "the word's part of the score, carried forward layer by layer", True, True),
-    Method("occlusion", occlusion, "occlusion", "what the score loses without the word", True),
+    Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, by the L2 norm of the gradient"),
+    Method(
+        "gradient-x-input",
+        gradient_x_input,
+        "gradient × input",
+        "the word's contribution if the model were linear",
+        True,
+    ),
+    Method("decompx", decompx, "DecompX", "the word's part of the score, propagated layer by layer", True, True),
+    Method("occlusion", occlusion, "occlusion", "how much the score falls without the word", True),
     Method("occlusion-sentence", occlusion_by_sentence, "occlusion by sentence", "the same for whole sentences", True),
-    Method("shapley", shapley, "Shapley values", "what the word brings, averaged over orders of adding words", True),
+    Method("shapley", shapley, "Shapley values", "the word's contribution, averaged over orders of adding words", True),
     Method("kernel-shap", kernel_shap, "kernel SHAP", "the same, estimated by regression over sets of words", True),
     Method(
         "integrated-gradients",
         integrated_gradients,
         "integrated gradients",
-        "the word's share of the difference between the score and that of a text without words",
+        "the word's share of the difference between the score and the baseline's score",
         True,
     ),
     Method("smoothgrad", smoothgrad, "SmoothGrad", "saliency (L1), averaged over noisy embeddings"),
@@ -84,7 +90,7 @@ _ALL = (
         "layer-gradient-x-activation",
         layer_gradient_x_activation,
         "layer gradient × activation",
-        "what the state at the word's place brings to the score, half-way through the layers",
+        "the contribution of the hidden state at the word's position, half-way through the layers",
         True,
     ),
     Method("attention-rollout", attention_rollout, "attention rollout", "how much attention reaches the word"),
@@ -98,9 +104,9 @@ _ALL = (
         "embedding-magnitude",
         embedding_magnitude,
         "embedding magnitude (control)",
-        "the length of the word's embedding: a control that depends neither on the query nor on the score",
+        "the norm of the word's embedding: a control that depends on neither the query nor the score",
     ),
-    Method("random", random_values, "random (control)", "a number drawn for each word: a control"),
+    Method("random", random_values, "random (control)", "a random number for each word: a control"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 MEASURED = {  # methods without gradients

@@ -1,4 +1,4 @@
-"""What the check of an explanation found, as one line in plain words, the same in the terminal and on the page.
+"""The result of an explanation's check as one line in plain words, the same in the terminal and on the page.
 
 NOTE [The verdict line]
 It says what was measured: the score with the strongest words and without them, and without as many drawn at random.
@@ -15,7 +15,7 @@ from backlight.explain.presentation.wording import count_of, figure
 
 UNITS = {"word": "word", "span": "phrase", "sentence": "sentence"}  # of leave-one-out
 FAITHFUL, UNFAITHFUL, WITHOUT_EFFECT, UNKNOWN = "Faithful", "Not faithful", "No word matters", "Not measured"
-SINGLE = 0.15  # of what all words bring: a word that brings less does not carry the match
+SINGLE = 0.15  # of the effect of all words: a word with a smaller effect does not carry the match
 MEASURED = "Measured"  # where there are too few other words to compare the strongest with
 
 
@@ -41,7 +41,7 @@ def verdict_line(
     check = made.check
     if check is None:
         known = f" ({measured_text(made)} one by one)" if _counts(made)[0] else ""
-        return f"{UNKNOWN}: what the score does without the strongest words{known}"
+        return f"{UNKNOWN}: the effect of deleting the strongest words{known}"
     if check.verdict == NO_EFFECT:
         least, unit = figure(check.threshold), unit_of(activation)
         return f"{WITHOUT_EFFECT}: deleting {_measured_words(made)} changes the {unit} by less than {least}"
@@ -62,7 +62,7 @@ def verdict_logits(made: Explained, activation: str | None) -> str | None:
 
 
 def details_line(made: Explained, activation: str | None = None) -> str | None:
-    """Return how much was measured, and what the score does without all of the document's words.
+    """Return how much was measured, and how the score changes without all of the document's words.
 
     None where there was no check.
     """
@@ -81,15 +81,15 @@ def details_line(made: Explained, activation: str | None = None) -> str | None:
 
 
 def _no_single_word(made: Explained, activation: str | None) -> list[str]:
-    """Say that the words act together, where the best word alone brings little of what all of them bring."""
+    """Say that the words act together, if the best word alone adds little of what all of them add."""
     effects = [word.effect for word in made.document.words if word.effect is not None and not word.is_mark]
     total, alone = made.check.total, max(effects, default=None)
     if alone is None or len(effects) < 2 or total < made.check.threshold or alone > SINGLE * total:
         return []
-    brings = f"brings {figure(alone, beside=(total,))}" if alone > 0 else "brings none"
+    adds = f"adds only {figure(alone, beside=(total,))}" if alone > 0 else "adds nothing"
     return [
-        f"no single word carries the match: of the {figure(total)} that they bring to the {unit_of(activation)}, the "
-        f"strongest measured one {brings} alone"
+        f"no single word carries the match: together the words add {figure(total)} to the {unit_of(activation)}, and "
+        f"the strongest measured one alone {adds}"
     ]
 
 

@@ -69,8 +69,8 @@ def why_none(case: Case) -> Answer:
             return found
     return answer(
         f"No backward has written it, or it was set to None since; {case.name} is a leaf and requires grad.",
-        cause="Nothing here knows of a backward.",
-        cure=f"Ask why({case.name}, loss), or inside `with lens.watch():`, so that the graph can be looked at.",
+        cause="No backward is known here.",
+        cure=f"Ask why({case.name}, loss), or inside `with lens.watch():`, so that the graph can be examined.",
     )
 
 
@@ -86,7 +86,7 @@ def _requires_none(case: Case, answer: Answering) -> Answer | None:
         )
     if not case.floats:
         verdict = f"{case.name} is {case.dtype}: only floating point tensors have gradients"
-        return answer(verdict, rule="BL103", cure="Make it of floats: .float(), before the computation.")
+        return answer(verdict, rule="BL103", cure="Convert it with .float(), before the computation.")
     return answer(
         f"{case.name} does not require grad, so no gradient is computed for it",
         rule="BL103",
@@ -192,8 +192,8 @@ def _stopped(case: Case, answer: Answering) -> Answer | None:
     if last is None:
         return None
     return answer(
-        f"no gradient came further than {described(last)}",
-        cause="The op (or a Function's backward) handed on None for this input, or other inputs were asked for.",
+        f"no gradient got past {described(last)}",
+        cause="The op (or a Function's backward) returned None for this input, or other inputs were requested.",
         cure="Return a gradient for this input in backward(), or leave inputs= out.",
         path=path_of(case),
     )
@@ -348,7 +348,7 @@ def _why_huge(case: Case) -> Answer:
             path=path_of(case),
         )
     return answer(
-        f"its elements are {_mean_size(case.grad):.4g} large in the mean",
+        f"its elements are {_mean_size(case.grad):.4g} large on average",
         evidence=evidence,
         cause="Large values on the way, or a loss that sums over many elements.",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",

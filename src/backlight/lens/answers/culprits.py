@@ -108,7 +108,7 @@ def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
                 return Culprit(node, f"backward started with {magnitude(step.incoming[0])}", (), "", "")
             continue
         if any(has_non_finite(one) for one in step.outgoing):
-            what = f"hands on {magnitude(next(filter(has_non_finite, step.outgoing)))}, out of a finite gradient"
+            what = f"returns {magnitude(next(filter(has_non_finite, step.outgoing)))}, out of a finite gradient"
             return _culprit(node, f"{described(node)} {what}", inputs_of(paths, node))
     return None
 
@@ -242,7 +242,7 @@ def zero_of(paths: GraphPaths, node: Node, *, sure: bool = True) -> Culprit | No
     formulas = sorted({edge.formula for edge in node.edges if edge is not None and edge.formula})
     return Culprit(
         node,
-        f"{described(node)} hands on 0, though its own gradient is not 0",
+        f"{described(node)} returns 0, although its own gradient is not 0",
         tuple(f"its derivative is {formula}" for formula in formulas),
         "The op's derivative is 0 at these values.",
         "Look at the values that the op read: watch with values='full' and step through the replay.",

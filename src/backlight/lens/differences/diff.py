@@ -54,7 +54,7 @@ class Diff:
 
     @cached_property
     def values(self) -> Divergence:
-        """Where the values part, op by op (NOTE [Rounding or a real difference] in lens/differences/divergence.py)."""
+        """Where values diverge, op by op (NOTE [Rounding or a real difference] in lens/differences/divergence.py)."""
         return divergence(self.before, self.after, self.pairs, self.tolerance, self.backward)
 
     @property
@@ -65,7 +65,7 @@ class Diff:
         )
 
     def verdict(self, *, table: bool = True) -> str:
-        """Return where the values part, by how much, and whether it is rounding.
+        """Return where the values diverge, by how much, and whether it is rounding.
 
         Args:
             table: whether to list the modules with their deviations.
@@ -148,7 +148,7 @@ def diff(
     seed: int | None = None,
     values: str = "hash",
 ) -> Diff:
-    """Compare two records, or two functions of one process: what of the graph differs, and where the values part.
+    """Compare two records, or two functions of one process: how their graphs differ, and where their values diverge.
 
         lens.diff(lambda: step(model), lambda: step(copy.deepcopy(model).bfloat16()))
 

@@ -1,4 +1,4 @@
-"""Where the values of two runs part: in the forward, in the backward, or in the optimizer's step.
+"""Where the values of two runs diverge: in the forward, in the backward, or in the optimizer's step.
 
 NOTE [Rounding or a real difference]
 Every op rounds, and hands on what its inputs were already off by. So a node is compared with what reaches it: its
@@ -15,7 +15,7 @@ derivatives read.
   that are off by r, about a share r of them, so that the error is the root of that.
 * A pair of nodes whose values differ while all that reads them agrees was not the same node: it is left out.
 
-The first jump in the order of the forward, else of the backward, else of the step, is where the runs part.
+The first jump in the order of the forward, else of the backward, else of the step, is where the runs diverge.
 """
 
 import math
@@ -63,7 +63,7 @@ class Point:
 
 @dataclass
 class Divergence:
-    """Where the values of two runs part, and whether they do (see NOTE [Rounding or a real difference]).
+    """Whether and where the values of two runs diverge (see NOTE [Rounding or a real difference]).
 
     Args:
         points: all that was compared, in the order of forward, backward and step.
@@ -89,7 +89,7 @@ class Divergence:
 
     @property
     def first(self) -> Point | None:
-        """Where the runs part: the first jump; without one, where the errors that grew exceed the tolerance."""
+        """Where the runs diverge: the first jump; without one, where the errors that grew exceed the tolerance."""
         return next(iter(self.jumps), None) or next(filter(self.exceeds, self.points), None)
 
     def exceeds(self, point: Point) -> bool:

@@ -1,4 +1,4 @@
-"""Where the values of two runs part, in words: one sentence, a table of modules, JSON, HTML."""
+"""Where the values of two runs diverge, in words: one sentence, a table of modules, JSON, HTML."""
 
 import html
 import math
@@ -24,11 +24,11 @@ class Row:
     kind: str
     worst: dict[str, Point]
     jumps: int
-    parts: bool = False  # whether it is here that the runs part
+    parts: bool = False  # whether the runs diverge here
 
 
 def sentences_of(found) -> Iterator[str]:
-    """Yield the verdict: whether and where the values part, and what is known about the reason.
+    """Yield the verdict: whether and where the values diverge, and what is known about the reason.
 
     Args:
         found: a `Diff`.
@@ -49,7 +49,7 @@ def sentences_of(found) -> Iterator[str]:
         if first is not None:
             yield f"yet this is more than rounding: {_parting(found, first)}"
     elif first.jump:
-        yield f"the two runs part at {_parting(found, first)}"
+        yield f"the two runs diverge at {_parting(found, first)}"
     else:
         beyond = f"the first beyond {_tolerance(values)} is {_parting(found, first)}"
         yield f"the two runs drift apart, by rounding that grows: {beyond}"
@@ -165,7 +165,7 @@ def _short(node: Node) -> str:
 
 
 def _before(found, first: Point) -> Iterator[str]:
-    """Yield how far the runs agree before they part, and whether they part elsewhere, too."""
+    """Yield how far the runs agree before they diverge, and whether they diverge elsewhere, too."""
     values: Divergence = found.values
     earlier = values.points[: values.points.index(first)]
     if earlier:
@@ -176,7 +176,7 @@ def _before(found, first: Point) -> Iterator[str]:
     others = [point for point in values.jumps if point is not first and point.phase == first.phase]
     if others:
         listed = ", ".join(dict.fromkeys(place_of(found, point) for point in others[:4]))
-        yield f"{len(others):,} more places where they part by themselves: {listed}{' …' if len(others) > 4 else ''}"
+        yield f"{len(others):,} more places where they diverge independently: {listed}{' …' if len(others) > 4 else ''}"
 
 
 def rows_of(found) -> list[Row]:

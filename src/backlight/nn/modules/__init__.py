@@ -1,4 +1,4 @@
-"""The layers, a family a file."""
+"""The layers, one file per family."""
 
 from backlight.nn.internal.attention import *
 from backlight.nn.internal.lazy_layers import *

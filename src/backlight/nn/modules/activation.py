@@ -1,4 +1,4 @@
-"""Nonlinear layers, each a function of `nn.functional` with its options kept."""
+"""Activation layers: each is a function of `nn.functional` with stored options."""
 
 import warnings
 

@@ -266,7 +266,7 @@ def _pair(name: str, number: int, pair: object, verb: str) -> tuple:
 
 
 class Container(Module):
-    """Modules by name, the way of before `Module` could hold modules."""
+    """Modules by name; PyTorch's predecessor of modules as attributes."""
 
     def __init__(self, **kwargs: Module):
         super().__init__()

@@ -212,7 +212,7 @@ class NLLLoss(WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of `NLLLoss` for pictures of classes."""
+    """The old name of `NLLLoss` for images of classes."""
 
     def __init__(self, *args, **kwargs):
         warnings.warn(

@@ -56,7 +56,7 @@ def _converted(tensor: TensorState, kind: dtype | None, wanted: memory_format | 
 
 
 class Module(Registry, Tree, Checkpoint, HookRegistration):
-    """A part of a model: it owns parameters and other modules, and `forward` says what it computes.
+    """A part of a model: it owns parameters and other modules, and `forward` defines its computation.
 
     Assign parameters and modules as attributes in `__init__`, after `super().__init__()`, and write `forward`; call the
     module, not its `forward`, so that hooks run.

@@ -1,4 +1,4 @@
-"""Pooling layers, and those that lay patches and pixels out; none of them is trained."""
+"""Pooling layers, and layers that rearrange patches and pixels; none has parameters."""
 
 from collections.abc import Sequence
 

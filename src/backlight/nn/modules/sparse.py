@@ -34,7 +34,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Return the rows of a trained table that the input numbers.
+    """Look up rows of a trained table by index.
 
     Shapes: input (…) of integers -> (…, embedding_dim)
 
@@ -110,7 +110,7 @@ def padding_row(padding_idx: int | None, rows: int, name: str = "Padding_idx") -
 
 
 class EmbeddingBag(_Table):
-    """Return the sum, mean or maximum of the rows of a trained table that each bag of numbers names.
+    """Look up rows of a trained table for each bag of indices, and return their sum, mean or maximum.
 
     Shapes: input (bags, size), or (n,) with offsets (bags,) -> (bags, embedding_dim)
 

@@ -1,4 +1,4 @@
-"""Layers that resize pictures: `nn.functional.interpolate` with its options kept."""
+"""Layers that resize images: `nn.functional.interpolate` with stored options."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resize signals, pictures or volumes; options as for `nn.functional.interpolate`."""
+    """Resize signals, images or volumes; options as for `nn.functional.interpolate`."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resize pictures by taking the nearest pixel."""
+    """Resize images by taking the nearest pixel."""
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resize pictures bilinearly, with the centres of the corner pixels aligned."""
+    """Resize images bilinearly, with the centres of the corner pixels aligned."""
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -26,10 +26,10 @@ const plainWords = (text, places, read) => {
 };
 
 // A slider with its name and a text that says where it stands.
-const slider = (name, low, high, told, change) => {
+const slider = (name, low, high, textOf, change) => {
   const said = make("output", {});
   const range = make("input", { type: "range", min: low, max: high, step: 1, "aria-label": name });
-  const tell = () => { said.textContent = told(+range.value); range.setAttribute("aria-valuetext", said.textContent); };
+  const tell = () => { said.textContent = textOf(+range.value); range.setAttribute("aria-valuetext", said.textContent); };
   range.addEventListener("input", () => { tell(); change(+range.value); });
   return { element: make("label", { class: "slider" }, make("span", {}, name), range, said), set: (value) => { range.value = value; tell(); } };
 };
@@ -44,9 +44,9 @@ const curve = (from, to, origin, size, back) => {
 const attentionView = (ranked) => {
   const found = ranked.attention;
   const [asked, askedParts] = plainWords(data.query, found.query, data.queryRead);
-  const [told, toldParts] = plainWords(ranked.text, found.document, ranked.read);
+  const [documentWords, documentParts] = plainWords(ranked.text, found.document, ranked.read);
   const lines = draw("svg", { class: "lines", "aria-hidden": "true" });
-  const text = make("p", { class: "text" }, toldParts);
+  const text = make("p", { class: "text" }, documentParts);
   const stage = make("div", { class: "stage" }, lines, make("p", { class: "asked" }, askedParts), text);
   const status = make("p", { class: "apart", role: "status" });
   const chosen = { layer: found.layers - 1, head: 0, direction: 0, word: -1 };
@@ -59,14 +59,14 @@ const attentionView = (ranked) => {
     shown = shown.slice(0, LINES);
     const sums = new Map();
     for (const link of shown) sums.set(link.document, Math.max(sums.get(link.document) || 0, link.size));
-    told.forEach((span, place) => lit(span, sums.get(place) || 0, false));
+    documentWords.forEach((span, place) => lit(span, sums.get(place) || 0, false));
     asked.forEach((span, place) => span.classList.toggle("lifted", place === chosen.word));
     const origin = stage.getBoundingClientRect();
     const top = text.getBoundingClientRect().top - origin.top;
     lines.style.maskImage = `linear-gradient(#000 ${top - 12}px, rgb(0 0 0 / ${FADED}) ${top}px)`;
-    lines.replaceChildren(...shown.map((link) => curve(asked[link.query].getBoundingClientRect(), told[link.document].getClientRects()[0], origin, link.size, chosen.direction === 1)));
+    lines.replaceChildren(...shown.map((link) => curve(asked[link.query].getBoundingClientRect(), documentWords[link.document].getClientRects()[0], origin, link.size, chosen.direction === 1)));
     const best = shown[0];
-    const names = best ? [asked[best.query].textContent, told[best.document].textContent] : [];
+    const names = best ? [asked[best.query].textContent, documentWords[best.document].textContent] : [];
     if (chosen.direction === 1) names.reverse();
     status.textContent = best ? `Strongest here: “${names[0]}” → “${names[1]}”, ${(100 * best.share).toFixed(1)} % of the attention of “${names[0]}”.` : "No attention between the two here.";
   };

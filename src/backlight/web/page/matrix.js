@@ -42,12 +42,12 @@ const shownColumns = (matrix, all) => {
 
 const cellOf = (matrix, row, column, most, digits) => {
   const value = matrix.values[row][column];
-  const told = matrix.signed ? signed(value, digits) : number(value, digits);
+  const written = matrix.signed ? signed(value, digits) : number(value, digits);
   const [asked, found] = [matrix.query[row], matrix.document[column]];
   const names = `${cut(matrix.queryText, asked[0], asked[1])} × ${cut(matrix.documentText, found[0], found[1])}`;
-  const cell = make("td", { tabindex: -1, "aria-label": `${names}: ${told}`, "data-value": told });
+  const cell = make("td", { tabindex: -1, "aria-label": `${names}: ${written}`, "data-value": written });
   lit(cell, shareOf(value, most), matrix.signed);
-  return tipped(cell, () => [told, names]);
+  return tipped(cell, () => [written, names]);
 };
 
 const heatMap = (matrix, all) => {

@@ -134,8 +134,8 @@ class DeadTraining(Detector):
             f"{LONG + 1} steps in "
             f"a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
             f"{op} at {brief(where)} got a gradient and returned zeros only: "
-            + ("each factor gets the other one's numbers." if product else "where it is flat, it hands on none."),
-            title=f"every gradient is exactly 0: {op} hands on none",
+            + ("each factor gets the other one's numbers." if product else "where it is flat, it returns none."),
+            title=f"every gradient is exactly 0: {op} passes none on",
             cause="the factors are 0, and each needs the other one to get a gradient"
             if product
             else f"all values that {op.removesuffix('Backward0')} gets lie where it is flat",
@@ -170,7 +170,7 @@ class DeadTraining(Detector):
             f"{which} that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
             f"backward() came through {op}() at {brief_at(flat.line)}: its derivative is 0 everywhere.",
-            title=f"every gradient{'' if all_of_them else ' behind it'} is exactly 0: {op}() hands on none",
+            title=f"every gradient{'' if all_of_them else ' behind it'} is exactly 0: {op}() passes none on",
             cause=cause,
             cure=cure,
         )
