@@ -69,6 +69,7 @@ class Leaks(Detector):
         elif name == "embedding":
             ids = next((one for one in inputs if not one.requires_grad and one.dim() == 2), None)
             if ids is not None and ids.shape[1] >= TOKENS and (values := self.values(ids)) is not None:
+                self.repeats = self.repeats or bool((values == values.flat[0]).all())  # a decoder without words
                 if len(values) == 1 or not (values == values[:1]).all():
                     self.tokens.append((line, values.copy()))
         elif name in FIRST:
