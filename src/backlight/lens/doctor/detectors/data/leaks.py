@@ -24,7 +24,9 @@ from backlight.lens.records.record import Place
 FIRST = {"linear", "conv1d", "lstm", "gru", "rnn_tanh", "matmul"}
 DRAWS = {"randn", "rand", "randint", "randn_like", "rand_like", "normal", "randperm"}
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-PASSES = {"dropout", "transpose", "permute", "mul", "add", "layer_norm"}  # what is embedded goes through
+RECURRENT |= {"lstm_steps", "gru_steps", "rnn_steps"}  # backlight's
+PASSES = {"dropout", "transpose", "permute", "mul", "add", "layer_norm", "view", "clone"}
+PASSES |= {"linear", "stack"}  # what is embedded goes through
 REPEATS = {"expand", "repeat", "repeat_interleave"}
 STEPS, LOOKS, ROWS, VALUES, TOKENS = 3, 12, 32, 8, 4
 MOSTLY = 0.5
@@ -67,11 +69,13 @@ class Leaks(Detector):
         line = Instruction(call.code, call.lasti)
         if name in RECURRENT and inputs:
             self.read = self.embedded.get(inputs[0])
-        if name in PASSES:
+            if self.read is not None and self.watch.outs:
+                self.embedded[self.watch.outs[0]] = self.read
+        if name in PASSES and len(self.embedded):
             known = next((found for one in inputs if (found := self.embedded.get(one)) is not None), None)
             if known is not None and self.engine.is_tensor(out):
                 self.embedded[out] = known
-        elif name in DRAWS:
+        if name in DRAWS:
             if self.engine.is_tensor(out):
                 self.drawn[out] = None
         elif name in REPEATS:
