@@ -20,6 +20,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 CHAIN, BACKWARDS, LOOKS = 4, 2, 8
+MOST = 32  # detaches of a line before one backward whose graphs are looked at
 
 
 @dataclass(slots=True)
@@ -54,6 +55,9 @@ class DetachedStates(Detector):
             return
         line, flow = Instruction(call.code, call.lasti), self.watch.flow
         chain = self.chains.setdefault(line, Chain())
+        if chain.length >= MOST:
+            chain.length += 1
+            return
         kind = self.engine.module.nn.Parameter
         behind = {id(one) for one in flow.leaves_of([state.grad_fn]) if isinstance(one, kind)}
         chain.length += 1
