@@ -4,8 +4,8 @@ NOTE [A target in the input]
 A column of what the first layer gets is equal to the target in every row, in several steps, and the target takes
 several values. Or the classes to predict are the tokens that were embedded, position by position: nothing was shifted
 or masked. One column alone is an identity to be learned, and a sequence that goes through one vector an autoencoder.
-Of several sequences that are embedded, the last one is what a decoder reads; the target is not to be it, and none of
-them is the target shifted by one. Rows that are all the same, positions and kinds, are no tokens.
+Of several sequences that are embedded, the one that the last recurrent layer reads is a decoder's; it is not to be the
+target, and none of the others is the target, or the target shifted by one. Rows that are all the same are no tokens.
 Numbers that are drawn anew in each step are no data: a target that is a column of them is a task that was made up.
 """
 
@@ -23,6 +23,10 @@ from backlight.lens.records.record import Place
 
 FIRST = {"linear", "conv1d", "lstm", "gru", "rnn_tanh", "matmul"}
 DRAWS = {"randn", "rand", "randint", "randn_like", "rand_like", "normal", "randperm"}
+RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+RECURRENT |= {"lstm_steps", "gru_steps", "rnn_steps"}  # backlight's
+PASSES = {"dropout", "transpose", "permute", "mul", "add", "layer_norm", "view", "clone"}
+PASSES |= {"linear", "stack"}  # what is embedded goes through
 REPEATS = {"expand", "repeat", "repeat_interleave"}
 STEPS, LOOKS, ROWS, VALUES, TOKENS = 3, 12, 32, 8, 4
 MOSTLY = 0.5
@@ -42,13 +46,15 @@ class Shown:
 class Leaks(Detector):
     """Finds them (see NOTE [A target in the input])."""
 
-    calls = frozenset({*FIRST, *LOSSES, *REPEATS, *DRAWS, "embedding"})
+    calls = frozenset({*FIRST, *LOSSES, *REPEATS, *DRAWS, *RECURRENT, *PASSES, "embedding"})
 
     def __init__(self, watch):
         super().__init__(watch)
         self.inputs: dict[Instruction, np.ndarray] = {}  # first layers of this step -> rows
         self.drawn: WeakIdDict[None] = WeakIdDict()  # in this step
         self.tokens: list[tuple[Instruction, np.ndarray]] = []
+        self.embedded: WeakIdDict[int] = WeakIdDict()  # -> which of the tokens
+        self.read: int | None = None  # by the last recurrent layer
         self.repeats = False
         self.shown: dict[tuple, Shown] = {}
         self.copied: dict[Instruction, int] = {}
@@ -61,6 +67,14 @@ class Leaks(Detector):
             return
         name, inputs, out = self.watch.name, self.watch.inputs, call.out
         line = Instruction(call.code, call.lasti)
+        if name in RECURRENT and inputs:
+            self.read = self.embedded.get(inputs[0])
+            if self.read is not None and self.watch.outs:
+                self.embedded[self.watch.outs[0]] = self.read
+        if name in PASSES and len(self.embedded):
+            known = next((found for one in inputs if (found := self.embedded.get(one)) is not None), None)
+            if known is not None and self.engine.is_tensor(out):
+                self.embedded[out] = known
         if name in DRAWS:
             if self.engine.is_tensor(out):
                 self.drawn[out] = None
@@ -69,7 +83,9 @@ class Leaks(Detector):
         elif name == "embedding":
             ids = next((one for one in inputs if not one.requires_grad and one.dim() == 2), None)
             if ids is not None and ids.shape[1] >= TOKENS and (values := self.values(ids)) is not None:
+                self.repeats = self.repeats or bool((values == values.flat[0]).all())  # a decoder without words
                 if len(values) == 1 or not (values == values[:1]).all():
+                    self.embedded[out] = len(self.tokens)
                     self.tokens.append((line, values.copy()))
         elif name in FIRST:
             known = inputs and not inputs[0].requires_grad and inputs[0] not in self.drawn
@@ -120,12 +136,14 @@ class Leaks(Detector):
     def _look_at_tokens(self, line: Instruction, loss: str, values: np.ndarray) -> None:
         if not self.tokens or self.repeats or line in self.done:
             return
-        place, tokens = self.tokens[-1]
+        if len(self.tokens) > 1 and self.read is None:
+            return
+        place, tokens = self.tokens[self.read or 0]
         flat = values.reshape(-1)
         if flat.size != tokens.size:
             return
         counted = flat >= 0
-        if len(self.tokens) > 1 and any(_may_be_taught(flat, other, tokens) for _, other in self.tokens[:-1]):
+        if any(_may_be_taught(flat, other) for _, other in self.tokens if other is not tokens):
             return
         if not (flat == tokens.reshape(-1))[counted].all() or len(np.unique(flat[counted])) < TOKENS:
             self.copied[line] = 0
@@ -149,14 +167,14 @@ class Leaks(Detector):
         self.inputs.clear()
         self.drawn.clear()
         self.tokens.clear()
-        self.repeats = False
+        self.repeats, self.read = False, None
 
 
-def _may_be_taught(target: np.ndarray, other: np.ndarray, read: np.ndarray) -> bool:
+def _may_be_taught(target: np.ndarray, other: np.ndarray) -> bool:
     """Return whether another sequence is the target too, or most of it shifted by one, as a decoder is taught."""
     if other.size != target.size:
         return False
-    if np.array_equal(other, read):
+    if np.array_equal(other.reshape(-1), target):
         return True
     rows = target.reshape(other.shape)
     return bool(np.mean(rows[:, :-1] == other[:, 1:]) > MOSTLY)

@@ -5,7 +5,8 @@ Within one backward a line detaches a state again and again, each time one that 
 else leads back: the graph of a state ends at the detach before. What the first state was computed by, an encoder, and
 what computes the steps have no parameter in common, so that the encoder can serve the steps through the detach alone.
 That is how a state is cut between chunks of a sequence, where it is cut once a backward. Refinements that detach their
-proposals share features with what made the first; samplers and attacks learn nothing in their steps.
+proposals share features with what made the first; layers that learn one by one each have parameters of their own;
+samplers and attacks learn nothing in their steps.
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 CHAIN, BACKWARDS, LOOKS = 4, 2, 8
+MOST = 32  # detaches of a line before one backward whose graphs are looked at
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Chain:
     length: int = 0
     encoder: set[int] = field(default_factory=set)  # ids of parameters
     steps: set[int] = field(default_factory=set)
-    whole: bool = True  # whether each state came from the last
+    whole: bool = True  # whether each state came from the last, by the same parameters
 
 
 class DetachedStates(Detector):
@@ -41,7 +43,6 @@ class DetachedStates(Detector):
         self.chains: dict[Instruction, Chain] = {}
         self.states: WeakIdDict[Instruction] = WeakIdDict()  # detached -> line
         self.times: dict[Instruction, int] = {}
-        self.names: dict[Instruction, int] = {}
         self.pending: dict[Instruction, Chain] = {}
         self.looks = 0
 
@@ -54,6 +55,9 @@ class DetachedStates(Detector):
             return
         line, flow = Instruction(call.code, call.lasti), self.watch.flow
         chain = self.chains.setdefault(line, Chain())
+        if chain.length >= MOST:
+            chain.length += 1
+            return
         kind = self.engine.module.nn.Parameter
         behind = {id(one) for one in flow.leaves_of([state.grad_fn]) if isinstance(one, kind)}
         chain.length += 1
@@ -61,8 +65,8 @@ class DetachedStates(Detector):
             chain.encoder = behind
             return
         earlier = any(cut.code is call.code and cut.lasti == call.lasti for cut in flow.cuts_in(flow.of(state).cuts))
-        chain.whole = chain.whole and earlier
-        chain.steps |= behind
+        chain.whole = chain.whole and earlier and chain.steps in (set(), behind)
+        chain.steps = behind
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Keep the chains of this step, until an optimizer says what learns."""

@@ -4,7 +4,8 @@ NOTE [Frozen and not still]
 A model has trained parameters and a part all of whose parameters are frozen, and a batch norm of that part runs in
 train mode: it normalises by each batch, and moves its running mean and variance. It is a mistake if nothing else moves
 that part: weights that are written to in between, as those of a moving average, or that learn before the program ends,
-have statistics that move with them. Such modules are judged at the end, by plain data that the last step left.
+have statistics that move with them. Random features, which nothing has trained and whose statistics begin with the
+program, may be normalised as they are. Such modules are judged at the end, by plain data that the last step left.
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class FrozenStatistics(Detector):
         super().__init__(watch)
         self.running: WeakIdDict[None] = WeakIdDict()  # outermost models that ran in train mode since the last step
         self.frozen: WeakIdDict[Frozen] = WeakIdDict(outlived=OUTLIVED)
+        self.fresh: WeakIdDict[tuple[int, ...]] = WeakIdDict()  # batch norms that had seen nothing -> versions around
+        self.known: WeakIdDict[None] = WeakIdDict()  # outermost models that ran
         self.switched: WeakIdDict[Instruction] = WeakIdDict()  # models -> where they were switched to train mode
 
     def begin(self) -> None:
@@ -67,8 +70,28 @@ class FrozenStatistics(Detector):
 
     def entered(self, module: Module, path: str) -> None:
         """Note an outermost model that runs in train mode."""
-        if not path and module.training and self.engine.module.is_grad_enabled():
+        if path:
+            return
+        if module not in self.known:
+            self.known[module] = None
+            for norm in self._norms(module):
+                if norm not in self.fresh and not self._has_seen(norm):
+                    self.fresh[norm] = self._versions(module)
+        if module.training and self.engine.module.is_grad_enabled():
             self.running[module] = None
+
+    def _norms(self, module: Module) -> list:
+        nn = self.engine.module.nn
+        kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
+        norms = [one for one in module.modules() if isinstance(one, kinds)]
+        return [one for one in norms if one.weight is not None and one.running_mean is not None]
+
+    def _has_seen(self, norm: Module) -> bool:
+        count = self.number(norm.num_batches_tracked)
+        return count is None or count > 0
+
+    def _versions(self, module: Module) -> tuple[int, ...]:
+        return tuple(self.engine.version_of(one) for one in module.parameters() if not one.requires_grad)
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
         """Look at the models of which the optimizer holds a part."""
@@ -103,19 +126,16 @@ class FrozenStatistics(Detector):
 
     def _parts(self, model: Module) -> tuple[list, list]:
         """Return the batch norms of frozen parts that run in train mode, and the other parameters of these parts."""
-        nn = self.engine.module.nn
-        kind = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
         norms, others = {}, {}
         for part in model.modules():
             held = list(part.parameters())
-            if part is model or isinstance(part, kind) or not held or any(one.requires_grad for one in held):
+            inside = self._norms(part) if part is not model and held else []
+            if not inside or part in inside or any(one.requires_grad for one in held):
                 continue
-            inside = [
-                one for one in part.modules() if isinstance(one, kind) and one.training and one.track_running_stats
-            ]
-            inside = [one for one in inside if one.weight is not None and one.running_mean is not None]
             own = {id(one) for norm in inside for one in norm.parameters(recurse=False)}
             rest = [one for one in held if id(one) not in own]
+            inside = [one for one in inside if one.training and one.track_running_stats]
+            inside = [one for one in inside if self.fresh.get(one) != self._versions(model)]
             if inside and rest:
                 norms |= {id(one): one for one in inside}
                 others |= {id(one): one for one in rest}

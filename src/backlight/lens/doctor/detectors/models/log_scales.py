@@ -255,7 +255,8 @@ def _has_square(product: Node, factor: Node) -> bool:
                 break
             if _is_square(inner) or _kind(inner) == "MseLoss":
                 return True
-            if _kind(inner) not in KEEPS and _kind(inner) not in ("Mean", "Sum"):
+            inputs = [one for one, _ in inner.next_functions if one is not None]
+            if len(inputs) != 1 or (_kind(inner) not in KEEPS and _kind(inner) not in ("Mean", "Sum", "Mul", "Div")):
                 break
-            inner = inner.next_functions[0][0]
+            inner = inputs[0]
     return False

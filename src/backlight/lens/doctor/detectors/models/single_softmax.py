@@ -44,7 +44,7 @@ class SingleSoftmax(Detector):
         self.lines: dict[Instruction, Single] = {}
         self.other: set[Instruction] = set()  # lines whose dim had several elements once
         self.weights: WeakIdDict[Instruction] = WeakIdDict()
-        self.products: WeakIdDict[Instruction] = WeakIdDict()
+        self.products: WeakIdDict[tuple[Instruction, tuple]] = WeakIdDict()  # -> softmax, shape of its weights
         self.seen: set[Instruction] = set()  # in this step
 
     def called(self, call: Call) -> None:
@@ -66,8 +66,10 @@ class SingleSoftmax(Detector):
             if name in PRODUCTS:
                 self._multiplied(line, weights, first=inputs[0] is weights)
             elif name == "mul":
-                kept = out.shape == weights.shape
-                (self.weights if kept and len(inputs) < 2 else self.products)[out] = self.weights.get(weights)
+                if len(inputs) < 2:
+                    self.weights[out] = self.weights.get(weights)
+                elif out.dim() == weights.dim():
+                    self.products[out] = self.weights.get(weights), tuple(weights.shape)
             elif name in LOSSES:
                 self._lost(line, name, inputs, weights)
             elif out.shape == weights.shape:
@@ -87,17 +89,19 @@ class SingleSoftmax(Detector):
     def _multiplied(self, line: Instruction, weights: Tensor, first: bool) -> None:
         """Look at a product of matrices, which sums over the last dim of its first factor."""
         if weights.dim() > 1:
-            self._used(weights, self.weights.get(weights), line, weights.dim() - (1 if first else 2))
+            over = weights.dim() - (1 if first else 2)
+            self._used(tuple(weights.shape), self.weights.get(weights), line, over)
 
     def _summed(self, call: Call, line: Instruction, product: Tensor) -> None:
         given = call.kwargs.get("dim", call.args[1] if len(call.args) > 1 else None)
         if isinstance(given, int):
-            self._used(product, self.products.get(product), line, given % product.dim())
+            softmax, shape = self.products.get(product)
+            self._used(shape, softmax, line, given % len(shape))
 
-    def _used(self, tensor: Tensor, softmax: Instruction, line: Instruction, over: int) -> None:
+    def _used(self, shape: tuple, softmax: Instruction, line: Instruction, over: int) -> None:
         known = self.lines[softmax]
-        if over != known.dim and tensor.shape[over] > 1 and tensor.shape[known.dim] == 1:
-            known.used, known.other, known.size = line, over, tensor.shape[over]
+        if over != known.dim and shape[over] > 1 and len(shape) > known.dim and shape[known.dim] == 1:
+            known.used, known.other, known.size = line, over, shape[over]
             self.seen.add(softmax)
 
     def _lost(self, line: Instruction, name: str, inputs: list, weights: Tensor) -> None:
@@ -118,7 +122,7 @@ class SingleSoftmax(Detector):
         for softmax, known in self.lines.items():
             if known.steps < STEPS or softmax in self.other or known.used is None:
                 continue
-            if known.loss and self.session.has(("BL725",)):
+            if self.session.has(("BL748", "BL725") if known.loss else ("BL748",)):
                 continue
             how = f"{brief_at(known.used)} multiplies it by values and sums over dim {known.other}, of {known.size}."
             cure = f"Normalise over the dim that is summed: dim={known.other}."

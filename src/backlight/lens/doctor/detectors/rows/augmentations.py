@@ -25,10 +25,10 @@ MOVES = {"flip", "fliplr", "flipud", "rot90", "roll"}
 KEEPS = {"mul", "add", "sub", "div", "true_divide", "clamp", "to", "float", "long", "clone", "contiguous", "unsqueeze"}
 KEEPS |= {"squeeze", "pow", "sqrt", "neg", "normalize", "abs", "where", "double", "detach"}
 CONVOLUTIONS = {"conv1d", "conv2d", "convolution"}
-LOSSES = {"binary_cross_entropy_with_logits", "binary_cross_entropy", "cross_entropy", "nll_loss"}
+LOSSES = {"binary_cross_entropy_with_logits", "binary_cross_entropy", "cross_entropy", "cross_entropy_2d", "nll_loss"}
 LOSSES |= {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 LEAST = 4
-PIXELS = 3  # least height and width
+PIXELS = 3  # least width, or length
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Augmentations(Detector):
         if known is not None:
             if out.dim() >= source.dim():  # a piece of it; another row of a batch is not followed
                 self.tracks[out] = known
-        elif out.dim() and min(out.shape[-2:]) >= PIXELS and not self.watch.flow.of(source).leaves:
+        elif out.dim() and out.shape[-1] >= PIXELS and not self.watch.flow.of(source).leaves:
             self.tracks[out] = (Track(id(source)),)
 
     def _keep(self, inputs: list, out: Tensor) -> None:
