@@ -45,7 +45,7 @@ def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None
             if anomaly.wanted_of_ops:  # the op checks its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
-            if observation.observers.active:
+            if observation.observers.active or self._storage.mirrors is not None:
                 observation.end_write(self)
             return self
         if operator and not (is_operand(args[0]) or isinstance(args[0], (np.ndarray, np.generic))):
