@@ -3,10 +3,10 @@
 NOTE [Conjugates]
 PyTorch's `conj()` of a complex tensor is a view that is conjugated when it is read, and `imag` of that is one whose
 sign is changed when it is read. Kernels here read memory as it is. So the view has memory of its own, a mirror of the
-memory of its source: a write to either, or to a view or an alias of either, is followed at once by a write to the other, of the
-values and of the history. Both storages count it. `Storage.mirrors` is set on both sides, and `end_write` of
-dispatch/observation.py tests it; a tensor without a living mirror pays for that test only. What NumPy, or another owner
-of shared memory, writes without a tensor does not reach the mirror.
+memory of its source: a write to either, or to a view or an alias of either, is followed at once by a write to the
+other, of the values and of the history. Both storages count it. `Storage.mirrors` is set on both sides, and
+`end_write` of dispatch/observation.py tests it; a tensor without a living mirror pays for that test only. What NumPy,
+or another owner of shared memory, writes without a tensor does not reach the mirror.
 """
 
 import weakref

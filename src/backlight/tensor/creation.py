@@ -2,13 +2,13 @@
 
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from backlight import dtypes
-from backlight.devices import CHOSEN, is_meta, require_cpu
+from backlight.devices import CHOSEN, is_meta, meta, require_cpu
 from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.storage import new_storage
@@ -53,15 +53,6 @@ def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
         )
     storage = new_storage() if modes.marks else None
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
-
-
-class _Meta:
-    """What makes tensors without memory: `meta_tensor` of nn/meta_tensors.py, which is above."""
-
-    make: Callable | None = None
-
-
-meta = _Meta()
 
 
 def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout | None = None, pin_memory: bool = False):
