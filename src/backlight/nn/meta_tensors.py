@@ -64,7 +64,7 @@ READING = {  # functions that read values -> PyTorch's error for a meta tensor
     },
 }
 LEAVING = {"cpu", "tolist"}  # functions that would bring values to the CPU
-COMBINING = {"add", "sub", "mul", "div", "cat", "stack", "where", "matmul", "mm", "__add__", "__sub__", "__mul__"}
+MIXING = {"get_item", "index_select", "gather", "embedding", "take", "is_same_size", "empty_like", "result_type"}
 PLAIN_RESULTS = {"is_same_size", "register_hook"}
 MOVING = {"to", "type_as", "copy_"}  # functions that may
 
@@ -215,14 +215,14 @@ def _refuse_reading(name: str, metas: list, args: tuple, kwargs: dict) -> None:
         return
     if name in ("__getitem__", "get_item") and any(one.dtype is bool_ for one in metas[1:]):
         raise type(READING["nonzero"])(*READING["nonzero"].args)
-    if name in COMBINING:
-        expected = next(one for one in flat((*args, *kwargs.values())) if isinstance(one, TensorState))
-        for one in flat((*args, *kwargs.values())):
-            on_meta = isinstance(one, MetaTensorMixin)
-            if isinstance(one, TensorState) and on_meta != isinstance(expected, MetaTensorMixin) and one.ndim:
-                raise GraphError(
-                    f"Tensor on device {one.device} is not on the expected device {expected.device}! Move one of them"
-                )
+    if name in MIXING or name.startswith("__set") or (name.endswith("_") and isinstance(args[0], MetaTensorMixin)):
+        return
+    tensors = [one for one in flat((*args, *kwargs.values())) if isinstance(one, TensorState)]
+    for one in tensors:
+        if one.is_meta != tensors[0].is_meta and one.ndim:
+            raise GraphError(
+                f"Tensor on device {one.device} is not on the expected device {tensors[0].device}! Move one of them"
+            )
 
 
 def _leaves(name: str, args: tuple, kwargs: dict) -> bool:

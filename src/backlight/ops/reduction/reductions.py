@@ -9,7 +9,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import NUMPY_NAMES, kept_shape, normalise_dim, reduced_count, reduced_dims, with_numpy_names
@@ -48,7 +48,9 @@ def with_numpy_options(numpy_options: dict, dim: int | Sequence[int] | None, kee
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
-        raise ArgumentError(f"got an unexpected keyword argument '{min(unknown)}': there are dim, keepdim and dtype")
+        raise TypeError(
+            f"sum() got an unexpected keyword argument '{min(unknown)}'"
+        )  # checked.py makes PyTorch's of it
     return numpy_options.get("axis", dim), numpy_options.get("keepdims", keepdim)
 
 
