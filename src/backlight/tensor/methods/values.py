@@ -11,10 +11,11 @@ from backlight.dispatch.dispatcher import dispatches_itself, dispatching, offer
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
-from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
+from backlight.errors import ArgumentError, DimError, GraphError, ShapeError, ValueProblem
 from backlight.kernels.memory_order import CHANNELS_LAST, is_contiguous_in
 from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
+from backlight.ops.elementwise.complex_numbers import is_conj
 from backlight.ops.shape import expanding, reshaping, striding
 from backlight.ops.type_promotion import FLOAT32, category, is_float
 from backlight.sizes import Size, size_of_ints, sizes_given, spread_sizes
@@ -234,6 +235,11 @@ class ValueMethods:
         """Return the same memory in another shape, or with its bytes read as another dtype."""
         if dtype is None and sizes and isinstance(sizes[0], dtypes.dtype):
             dtype = sizes[0]
+        if dtype is not None and is_conj(self) and dtype is not self.dtype:
+            raise ShapeError(
+                "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.\n"
+                "  Call resolve_conj() first"
+            )
         if dtype is not None:
             return reshaping.view_bytes(self, dtypes.to_numpy_dtype(dtype))
         if not sizes and size is None:
