@@ -71,3 +71,33 @@ def test_a_function_of_a_module_that_is_an_attribute_is_no_method():
         Holder.library.mul(backlight.ones(2), "a")
     with pytest.raises(TypeError, match=r"mul\(\): argument 'other' \(position 1\) must be Tensor, not str"):
         backlight.ones(2).mul("a")
+
+
+@pytest.mark.parametrize(
+    "call",
+    lines("""
+torch.sum(a=X, axis=0, keepdims=True)
+torch.add(x1=X, x2=X)
+torch.exp(x=X)
+X.softmax(axis=0)
+X.unbind(axis=1)
+torch.stack([X], axis=1)
+torch.maximum(x1=X, x2=X)
+torch.argmax(a=X, axis=1)
+X.flip(axis=0)
+torch.exp(X, x=X)
+torch.where(X > 0, X)
+X.var(1, True, correction=1)
+torch.cdist(X, X, compute_mode='x')
+torch.zeros(2, 3)[:, [7]]
+torch.zeros(2, 3, 4)[:, [0], [9]]
+torch.ones(2, dtype=torch.int32).bitwise_and_(2.5)
+torch.empty(0, 3).kthvalue(1, 0)
+torch.empty(0, 3).nanmedian(0)
+torch.unravel_index(torch.tensor([4, 5]), (2, 3))
+X.tensor_split(torch.tensor([1.0]))
+torch.tensor([1j]).conj().view(torch.float32)
+"""),
+)
+def test_numpys_names_and_values_that_are_refused(call):
+    assert_same_first_line(call.replace("X", "torch.ones(2, 3)"))
