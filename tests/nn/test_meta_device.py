@@ -73,3 +73,10 @@ def test_gradients_stay_on_the_device():
     assert model[0].weight.grad.shape == (3, 2)
     model = model.to_empty(device="cpu")
     assert not model[0].weight.is_meta
+
+
+def test_meta_tensors_do_not_disturb_parameters_without_values_where_sparse_tensors_were_made():
+    backlight.ones(2).to_sparse()
+    assert backlight.empty(2, device="meta").add(1).is_meta
+    layer = backlight.nn.LazyLinear(2)
+    assert layer(backlight.ones(1, 3)).shape == (1, 2)

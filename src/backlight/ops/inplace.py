@@ -75,7 +75,8 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
     try:
         result = public(source, *args, **kwargs)
     except UnsupportedError:
-        _check_operand(target, args)
+        if name.startswith("bitwise_"):
+            _check_operand(target, args)
         raise
     write(target, result, name, before=source._edge, adds=adds)
     return target

@@ -17,10 +17,10 @@ NAMES = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF
 
 def called_name(name: str, args: tuple) -> str:
     """Return the public name of a function that failed; `.name` if it was called as a method."""
-    if "." in name or not args or not isinstance(args[0], TensorState):
+    if name[0] == "." or not args or not isinstance(args[0], TensorState):
         return name
-    frame = user_frame(sys._getframe())
-    return f".{name}" if frame is not None and _is_method_call(frame, name) else name
+    last = name.rpartition(".")[2]
+    return f".{last}" if _is_method_call(user_frame(sys._getframe()), last) else name
 
 
 def _is_method_call(frame: FrameType, name: str) -> bool:

@@ -195,7 +195,8 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
             return ArgumentError(f"{shown}(): argument '{key}' must be bool, not {kind_of(named[key])}")
     unknown = [key for key in named if key not in ALWAYS_TAKEN]
     if unknown:
-        return ArgumentError(f"{shown}() got an unexpected keyword argument '{unknown[0]}'")
+        given = next((key for key in kwargs if OTHER_NAMES.get(key) == unknown[0]), unknown[0])
+        return ArgumentError(f"{shown}() got an unexpected keyword argument '{given}'")
     return None
 
 
