@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.variable import Variable
 from backlight.devices import device
+from backlight.devices import meta as _meta
 from backlight.dispatch import torch_function as _torch_function
 from backlight.dispatch.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from backlight.dispatch.arguments.checked import checked as _checked
@@ -100,7 +101,6 @@ from backlight.system.lazy_import import names_later as _names_later
 from backlight.system.user_warnings import is_warn_always_enabled, set_warn_always
 from backlight.tensor import generators as random
 from backlight.tensor.creation import *
-from backlight.tensor.creation import meta as _meta
 from backlight.tensor.dtype_queries import *
 from backlight.tensor.factories import *
 from backlight.tensor.generators import *

@@ -1,5 +1,7 @@
 """The `device` object: backlight computes on the CPU; any other device is refused."""
 
+from collections.abc import Callable
+
 from backlight.errors import DeviceAbsent, GraphError
 
 _KNOWN = (
@@ -75,6 +77,15 @@ class Chosen:
 
 
 CHOSEN = Chosen()
+
+
+class _Meta:
+    """What makes tensors without memory: `meta_tensor` of nn/meta_tensors.py, which is above."""
+
+    make: Callable | None = None
+
+
+meta = _Meta()
 
 
 def is_meta(where: "device | str | int | None") -> bool:

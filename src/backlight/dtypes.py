@@ -5,7 +5,7 @@ import builtins
 import ml_dtypes
 import numpy as np
 
-from backlight.errors import ArgumentError
+from backlight.errors import ArgumentError, GraphError
 
 __all__ = [
     "bfloat16",
@@ -33,6 +33,9 @@ __all__ = [
     "set_default_dtype",
     "short",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]
 
 _C_NAMES = {
@@ -40,6 +43,9 @@ _C_NAMES = {
     "int16": "short int",
     "int8": "signed char",
     "uint8": "unsigned char",
+    "uint16": "short unsigned int",
+    "uint32": "unsigned int",
+    "uint64": "long unsigned int",
     "float16": "c10::Half",
     "bfloat16": "c10::BFloat16",
     "complex64": "c10::complex<float>",
@@ -92,8 +98,11 @@ class dtype:  # noqa: N801 - PyTorch's name
         """Return the complex dtype whose parts have this dtype; of a complex dtype, itself.
 
         Raises:
+            RuntimeError: the dtype is one of integers or bools.
             TypeError: there is none: backlight has no complex32.
         """
+        if self.kind in (INTEGERS, BOOLS):
+            raise GraphError(f"Unknown Complex ScalarType for {self.old_name}; take torch.complex64, say")
         return BY_NUMPY[complex_dtype(self.numpy)]
 
     def __repr__(self) -> str:
@@ -112,12 +121,18 @@ uint8 = dtype._made("uint8", np.uint8, INTEGERS, "Byte")
 int16 = short = dtype._made("int16", np.int16, INTEGERS, "Short")
 int32 = int = dtype._made("int32", np.int32, INTEGERS, "Int")
 int64 = long = dtype._made("int64", np.int64, INTEGERS, "Long")
+uint16 = dtype._made("uint16", np.uint16, INTEGERS, "UInt16")
+uint32 = dtype._made("uint32", np.uint32, INTEGERS, "UInt32")
+uint64 = dtype._made("uint64", np.uint64, INTEGERS, "UInt64")
 bool = dtype._made("bool", np.bool_, BOOLS, "Bool")
 
 complex64 = cfloat = dtype._made("complex64", np.complex64, COMPLEX, "ComplexFloat")
 complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "ComplexDouble")
 
-ALL = (float16, bfloat16, float32, float64, complex64, complex128, int8, uint8, int16, int32, int64, bool)
+_FLOATING = (float16, bfloat16, float32, float64, complex64, complex128)
+ALL = (*_FLOATING, int8, uint8, int16, int32, int64, uint16, uint32, uint64, bool)
+BAREBONES_UNSIGNED = frozenset((uint16.numpy, uint32.numpy, uint64.numpy))  # promoted with floats only; few kernels
+OLD = tuple(kind for kind in ALL if kind.numpy not in BAREBONES_UNSIGNED)  # with storages, methods … of their names
 BY_NUMPY = {kind.numpy: kind for kind in ALL}
 BY_NAME = {kind.name: kind for kind in ALL}
 
@@ -152,7 +167,7 @@ def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
         raise ArgumentError(
             f"can't convert np.ndarray of type numpy.{numpy_type.type.__name__}. The only supported types are: "
             "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
-            "uint8, and bool. Of these backlight lacks uint64, uint32 and uint16"
+            "uint8, and bool."
         )
     return found
 

@@ -135,6 +135,17 @@ def sizes_given(arguments: tuple) -> tuple:
     return arguments
 
 
+def spread_sizes(arguments: tuple, named: Sequence[int] | None, function: str, name: str) -> tuple:
+    """Return sizes (or dims) that a caller gave one by one, as one sequence, or by the parameter's name.
+
+    Raises:
+        TypeError: there are none.
+    """
+    if not arguments and named is None:
+        raise ArgumentError(f'{function}() missing 1 required positional arguments: "{name}"')
+    return sizes_given(arguments or (named,))
+
+
 def broadcast(*shapes: tuple) -> tuple:
     """Return the shape that arrays of these shapes broadcast to.
 

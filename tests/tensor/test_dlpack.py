@@ -178,8 +178,7 @@ def test_memory_that_runs_backward_or_lies_elsewhere_is_refused():
     for wrong in (3, [1.0], None):
         with pytest.raises(RuntimeError, match="from_dlpack received an invalid capsule"):
             backlight.from_dlpack(wrong)
-    with pytest.raises(TypeError, match=r"can't convert np.ndarray of type numpy.uint32"):
-        backlight.from_dlpack(np.arange(3, dtype=np.uint32))
+    assert backlight.from_dlpack(np.arange(3, dtype=np.uint32)).dtype is backlight.uint32
 
 
 def test_read_only_memory_is_read_and_not_written():

@@ -14,7 +14,7 @@ from backlight.dispatch.arguments.checked import with_checks
 from backlight.engine.grad_mode import enable_grad
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
+from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.tensor.factories import zeros_like
 from backlight.tensor.tensor import Tensor
 from backlight.transforms.forward_jacobian import (
@@ -89,7 +89,7 @@ def jacobian(
     The other arguments are those of `vjp`.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise ValueProblem(
+        raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
             f'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode". Got '
             f"{strategy!r}"

@@ -6,12 +6,13 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError, UnsupportedError
 
 
-def _by_op(text: str) -> dict[str, str]:
+def by_op(text: str) -> dict[str, str]:
+    """Return `op=kernel` pairs, divided by spaces, as a dict."""
     return dict(pair.split("=") for pair in text.split())
 
 
 # op=kernel: "kernel" not implemented for 'ComplexFloat'
-KERNELS = _by_op("""
+KERNELS = by_op("""
 _safe_softmax=softmax_kernel_impl _softmax_backward_data=softmax_backward_lastdim_kernel_impl
 _upsample_nearest_exact1d=compute_indices_weights_nearest adaptive_avg_pool2d=adaptive_avg_pool2d
 adaptive_avg_pool3d=adaptive_avg_pool3d_cpu adaptive_max_pool2d=adaptive_max_pool2d

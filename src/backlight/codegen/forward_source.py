@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from backlight.codegen.declaration import ARRAY, ARRAYS, HOLOMORPHIC, OPTION, OPTIONAL, Op
 from backlight.codegen.op_schema import OpSchema
+from backlight.codegen.unsigned_refusals import KERNELS as UNSIGNED_KERNELS
 from backlight.kernels.native import core
 
 # NumPy's numbers of complex64, complex128 and clongdouble: a third cheaper to compare than the kind
@@ -84,7 +85,21 @@ def _operand_lines(schema: OpSchema) -> list[str]:
         lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
         lines += _promotion_lines(schema, singles)
-    return lines
+    return lines + _unsigned_lines(op)
+
+
+def _unsigned_lines(op: Op) -> list[str]:
+    """Refuse uint16, uint32 and uint64 where PyTorch has no kernel for them."""
+    arrays = [p for p in op.arrays if p.kind != OPTIONAL and (p.promoted or not op.promote)]
+    if op.name not in UNSIGNED_KERNELS or not arrays:
+        return []
+    first = f"d_{arrays[0].name}"
+    if arrays[0].kind == ARRAYS:
+        return [
+            f"if any([array.dtype.num in UNSIGNED for array in {first}]):",
+            f"    refuse_unsigned(op.name, {first})",
+        ]
+    return [f"if {first}.dtype.num in UNSIGNED:", f"    refuse_unsigned(op.name, ({first},))"]
 
 
 def _refusing_lines(op: Op) -> list[str]:

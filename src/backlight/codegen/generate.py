@@ -29,6 +29,7 @@ from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
 from backlight.codegen.saved_values import SavedProperty
+from backlight.codegen.unsigned_refusals import UNSIGNED, refuse_unsigned
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Edges, Gradients, Node, Output, new_node, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame
@@ -63,6 +64,8 @@ def generate(op: Op, variant: str, namespace: dict, laid_out: bool) -> FunctionT
         NodeClass=node_class,
         ComplexNodeClass=complex_node_class(op) if node_class is not None else None,
         refusal=refusal,
+        UNSIGNED=UNSIGNED,
+        refuse_unsigned=refuse_unsigned,
         Output=Output,
         next_sequence=next_sequence,
         getframe=sys._getframe,

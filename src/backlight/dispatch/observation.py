@@ -179,7 +179,10 @@ def begin_write(tensor, name: str, place) -> None:
 
 
 def end_write(tensor) -> None:
-    """Notify watchers that the write that `begin_write` counted is done."""
+    """Bring mirrors of the memory up to date, and notify watchers that the write that `begin_write` counted is done."""
+    mirrors = tensor._storage.mirrors
+    if mirrors is not None:
+        mirrors.reflect(tensor._storage)
     if observers.active and (writer := tensor._storage.writer) is not None:
         notify_write(tensor, writer[0], writer[1:])
 

@@ -19,6 +19,7 @@ class Storage:
     memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
     detaches = 0  # how many versions are no writes, but `detach_()` of a tensor that nodes may have saved
+    mirrors = None  # the mirrors of tensors in this memory: NOTE [Conjugates] in ops/mirrors.py
     detached_from = detached_to = 0  # the versions before and after the last of these that followed each other
 
     def wrote(self, op_name: str, place: tuple) -> None:
@@ -57,17 +58,6 @@ class GuardedStorage(Storage):
             guard()
 
 
-class ConjugateStorage(Storage):
-    """The storage of what `conj()` made, where PyTorch has a view: it refuses to be written to."""
-
-    def before_write(self) -> None:
-        """Refuse: PyTorch would write to the tensor that was conjugated."""
-        raise GraphError(
-            "a tensor made by conj() cannot be written to: in PyTorch it is a view, here its memory is its own. Write "
-            "to x.resolve_conj(), or use x.conj_physical()"
-        )
-
-
 class _Guarding:
     """How many blocks guard storages now."""
 
@@ -89,6 +79,7 @@ class InferenceStorage:
 
     writer = None
     memory = None
+    mirrors = None
     born = 0
 
     def note_detached(self) -> None:

@@ -182,7 +182,10 @@ class SparseArray:
 
 def is_sparse(value: object) -> bool:
     """Tell whether an array, or a tensor, is in the sparse layout."""
-    return value.__class__ is SparseArray or getattr(value, "_data", None).__class__ is SparseArray
+    try:
+        return value.__class__ is SparseArray or getattr(value, "_data", None).__class__ is SparseArray
+    except BacklightError:  # a tensor that has no values yet, or never
+        return False
 
 
 def gradient_sum(present, grad):

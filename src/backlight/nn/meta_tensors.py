@@ -2,17 +2,26 @@
 
 A module on the meta device has such parameters and buffers: one that was made there (`nn.Linear(2, 3, device="meta")`,
 `with torch.device("meta")`), or moved (`module.to("meta")`). What fills them in place has no effect.
+
+NOTE [Ops on the meta device]
+A call with a meta tensor is handled by `MetaTensorMixin.__torch_function__`: it is made with the twins of its meta
+tensors, ordinary tensors of zeros, and the tensors that it returns become the twins of new meta tensors. So shapes,
+strides, dtypes, gradients and errors are those of the ops. A twin is made when it is first needed; the zeros take no
+memory before they are written to, but what an op returns does: the price is that of the op on the CPU. Reading values
+is refused. Without any meta tensor nothing is installed.
 """
 
-from math import prod
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from backlight.devices import device
+from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, flat, overrides_state
 from backlight.dtypes import bool as bool_
-from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype, int64
-from backlight.engine.tensor_state import LEAF, TensorState, new
-from backlight.errors import GraphError, UnsupportedError
+from backlight.dtypes import dtype, from_numpy_dtype, get_default_dtype
+from backlight.engine.tensor_state import LEAF, TensorState, new, wrap
+from backlight.errors import ArgumentError, GraphError, UnsupportedError
 from backlight.nn.parameter import Parameter
 from backlight.sizes import Size
 from backlight.tensor.factories import empty
@@ -21,8 +30,47 @@ from backlight.tensor.tensor import Tensor
 META = device("meta")
 
 
+READING = {  # functions that read values -> PyTorch's error for a meta tensor
+    **dict.fromkeys(
+        ("item", "__float__", "__int__", "__bool__", "__index__", "__complex__", "is_nonzero", "allclose"),
+        GraphError("Tensor.item() cannot be called on meta tensors: they have no values"),
+    ),
+    **dict.fromkeys(
+        ("numpy", "__array__"),
+        ArgumentError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        ),
+    ),
+    **dict.fromkeys(
+        ("nonzero", "argwhere", "masked_select"),
+        UnsupportedError(
+            "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
+            "data-independent implementation does not exist. The number of results depends on the values"
+        ),
+    ),
+    **{
+        name: UnsupportedError(
+            f"aten::{kernel}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+            "kernel registered. What it returns depends on the values"
+        )
+        for name, kernel in (
+            ("equal", "equal"),
+            ("unique", "_unique2"),
+            ("unique_consecutive", "unique_consecutive"),
+            ("bincount", "bincount"),
+            ("to_sparse", "_to_sparse"),
+            ("histc", "histc"),
+        )
+    },
+}
+LEAVING = {"cpu", "tolist"}  # functions that would bring values to the CPU
+MIXING = {"get_item", "index_select", "gather", "embedding", "take", "is_same_size", "empty_like", "result_type"}
+PLAIN_RESULTS = {"is_same_size", "register_hook"}
+MOVING = {"to", "type_as", "copy_"}  # functions that may
+
+
 class MetaTensorMixin:
-    """Base of parameters and buffers without memory. Reading values, as every op does, raises."""
+    """Base of parameters and buffers without memory: NOTE [Ops on the meta device]."""
 
     __slots__ = ()
 
@@ -30,11 +78,28 @@ class MetaTensorMixin:
 
     @property
     def _data(self):
-        raise UnsupportedError(
-            f"Cannot copy out of meta tensor; no data! This one has the shape {list(self.shape)}. A module of such "
-            "tensors is for torch.func.functional_call, which brings values, and for to_empty(device='cpu') or "
-            "load_state_dict(…, assign=True). No op runs on the meta device here"
-        )
+        raise no_data(self)
+
+    @property
+    def twin(self) -> Tensor:
+        """An ordinary tensor of zeros of this shape and dtype, with this one's place in the graph."""
+        if self._twin is None:
+            zeros = wrap(np.zeros(tuple(self._shape), self._kind.numpy), self._edge)
+            self._twin = zeros
+        return self._twin
+
+    @staticmethod
+    def _answer(func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
+        """Call a function with the twins of meta tensors; return meta tensors."""
+        name, kwargs = func.__name__, kwargs or {}
+        metas = [one for one in flat((*args, *kwargs.values())) if isinstance(one, MetaTensorMixin)]
+        _refuse_reading(name, metas, args, kwargs)
+        of_twins = {id(one.twin): one for one in metas}
+        with DisableTorchFunctionSubclass():
+            out = func(*_twinned(args), **{key: _twinned(value) for key, value in kwargs.items()})
+        where = kwargs.get("device")
+        plain = name in PLAIN_RESULTS or (where is not None and device(where).type != "meta")
+        return out if plain else _meta_results(out, of_twins)
 
     @property
     def shape(self) -> Size:
@@ -51,48 +116,41 @@ class MetaTensorMixin:
         """The meta device."""
         return META
 
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self._shape)
-
-    def dim(self) -> int:
-        """Return the number of dims."""
-        return len(self._shape)
-
-    def size(self, dim: int | None = None):
-        """Return the shape, or one size."""
-        return self._shape if dim is None else self._shape[dim]
-
-    def numel(self) -> int:
-        """Return the number of elements."""
-        return prod(self._shape)
-
-    def is_floating_point(self) -> bool:
-        """Tell whether the dtype is a floating point one."""
-        return self._kind.is_floating_point
-
-    def detach(self):
-        """Return a tensor of the same shape, without memory as this one."""
-        return _made(MetaBuffer, self._shape, self._kind, False)
-
-    data = property(detach, doc="A tensor of the same shape, without memory.")
-
     def as_parameter(self, requires_grad: bool) -> "MetaParameter":
         """Return a parameter of the same shape."""
         return _made(MetaParameter, self._shape, self._kind, requires_grad)
+
+    def data_ptr(self) -> int:
+        """Return 0: there is no memory."""
+        return 0
 
     def _unchanged(self, *args, **kwargs):
         """Return the tensor itself: there are no values to change."""
         return self
 
     uniform_ = normal_ = trunc_normal_ = random_ = bernoulli_ = exponential_ = _unchanged
-    fill_ = zero_ = copy_ = add_ = sub_ = mul_ = div_ = clamp_ = erfinv_ = _unchanged
+    fill_ = zero_ = erfinv_ = _unchanged
 
     def __repr__(self) -> str:
-        more = "" if self._kind in (get_default_dtype(), int64, bool_) else f", dtype={self._kind}"
-        more += ", requires_grad=True" if self.requires_grad else ""
+        more = "" if self._kind is get_default_dtype() else f", dtype={self._kind}"
+        node = self.grad_fn
+        if node is not None:
+            more += f", grad_fn=<{node.name()}>"
+        elif self.requires_grad:
+            more += ", requires_grad=True"
         return f"tensor(..., device='meta', size={tuple(self._shape)}{more})"
+
+    __str__ = __repr__
+
+    def __iter__(self):
+        return iter(self.unbind(0))
+
+    def type(self, dtype: object = None, *args, **kwargs):
+        """Return the tensor's old name; with a dtype, a tensor of that."""
+        return f"torch.meta.{self._kind.old_name}Tensor" if dtype is None else self.to(dtype, *args, **kwargs)
+
+    def __format__(self, spec: str) -> str:
+        return object.__format__(self, spec)
 
     def __deepcopy__(self, memo: dict):
         return memo.setdefault(id(self), _made(type(self), self._shape, self._kind, self.requires_grad))
@@ -109,6 +167,8 @@ class MetaParameter(MetaTensorMixin, Parameter):
     def __repr__(self) -> str:
         return f"Parameter containing:\n{MetaTensorMixin.__repr__(self)}"
 
+    __str__ = __repr__
+
 
 class MetaBuffer(MetaTensorMixin, Tensor):
     """A tensor, for example a buffer, without memory."""
@@ -120,8 +180,93 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     made = new(cls)
     made._edge = LEAF if requires_grad else None
     made._storage = made._view = None
-    made._shape, made._kind = shape, kind
+    made._shape, made._kind, made._twin = shape, kind, None
+    _install()
     return made
+
+
+@functools.cache
+def _install() -> None:
+    """Let public functions call the handler of meta tensors: once there is one."""
+    for cls in (MetaBuffer, MetaParameter):
+        cls.__torch_function__ = staticmethod(MetaTensorMixin._answer)
+        overrides_state.install_for(cls)
+
+
+def no_data(tensor: "MetaTensorMixin") -> UnsupportedError:
+    """Return PyTorch's error for reading values that are not there."""
+    return UnsupportedError(
+        f"Cannot copy out of meta tensor; no data! This one has the shape {list(tensor.shape)}. A module of such "
+        "tensors is for torch.func.functional_call, which brings values, and for to_empty(device='cpu') or "
+        "load_state_dict(…, assign=True)"
+    )
+
+
+def _refuse_reading(name: str, metas: list, args: tuple, kwargs: dict) -> None:
+    """Raise if a function reads values of a meta tensor, or mixes it with tensors that have some."""
+    first = metas[0]
+    if name in READING and not (name == "item" and first.numel() != 1):
+        raise type(READING[name])(*READING[name].args)
+    if name == "item":
+        raise GraphError(f"a Tensor with {first.numel()} elements cannot be converted to Scalar")
+    if name in LEAVING or (name in MOVING and _leaves(name, args, kwargs)):
+        raise no_data(first)
+    if name in MOVING:
+        return
+    if name in ("__getitem__", "get_item") and any(one.dtype is bool_ for one in metas[1:]):
+        raise type(READING["nonzero"])(*READING["nonzero"].args)
+    if name in MIXING or name.startswith("__set") or (name.endswith("_") and isinstance(args[0], MetaTensorMixin)):
+        return
+    tensors = [one for one in flat((*args, *kwargs.values())) if isinstance(one, TensorState)]
+    for one in tensors:
+        if one.is_meta != tensors[0].is_meta and one.ndim:
+            raise GraphError(
+                f"Tensor on device {one.device} is not on the expected device {tensors[0].device}! Move one of them"
+            )
+
+
+def _leaves(name: str, args: tuple, kwargs: dict) -> bool:
+    """Tell whether `to`, `type_as` or `copy_` would bring values from the meta device."""
+    if not isinstance(args[0], MetaTensorMixin):
+        return name == "copy_"
+    if name == "copy_":
+        return False
+    for one in (*args[1:], *kwargs.values()):
+        if isinstance(one, TensorState) and not isinstance(one, MetaTensorMixin):
+            return True
+        if isinstance(one, device | str) and device(one).type != "meta":
+            return True
+    return False
+
+
+def _twinned(value: object):
+    """Return a value with the twins of the meta tensors in it; the meta device becomes the CPU."""
+    if isinstance(value, MetaTensorMixin):
+        return value.twin
+    if isinstance(value, device) and value.type == "meta":
+        return device("cpu")
+    if isinstance(value, (list, tuple)) and not isinstance(value, Size):
+        parts = [_twinned(one) for one in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: _twinned(one) for key, one in value.items()}
+    return "cpu" if value.__class__ is str and value == "meta" else value
+
+
+def _meta_results(out: object, of_twins: dict):
+    """Return what a call returned, with meta tensors in the place of tensors."""
+    if isinstance(out, TensorState):
+        known = of_twins.get(id(out))
+        if known is not None:
+            known._shape, known._kind, known._edge = Size(out.shape), out.dtype, out._edge
+            return known
+        made = _made(MetaBuffer, Size(out.shape), out.dtype, False)
+        made._twin, made._edge = out, out._edge
+        return made
+    if isinstance(out, (list, tuple)) and not isinstance(out, Size):
+        parts = [_meta_results(one, of_twins) for one in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+    return out
 
 
 def meta_tensor(shape: tuple[int, ...], kind: np.dtype, requires_grad: bool) -> MetaBuffer:

@@ -121,6 +121,9 @@ def with_numpy_names(function: Callable):
     @functools.wraps(function)
     def named(*args, **kwargs):
         if kwargs and not kwargs.keys().isdisjoint(NUMPY_NAMES):
+            for name in NUMPY_NAMES.keys() & kwargs.keys():
+                if NUMPY_NAMES[name] in kwargs:  # an internal error, of which dispatch/arguments makes PyTorch's
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
             kwargs = {NUMPY_NAMES.get(name, name): value for name, value in kwargs.items()}
         return function(*args, **kwargs)
 

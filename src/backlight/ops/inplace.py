@@ -22,9 +22,9 @@ from backlight.engine.provenance import user_place
 from backlight.engine.storage import Storage
 from backlight.engine.tensor_state import TensorState, storage_of, transforms, wrap, writable
 from backlight.engine.views import check_may_write, has_history
-from backlight.errors import ShapeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.ops.memory_overlap import overlaps_itself, refuse_expanded, refuse_overlaps, write_changes
-from backlight.ops.type_promotion import LONG, category
+from backlight.ops.type_promotion import LONG, category, scalar_dtype
 from backlight.ops.view_history import edge_of_values, rewritten_history
 
 
@@ -45,7 +45,7 @@ def inplace(public: Callable, name: str | None = None, *, ufunc: Callable | None
             if anomaly.wanted_of_ops:  # the op checks its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
-            if observation.observers.active:
+            if observation.observers.active or self._storage.mirrors is not None:
                 observation.end_write(self)
             return self
         if operator and not (is_operand(args[0]) or isinstance(args[0], (np.ndarray, np.generic))):
@@ -72,8 +72,24 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
         refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = target
     adds = name == "index_put_" and bool(kwargs.get("accumulate", len(args) > 2 and args[-1] is True))
-    write(target, public(source, *args, **kwargs), name, before=source._edge, adds=adds)
+    try:
+        result = public(source, *args, **kwargs)
+    except UnsupportedError:
+        if name.startswith("bitwise_"):
+            _check_operand(target, args)
+        raise
+    write(target, result, name, before=source._edge, adds=adds)
     return target
+
+
+def _check_operand(target: TensorState, args: tuple) -> None:
+    """Raise PyTorch's error, which comes before a kernel's, if the dtype of an operand does not fit into `target`."""
+    for value in args[:1]:
+        kind = value._data.dtype if isinstance(value, TensorState) else None
+        if kind is None and isinstance(value, (int, float, complex)):
+            kind = scalar_dtype(value)
+        if kind is not None and category(kind) > category(target._data.dtype):
+            raise _does_not_fit(kind, target._data.dtype)
 
 
 def written_directly(target: TensorState, operand: TensorState | float, ufunc: Callable, name: str) -> bool:
@@ -243,10 +259,14 @@ def check_fits(target: TensorState, result: TensorState) -> None:
         )
     found, wanted = result._data.dtype, target._data.dtype
     if found != wanted and category(found) > category(wanted):
-        raise ShapeError(
-            f"result type {from_numpy_dtype(found).old_name} can't be cast to the desired output type "
-            f"{from_numpy_dtype(wanted).old_name}"
-        )
+        raise _does_not_fit(found, wanted)
+
+
+def _does_not_fit(found: np.dtype, wanted: np.dtype) -> ShapeError:
+    return ShapeError(
+        f"result type {from_numpy_dtype(found).old_name} can't be cast to the desired output type "
+        f"{from_numpy_dtype(wanted).old_name}"
+    )
 
 
 def _save_written_output(result: TensorState, target: TensorState, data: Array) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from backlight.dtypes import from_numpy_dtype
+from backlight.codegen.unsigned_refusals import unsigned_refusal
+from backlight.dtypes import BAREBONES_UNSIGNED, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.ops.elementwise.copying import cast
@@ -39,6 +40,12 @@ def like(array: np.ndarray, number: float):
 def no_kernel(kernel: str, kind: np.dtype, remedy: str) -> UnsupportedError:
     """Return PyTorch's error where a kernel does not take a dtype, a NumPy one."""
     return UnsupportedError(f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; {remedy}")
+
+
+def require_kernel(kernel: str, kind: np.dtype) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for uint16, uint32 and uint64."""
+    if kind in BAREBONES_UNSIGNED:
+        raise unsigned_refusal(kernel, kind)
 
 
 def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> Callable:

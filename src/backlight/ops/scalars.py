@@ -17,7 +17,7 @@ FLOAT64 = np.dtype(np.float64)
 # dtype -> (smallest, largest, PyTorch's name for it); float64 holds every number
 _INTEGERS = {
     np.dtype(kind): (np.iinfo(kind).min, np.iinfo(kind).max, "int" if kind == "int32" else f"{kind}_t")
-    for kind in ("uint8", "int8", "int16", "int32", "int64")
+    for kind in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 }
 HALF_MAX = 65504.0
 _FLOATS = {

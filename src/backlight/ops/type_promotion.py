@@ -49,9 +49,18 @@ def has_gradient(kind: np.dtype) -> bool:
 
 
 def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
-    """Return the common dtype of two dtypes: complex wins over floats, floats over integers, integers over bool."""
+    """Return the common dtype of two dtypes: complex wins over floats, floats over integers, integers over bool.
+
+    Raises:
+        RuntimeError: one is uint16, uint32 or uint64, and the other no float.
+    """
     if a == b:
         return a
+    if (a in dtypes.BAREBONES_UNSIGNED or b in dtypes.BAREBONES_UNSIGNED) and not (is_float(a) or is_float(b)):
+        names = " and ".join(dtypes.from_numpy_dtype(kind).old_name for kind in (a, b))
+        raise GraphError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {names}; convert one"
+        )
     if category(a) != category(b):
         higher, lower = (a, b) if category(a) > category(b) else (b, a)
         return COMPLEX128 if higher.kind == "c" and lower == FLOAT64 else higher
@@ -91,7 +100,7 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
         return higher
     if lower.kind == "c" and category(higher) == _FLOAT:
         return dtypes.complex_dtype(higher)  # the precision stays that of the higher one
-    return promote_types(higher, lower)
+    return lower if lower.kind == "c" and higher.kind == "u" else promote_types(higher, lower)
 
 
 def common_dtype(arrays: Sequence = (), scalars: Sequence[float] = ()) -> np.dtype:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.devices import device
-from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.dtypes import BAREBONES_UNSIGNED, dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.sparse_array import is_sparse
 from backlight.layouts import layout
@@ -51,10 +51,26 @@ class StoredMemory(NamedTuple):
     elements: np.ndarray
 
 
-REBUILD_TENSOR = Global("torch._utils", "_rebuild_tensor_v2")
 REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
 REBUILD_PARAMETER = Global("torch._utils", "_rebuild_parameter")
 REBUILD_PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter_with_state")
+
+
+def rebuilding(kind: np.dtype) -> Global:
+    """Return PyTorch's function that makes a tensor of a dtype over its storage."""
+    return Global("torch._utils", "_rebuild_tensor_v3" if kind in BAREBONES_UNSIGNED else "_rebuild_tensor_v2")
+
+
+def storage_class(kind: np.dtype) -> Global:
+    """Return the storage class of a dtype: uint16, uint32 and uint64 have none, their tensors lie in bytes."""
+    if kind in BAREBONES_UNSIGNED:
+        return Global("torch.storage", "UntypedStorage")
+    return Global("torch", f"{from_numpy_dtype(kind).old_name}Storage")
+
+
+def stored_size(array: np.ndarray) -> int:
+    """Return how many elements of its storage class an array takes."""
+    return array.nbytes if array.dtype in BAREBONES_UNSIGNED else array.size
 
 
 class ObjectPickler(pickle._Pickler):
@@ -75,8 +91,8 @@ class ObjectPickler(pickle._Pickler):
         """Return the id of a tensor's memory."""
         if type(obj) is not StoredMemory:
             return None
-        kind = Global("torch", f"{from_numpy_dtype(obj.elements.dtype).old_name}Storage")
-        return ("storage", kind, str(obj.number), "cpu", obj.elements.size, *((None,) if self.legacy else ()))
+        kind, size = storage_class(obj.elements.dtype), stored_size(obj.elements)
+        return ("storage", kind, str(obj.number), "cpu", size, *((None,) if self.legacy else ()))
 
     def reducer_override(self, obj: object):
         """Return how to write what is ours; NotImplemented for what Python knows to write."""
@@ -95,7 +111,10 @@ class ObjectPickler(pickle._Pickler):
         if isinstance(obj, TensorState):
             memory, offset, strides = self.layout(obj)
             kept = StoredMemory(self.stored(memory), np.asarray(memory))
-            return REBUILD_TENSOR, (kept, offset, tuple(obj.shape), strides, obj.requires_grad, OrderedDict())
+            kind = obj._data.dtype
+            extra = (from_numpy_dtype(kind),) if kind in BAREBONES_UNSIGNED else ()
+            parts = (kept, offset, tuple(obj.shape), strides, obj.requires_grad, OrderedDict(), *extra)
+            return rebuilding(kind), parts
         if isinstance(obj, dtype):
             return obj.name
         if isinstance(obj, device):

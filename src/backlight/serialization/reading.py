@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from backlight.devices import device, require_cpu
-from backlight.dtypes import ALL, to_numpy_dtype
+from backlight.dtypes import ALL, OLD, dtype, to_numpy_dtype, uint8
 from backlight.engine.storage import stored_in
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import BacklightError, GraphError
@@ -212,6 +212,16 @@ def _tensor(
     return wrap(data, None, stored.storage).requires_grad_(requires_grad)
 
 
+def _tensor_of_bytes(
+    stored: StoredArray, offset: int, size: tuple, stride: tuple, requires_grad: bool, hooks: object, kind: dtype
+):
+    """Return a tensor of a dtype that has no storage class of its own: uint16, uint32 or uint64."""
+    if not isinstance(kind, dtype) or stored.elements.nbytes % kind.itemsize:
+        raise LoadError(f"the file is damaged: {stored.elements.nbytes} bytes must hold elements of {kind!r:.40}")
+    elements = stored.elements.view(kind.numpy)
+    return _tensor(StoredArray(elements, stored.storage), offset, size, stride, requires_grad, hooks)
+
+
 def _layout(name: str) -> layout:
     if name == repr(strided):
         return strided
@@ -258,10 +268,11 @@ def _bytes(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-STORAGES = {f"torch.{kind.old_name}Storage": kind for kind in ALL}
+STORAGES = {f"torch.{kind.old_name}Storage": kind for kind in OLD}
 NAMES: Mapping[str, object] = {
     "torch._utils._rebuild_tensor": Builder(partial(_tensor, requires_grad=False)),
     "torch._utils._rebuild_tensor_v2": Builder(_tensor),
+    "torch._utils._rebuild_tensor_v3": Builder(_tensor_of_bytes),
     "torch._utils._rebuild_sparse_tensor": Builder(_sparse),
     "torch.serialization._get_layout": Builder(_layout),
     "torch._utils._rebuild_parameter": Builder(_parameter),
@@ -278,5 +289,6 @@ NAMES: Mapping[str, object] = {
     "__builtin__.bytearray": Builder(_bytearray),
     "_codecs.encode": Builder(_bytes),
     **STORAGES,
+    "torch.storage.UntypedStorage": uint8,
     **{f"torch.{kind.name}": kind for kind in ALL},
 }

@@ -21,7 +21,7 @@ from typing import BinaryIO
 import numpy as np
 
 from backlight.devices import device
-from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.dtypes import BAREBONES_UNSIGNED, dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
 from backlight.kernels.memory_order import is_dense, outer_first, row_major
@@ -29,7 +29,7 @@ from backlight.kernels.sparse_array import is_sparse
 from backlight.layouts import layout
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
-from backlight.serialization.objects import ObjectPickler
+from backlight.serialization.objects import ObjectPickler, rebuilding, storage_class, stored_size
 from backlight.sizes import Size
 from backlight.tensor.pickling import base_array, layout_in, sparse_parts
 from backlight.types import FileLike
@@ -105,7 +105,7 @@ def _in_a_row(file: BinaryIO, writer: "_Writer") -> None:
     file.write(pickle.PROTO + b"\2" + bytes(writer.out) + pickle.STOP)
     pickle.dump([str(number) for number in range(len(writer.arrays))], file, 2)
     for array in writer.arrays:
-        file.write(struct.pack("<q", array.size) + array.tobytes())
+        file.write(struct.pack("<q", stored_size(array)) + array.tobytes())
 
 
 def _archive(file: BinaryIO, writer: "_Writer") -> None:
@@ -206,11 +206,14 @@ class _Writer:
             self._call("torch._utils", "_rebuild_sparse_tensor", value.layout, sparse_parts(value))
             return
         memory, offset, strides = self.in_memory(value)
-        self._name("torch._utils", "_rebuild_tensor_v2")
+        kind = value._data.dtype
+        self._name(*rebuilding(kind))
         self.out += pickle.MARK
         self._memory(memory)
         for each in (offset, tuple(value.shape), strides, value.requires_grad, OrderedDict()):
             self.write(each)
+        if kind in BAREBONES_UNSIGNED:
+            self.kind(from_numpy_dtype(kind))
         self.out += pickle.TUPLE + pickle.REDUCE
 
     def in_memory(self, value: TensorState) -> tuple:
@@ -243,10 +246,10 @@ class _Writer:
         number, array = self.stored(data), np.asarray(data)
         self.out += pickle.MARK
         self.text("storage")
-        self._name("torch", f"{from_numpy_dtype(array.dtype).old_name}Storage")
+        self._name(*storage_class(array.dtype))
         self.text(str(number))
         self.text("cpu")
-        self.integer(array.size)
+        self.integer(stored_size(array))
         if self.legacy:
             self.constant(None)  # it is no part of another storage
         self.out += pickle.TUPLE + pickle.BINPERSID

@@ -2,21 +2,30 @@
 
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from backlight import dtypes
-from backlight.devices import CHOSEN, is_meta, require_cpu
+from backlight.devices import CHOSEN, is_meta, meta, require_cpu
 from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.storage import new_storage
 from backlight.engine.tensor_state import LEAF, TensorState, storage_of, wrap
-from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.errors import ArgumentError, GraphError, NumberOverflow, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import layout, require_strided
-from backlight.ops.type_promotion import BFLOAT16, BOOL, FLOAT32, category, has_gradient, promote_types, scalar_dtype
+from backlight.ops.type_promotion import (
+    BFLOAT16,
+    BOOL,
+    FLOAT32,
+    UNSIGNED_LONG,
+    category,
+    has_gradient,
+    promote_types,
+    scalar_dtype,
+)
 from backlight.system.user_warnings import warn_once
 from backlight.types import Device
 
@@ -44,15 +53,6 @@ def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
         )
     storage = new_storage() if modes.marks else None
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
-
-
-class _Meta:
-    """What makes tensors without memory: `meta_tensor` of nn/meta_tensors.py, which is above."""
-
-    make: Callable | None = None
-
-
-meta = _Meta()
 
 
 def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout | None = None, pin_memory: bool = False):
@@ -214,6 +214,7 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
 
 # --- nested lists and tuples of numbers, by PyTorch's rules for sizes and dtypes --------------------------------------
 
+UINT64 = np.dtype(np.uint64)
 MOST_DIMS = 64  # NumPy's limit
 
 TO_SCALAR = (
@@ -374,6 +375,8 @@ def _stored(flat: list, kind: np.dtype) -> np.ndarray:
         if category(kind) < 2:
             what = "'complex' object cannot be interpreted as an integer"
         raise ArgumentError(f"{what}; pass dtype=torch.complex64 to keep both parts")
+    if kind == UINT64:
+        return _stored_unsigned(flat)
     if category(kind) == 1:
         return _stored_integers(flat, kind)
     with silent_floats():
@@ -396,6 +399,18 @@ def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
     if integers.size and (integers.min() < lowest or integers.max() > limits.max):
         raise GraphError(f"value cannot be converted to type {kind.name} without overflow; {_held(limits)}")
     return integers.astype(kind)
+
+
+def _stored_unsigned(flat: list) -> np.ndarray:
+    """Return Python's ints as uint64, which PyTorch reads by other rules than the other dtypes of integers."""
+    for value in flat:
+        if value.__class__ is float:
+            raise ArgumentError("an integer is required; convert it with int()")
+        if value < 0:
+            raise NumberOverflow(f"can't convert negative int to unsigned: uint64 holds 0 to 2**64 - 1, got {value}")
+        if value >= UNSIGNED_LONG:
+            raise NumberOverflow(f"int too big to convert: uint64 holds 0 to 2**64 - 1, got {value}")
+    return np.array(flat, UINT64)
 
 
 def _held(limits: np.iinfo) -> str:

@@ -15,7 +15,7 @@ from backlight.kernels.random import distributions, gamma
 from backlight.kernels.random.generator import MersenneTwister
 from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import contiguous_format, layout, memory_format
-from backlight.ops.number_operands import no_kernel
+from backlight.ops.number_operands import no_kernel, require_kernel
 from backlight.ops.random import draws, gammas
 from backlight.ops.reduction.sorting import first_along
 from backlight.ops.type_promotion import FLOAT32, INT64, is_float, promote_types
@@ -130,6 +130,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     kind = to_numpy_dtype(dtype) or INT64
     check_storage((count,), INT64.itemsize)
+    require_kernel("randperm", kind)
     _check_holds(from_numpy_dtype(kind), count)
     order = distributions.permutation(twister_of(generator), count).astype(kind)
     return made(order, requires_grad, device, layout, pin_memory)

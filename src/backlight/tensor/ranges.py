@@ -13,7 +13,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.fused_multiply_add import multiply_add
 from backlight.layouts import layout
-from backlight.ops.number_operands import no_kernel
+from backlight.ops.number_operands import no_kernel, require_kernel
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import INT64, category, check_scalar
 from backlight.sizes import require_memory, storage_errors
@@ -50,6 +50,7 @@ def arange(
         raise ArgumentError("arange() missing 1 required positional arguments: 'end'; call arange(end)")
     start, end, step = (_number("arange", *given) for given in (("start", start), ("end", end), ("step", step)))
     kind = to_numpy_dtype(dtype) or _range_kind(start, end, step)
+    require_kernel("arange_cpu", kind)
     if kind.kind in "bc":
         raise no_kernel("arange_cpu", kind, "make it with dtype=torch.int64, and compare or convert it")
     if kind == INT64:
@@ -77,6 +78,7 @@ def range(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, re
         raise ArgumentError("range() missing 1 required positional arguments: 'end'")
     start, end, step = (_number("range", *given) for given in (("start", start), ("end", end), ("step", step)))
     kind = float_dtype(dtype)
+    require_kernel("range_cpu", kind)
     if kind.kind in "bc":
         raise no_kernel("range_cpu", kind, "make it with dtype=torch.int64, and compare or convert it")
     if kind.kind in "iu":
@@ -195,6 +197,7 @@ def _is_complex(limit) -> bool:
 
 def _limits(function: str, start: float | TensorState, end: float | TensorState, kind: np.dtype) -> tuple:
     """Return both ends as elements of a dtype, which must hold them."""
+    require_kernel(f"{function}_cpu", kind)
     counts = [limit._data.ndim if isinstance(limit, TensorState) else 0 for limit in (start, end)]
     if any(counts):
         raise ShapeError(
@@ -238,7 +241,9 @@ def _between(start: float, end: float, steps: int, kind: np.dtype) -> np.ndarray
 def eye(n: int, m: int | None = None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a matrix of `n` rows and `m` columns (by default `n`) with 1 on the diagonal and 0 elsewhere."""
     rows = _side("n", n)
-    array = np.eye(rows, rows if m is None else _side("m", m), dtype=float_dtype(dtype))
+    columns, kind = rows if m is None else _side("m", m), float_dtype(dtype)
+    require_kernel("eye", kind)
+    array = np.eye(rows, columns, dtype=kind)
     return made(array, requires_grad, device, layout, pin_memory)
 
 

@@ -19,7 +19,7 @@ from backlight.tensor.mapped_files import mapped_file
 from backlight.types import Device
 
 __all__ = [
-    *(f"{kind.old_name}Storage" for kind in dtypes.ALL),
+    *(f"{kind.old_name}Storage" for kind in dtypes.OLD),
     "Storage",
     "TypedStorage",
     "UntypedStorage",
@@ -272,7 +272,7 @@ class TypedStorage(_Storage):
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
-        return self._converted(next(kind for kind in dtypes.ALL if name == f"torch.{kind.old_name}Storage"))
+        return self._converted(next(kind for kind in dtypes.OLD if name == f"torch.{kind.old_name}Storage"))
 
     def resize_(self, size: int) -> None:
         """Change the number of elements.
@@ -349,7 +349,7 @@ def _conversion(kind: dtype):
 
 
 _CONVERSIONS = {
-    **{kind.old_name.lower(): kind for kind in dtypes.ALL if not kind.is_complex},
+    **{kind.old_name.lower(): kind for kind in dtypes.OLD if not kind.is_complex},
     "complex_float": dtypes.complex64,
     "complex_double": dtypes.complex128,
 }
@@ -399,7 +399,7 @@ def _of_dtype(kind: dtype) -> _StorageOfDtype:
     return _StorageOfDtype(f"{kind.old_name}Storage", (), {"dtype": kind, "__doc__": doc, "__module__": "torch"})
 
 
-OF_DTYPES = {f"{kind.old_name}Storage": _of_dtype(kind) for kind in dtypes.ALL}
+OF_DTYPES = {f"{kind.old_name}Storage": _of_dtype(kind) for kind in dtypes.OLD}
 globals().update(OF_DTYPES)
 Storage = OF_DTYPES["FloatStorage"]
 

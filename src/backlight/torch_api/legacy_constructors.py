@@ -17,7 +17,7 @@ from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import copied, is_sequence
 from backlight.types import Device
 
-__all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]
+__all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.OLD), "set_default_tensor_type"]
 
 
 def old_style(cls: type, given: tuple, device: Device = None, kind: np.dtype | None = None):
@@ -113,7 +113,7 @@ def _constructor(kind: dtypes.dtype) -> tensortype:
     return tensortype(f"{kind.old_name}Tensor", (), {"dtype": kind, "__doc__": doc, "__module__": "torch"})
 
 
-globals().update({f"{kind.old_name}Tensor": _constructor(kind) for kind in dtypes.ALL})
+globals().update({f"{kind.old_name}Tensor": _constructor(kind) for kind in dtypes.OLD})
 
 
 def set_default_tensor_type(t) -> None:
@@ -128,7 +128,7 @@ def set_default_tensor_type(t) -> None:
         stacklevel=3,
     )
     name = t if isinstance(t, str) else f"torch.{getattr(t, '__name__', t)}"
-    for kind in dtypes.ALL:
+    for kind in dtypes.OLD:
         if name == f"torch.{kind.old_name}Tensor":
             dtypes.set_default_dtype(kind)
             return

@@ -1,14 +1,19 @@
-"""Signatures of older versions of PyTorch that it still takes, with a warning: `torch.add(t, 2, other)`.
+"""Signatures of older versions of PyTorch that it still takes: `torch.add(t, 2, other)`; and NumPy's names.
 
-Only a call that the present signature refuses comes here.
+PyTorch's functions take NumPy's names of parameters for their own: `torch.sum(a=t, axis=0, keepdims=True)`. Only a call
+that the present signature refuses comes here.
 """
 
 from collections.abc import Callable
 from numbers import Number
 
 from backlight.engine.tensor_state import TensorState
+from backlight.system.lazy_import import function_later
 from backlight.system.user_warnings import warn_once
 
+signatures = function_later("backlight.dispatch.arguments.parsing", "signatures")
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 SCALED = frozenset({"add", "sub"})  # (input, alpha, other)
 VALUED = frozenset({"addcmul", "addcdiv"})  # (input, value, tensor1, tensor2)
 WEIGHTED = frozenset(
@@ -17,7 +22,10 @@ WEIGHTED = frozenset(
 
 
 def called_as_before(function: Callable, args: tuple, kwargs: dict):
-    """Return the result of a call with an older signature; NotImplemented for any other call."""
+    """Return the result of a call with an older signature or NumPy's names; NotImplemented for any other call."""
+    if not NUMPY_NAMES.keys().isdisjoint(kwargs):
+        named = _with_present_names(function.__name__, len(args), kwargs)
+        return NotImplemented if named is None else function(*args, **named)
     name = function.__name__.removesuffix("_")
     if name not in SCALED | VALUED | WEIGHTED or kwargs.keys() - {"out"}:
         return NotImplemented
@@ -32,6 +40,17 @@ def called_as_before(function: Callable, args: tuple, kwargs: dict):
         stacklevel=3,
     )
     return function(*tensors, **options, **kwargs)
+
+
+def _with_present_names(name: str, given: int, kwargs: dict) -> dict | None:
+    """Return arguments under PyTorch's names; None if no signature has the name that one of NumPy's stands for."""
+    known = {one.name for parameters in signatures(name) for one in (*parameters[given:], *_by_name_only(parameters))}
+    named = {key if key in known else NUMPY_NAMES.get(key, key): value for key, value in kwargs.items()}
+    return named if len(named) == len(kwargs) and named.keys() != kwargs.keys() and named.keys() <= known else None
+
+
+def _by_name_only(parameters: tuple) -> list:
+    return [one for one in parameters if one.keyword_only]
 
 
 def _kind(value: object) -> str:

@@ -26,7 +26,7 @@ NUMBERS_AS_TENSORS = frozenset(
     ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"]
 )
 LARGEST = 2**63 - 1
-COUNTED = re.compile(r"\(\) (takes \d+ positional|got an unexpected keyword|missing \d)")
+COUNTED = re.compile(r"\(\) (takes (from )?\d+|takes no arguments|got an unexpected keyword|missing \d)")
 PREFIXED = ("linalg", "fft", "special")
 TABLE = Path(__file__).with_name("signatures.txt")  # written by tools/argument_signatures.py, which says how
 PYTHON = "python:"
@@ -112,23 +112,46 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     if not known:
         return None
     shown = shown_name(name)
+    count = len(args) + len(kwargs)
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, known[problems.index(None)], args, kwargs)
-    if shown in NUMBERS_AS_TENSORS:  # PyTorch's take a number as the tensor that it stands for, and have no other form
+    numbers = shown.removesuffix("_") in NUMBERS_AS_TENSORS
+    if numbers:  # PyTorch's take a number as the tensor that it stands for, and have no other form
         forms = [at for at, one in enumerate(known) if not any(map(_is_number_beside, one))] or range(len(known))
         known, problems = [known[at] for at in forms], [problems[at] for at in forms]
+    first = 1 if name.startswith(".") else 0
+    if (
+        numbers
+        and (len(known) > 1 or _has(known[0], "alpha"))
+        and not any(_required(one) <= count <= len(one) for one in known)
+    ):
+        return ArgumentError(f"{_no_combination(shown, args[first:], kwargs)}, but expected {_forms(known, first)}")
     if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
-    count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if _required(one) <= count <= len(one)]
     if len(known) == 1 or len(fitting) == 1 or len({_places(one) for one in known}) == 1:
         return fitting[0] if fitting else problems[0]
-    first = 1 if name.startswith(".") else 0
-    got = [kind_of(value) for value in args[first:]] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
-    expected = "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
-    start = f"{shown}() received an invalid combination of arguments - got ({', '.join(got)})"
-    return ArgumentError(f"{start}, but expected one of:{expected}")
+    return ArgumentError(f"{_no_combination(shown, args[first:], kwargs)}, but expected {_forms(known, first)}")
+
+
+def _forms(known: Sequence[tuple[Parameter, ...]], first: int) -> str:
+    """Return the signatures that a call may have, as PyTorch lists them, without the `first` parameters."""
+    if len(known) > 1:
+        return "one of:" + "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
+    parts, starred = [], False
+    for one in known[0][first:]:
+        if one.keyword_only and not starred:
+            parts, starred = [*parts, "*"], True
+        parts.append(_written(one).replace("Scalar", "Number") + (" = 1" if one.name == "alpha" else ""))
+    return f"({', '.join(parts)}{'' if first else ', Tensor out = None'})"
+
+
+def _no_combination(shown: str, args: tuple, kwargs: dict) -> str:
+    """Return what PyTorch says of arguments that no signature takes: their kinds, those by name in their order."""
+    named = [f"{key}={kind_of(kwargs[key])}" for key in sorted(kwargs)]
+    got = ", ".join([*map(kind_of, args), *named]) + (", " if named and not args else "")
+    return f"{shown}() received an invalid combination of arguments - got ({got})"
 
 
 def _required(parameters: Sequence[Parameter]) -> int:
@@ -155,9 +178,7 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
     if at is not None and len(args) > at and all(is_int(value) for value in args[at:]):
         args = (*args[:at], tuple(args[at:]))
     if len(args) > len(places):
-        return ArgumentError(
-            f"{shown}() takes {len(places) - first} positional arguments but {len(args) - first} were given"
-        )
+        return _too_many(shown, parameters, len(args), first)
     for place, one in enumerate(parameters):
         if place < len(args) and not one.keyword_only:
             value, where = args[place], f" (position {place + 1 - first})"
@@ -167,15 +188,34 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
             continue
         else:
             return _missing(shown, places, args, named)
-        if not takes(one, value) and not (one.kind == "Tensor" and shown in NUMBERS_AS_TENSORS and is_number(value)):
+        if not takes(one, value) and not _is_number_for(one, shown, value):
             return _wrong_kind(shown, one, value, where, place)
     for key in named.keys() & SWITCHES:
         if not isinstance(named[key], (bool, type(None))):
             return ArgumentError(f"{shown}(): argument '{key}' must be bool, not {kind_of(named[key])}")
     unknown = [key for key in named if key not in ALWAYS_TAKEN]
     if unknown:
-        return ArgumentError(f"{shown}() got an unexpected keyword argument '{unknown[0]}'")
+        given = next((key for key in kwargs if OTHER_NAMES.get(key) == unknown[0]), unknown[0])
+        return ArgumentError(f"{shown}() got an unexpected keyword argument '{given}'")
     return None
+
+
+def _too_many(shown: str, parameters: Sequence[Parameter], given: int, first: int) -> ArgumentError:
+    """Return PyTorch's error for too many arguments by position; `first` are not counted, as a method's tensor."""
+    places = [one for one in parameters if not one.keyword_only]
+    if first and len(parameters) == 1:
+        return ArgumentError(f"TensorBase.{shown}() takes no arguments ({given - first} given)")
+    least, most, given = sum(not one.has_default for one in places) - first, len(places) - first, given - first
+    count = f"{most}" if least >= most else f"from {max(least, 0)} to {most}"
+    plural = "" if count == "1" else "s"
+    return ArgumentError(
+        f"{shown}() takes {count} positional argument{plural} but {given} {'was' if given == 1 else 'were'} given"
+    )
+
+
+def _is_number_for(one: Parameter, shown: str, value: object) -> bool:
+    """Tell whether a value is a number that a function takes for a tensor."""
+    return one.kind == "Tensor" and shown.removesuffix("_") in NUMBERS_AS_TENSORS and is_number(value)
 
 
 def _places(parameters: Sequence[Parameter]) -> tuple:

@@ -12,6 +12,7 @@ import re
 from types import MemberDescriptorType
 
 from backlight.dispatch.arguments import kinds
+from backlight.dispatch.arguments.call_sites import called_name
 from backlight.dispatch.arguments.parsing import (
     NUMBERS_AS_TENSORS,
     Parameter,
@@ -75,7 +76,7 @@ def refusal(name: str, args: tuple, kwargs: dict) -> Exception | None:
     """Return PyTorch's error for arguments of kinds that it does not take, or None."""
     if not _checks(name) or any(_decides_itself(value) for value in (*args, *kwargs.values())):
         return None
-    return wrong_kinds(name, args, kwargs, False)
+    return wrong_kinds(called_name(name, args), args, kwargs, False)
 
 
 def _decides_itself(value) -> bool:
@@ -95,6 +96,7 @@ def better_error(name: str, args: tuple, kwargs: dict, problem: Exception) -> Ex
     Args:
         name: the public name, `linalg.norm`; of a method `.name`, of a module `nn.Linear.forward`.
     """
+    name = called_name(name, args)
     known = bool(signatures(name))
     binding = isinstance(problem, TypeError) and BINDING.search(str(problem)) is not None
     found = wrong_kinds(name, args, kwargs, binding or problem.__traceback__ is None) if known else None

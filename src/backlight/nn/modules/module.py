@@ -162,9 +162,9 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
     def _cast(self, kind: dtype):
         return self._apply(lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)
 
-    def type(self, dst_type: dtype):
-        """Convert all parameters and buffers, also those of integers, to a dtype."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+    def type(self, dst_type: dtype | str):
+        """Convert all parameters and buffers, also those of integers, to a dtype or to an old name of a type."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self):
         """Convert floating point parameters and buffers to float32."""

@@ -176,7 +176,7 @@ class RNNBase(Module):
         found = [f"{state.ndim}-D" for state in states]
         if len(found) == 1:
             raise ShapeError(f"{what}, hx should also be {input.ndim}-D but got {found[0]} tensor")
-        raise ShapeError(f"{what}, hx and cx should also be {input.ndim}-D but got ({', '.join(found)}) tensors")
+        raise ShapeError(f"{what}, hx and cx should also be {input.ndim}-D but got ({', '.join(found[:2])}) tensors")
 
     def _check_input(self, input: Tensor, dims: int) -> None:
         kind = self.weight_ih_l0.dtype

@@ -1,21 +1,15 @@
-"""Complex numbers of their parts, and their parts, conjugates and views.
-
-NOTE [Conjugates]
-PyTorch's `conj()` of a complex tensor is a view that is conjugated when it is read. Here it is computed at once, in
-memory of its own: `is_conj()` tells it apart as in PyTorch, writing into it raises, and a later write to the tensor
-that it was made of does not show in it.
-"""
+"""Complex numbers of their parts, and their parts, conjugates (NOTE [Conjugates] in ops/mirrors.py) and views."""
 
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import complex_dtype, from_numpy_dtype, half_refused
-from backlight.engine.storage import ConjugateStorage
-from backlight.engine.tensor_state import TensorState, wrap
+from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.ops.elementwise.copying import clone, copy_into
 from backlight.ops.inplace import count_unchanged, inplace
+from backlight.ops.mirrors import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
 from backlight.ops.type_promotion import holds_complex
 
 __all__ = [
@@ -92,23 +86,20 @@ conjugated.derivative("input", formula="conj(grad)")(lambda grad, ops: ops.conj_
 
 
 def conj(input: TensorState):
-    """Return the complex conjugate; a real tensor is its own: NOTE [Conjugates]."""
+    """Return the complex conjugate, a view: NOTE [Conjugates]; a real tensor is its own."""
     if not holds_complex(input):
         return input
-    made = conjugated(input)
-    if is_conj(input):
-        return made
-    made._storage = ConjugateStorage()
-    return made
+    return mirrored(input, conjugated, None if is_conj(input) else CONJUGATE)
 
 
 def is_conj(input: TensorState) -> bool:
-    """Tell whether a tensor was made by `conj()`, or is a view of one that was."""
-    return input._storage.__class__ is ConjugateStorage
+    """Tell whether a tensor was made by `conj()`, or is a complex view of one that was."""
+    mirror = mirror_of(input)
+    return mirror is not None and mirror.pending == CONJUGATE and holds_complex(input)
 
 
 def resolve_conj(input: TensorState):
-    """Return the tensor itself; of one that `conj()` made a copy that may be written to."""
+    """Return the tensor itself; of one that `conj()` made a copy."""
     return clone(input) if is_conj(input) else input
 
 
@@ -141,13 +132,22 @@ def _write(part: TensorState, value: TensorState | float) -> None:
 
 
 def is_neg(input: TensorState) -> bool:
-    """Tell whether a change of sign is pending: never."""
-    return False
+    """Tell whether a change of sign is pending: for the imaginary parts of what `conj()` made."""
+    mirror = mirror_of(input)
+    if mirror is None or mirror.pending is None:
+        return False
+    return mirror.pending == NEGATIVE or (not holds_complex(input) and _shows_imaginary_parts(input, mirror))
+
+
+def _shows_imaginary_parts(input: TensorState, mirror: MirrorStorage) -> bool:
+    """Tell whether a view of real numbers shows the imaginary parts of a mirror of complex ones."""
+    start, first = (array.__array_interface__["data"][0] for array in (writable(input), mirror.values))
+    return (start - first) % mirror.values.itemsize != 0
 
 
 def resolve_neg(input: TensorState):
-    """Return the tensor itself: no change of sign is ever pending."""
-    return input
+    """Return the tensor itself; of one with a pending change of sign a copy."""
+    return clone(input) if is_neg(input) else input
 
 
 _write_conjugate = inplace(conjugated, "conj_physical_")

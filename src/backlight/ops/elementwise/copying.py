@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.codegen.declaration import Array, op
-from backlight.devices import require_cpu
+from backlight.devices import is_meta, meta, require_cpu
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
@@ -123,6 +123,10 @@ def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, me
             dtype = value
         elif value is not None:
             device = value
+    if device is not None and is_meta(device):
+        kind = input._data.dtype if dtype is None else dtype
+        kind = kind if isinstance(kind, np.dtype) else dtypes.to_numpy_dtype(kind)
+        return meta.make(input._data.shape, kind, input._edge is not None)
     if device is not None:
         require_cpu(device)
     kind = dtype if dtype is None or isinstance(dtype, np.dtype) else dtypes.to_numpy_dtype(dtype)

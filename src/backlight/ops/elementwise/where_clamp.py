@@ -56,6 +56,8 @@ def where(condition: TensorState, input: TensorState | float | None = None, othe
         )
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise TypeError("where() missing 1 required positional argument")  # one of two
     if condition._data.dtype.kind != "b":
         condition = _as_mask(condition)
     if input.__class__ is not other.__class__:

@@ -31,9 +31,12 @@ from backlight.ops.scalars import element, is_plain
 from backlight.ops.shape.expanding import check_expands, expand
 from backlight.ops.shape.reshaping import alias, reshape, unsqueeze
 from backlight.ops.shape.reshaping import view as view_of
-from backlight.ops.type_promotion import LONG
+from backlight.ops.type_promotion import BOOL, LONG
 
 __all__ = ["index_put"]
+
+UINT8 = np.dtype(np.uint8)
+MASK_KINDS = (BOOL, UINT8)
 
 
 @dispatches_itself
@@ -178,15 +181,15 @@ def _flag(view: TensorState, dim: int, flag: bool, found: dict):
 
 def _tensor_index(view: TensorState, dim: int, item: TensorState, found: dict, place: int):
     data = item._data
-    if data.dtype.kind == "u" and data.ndim:
+    if data.dtype == UINT8 and data.ndim:
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
             UserWarning,
             stacklevel=5,
         )
-    if data.dtype.kind in "bu":
+    if data.dtype in MASK_KINDS:
         return _mask(view, dim, data.astype(bool), found) if data.ndim else _flag(view, dim, bool(data), found)
-    if data.dtype.kind == "i" and not data.ndim and not hasattr(data, "of_a_batch"):
+    if data.dtype.kind in "iu" and not data.ndim and not hasattr(data, "of_a_batch"):
         return _select(view, dim, int(data), place), dim
     if data.dtype not in INDEX_KINDS:
         raise DimError(

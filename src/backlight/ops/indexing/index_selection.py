@@ -336,5 +336,7 @@ def unravel_index(indices: TensorState, shape: Sequence[int]):
     if 0 in shape and data.size:
         raise ShapeError(f"ZeroDivisionError; an array of shape {list(shape)} has no elements")
     steps = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
-    data = data.astype(np.int64)
-    return tuple(wrap(np.asarray(data // max(step, 1) % max(size, 1))) for step, size in zip(steps, shape))
+    found = np.empty((*data.shape, len(shape)), np.int64)
+    for dim, (step, size) in enumerate(zip(steps, shape)):
+        found[..., dim] = data.astype(np.int64) // max(step, 1) % max(size, 1)
+    return tuple(wrap(found[..., dim]) for dim in range(len(shape)))

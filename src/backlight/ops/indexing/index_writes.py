@@ -30,12 +30,12 @@ def numpy_key(indices: Sequence[Array], places: Sequence[int], ndim: int) -> tup
 
 
 def _index_problem(problem: IndexError, input: Array, indices: Sequence[Array], places: Sequence[int]) -> DimError:
-    """Return PyTorch's error for an index that NumPy refused."""
-    for place, index in zip(places, indices):
+    """Return PyTorch's error for an index that NumPy refused; it counts the dims that are indexed by tensors."""
+    for number, (place, index) in enumerate(zip(places, indices)):
         size = input.shape[place]
         wrong = index[(index < -size) | (index >= size)].reshape(-1) if index.ndim else index.reshape(1)
         if wrong.size and not -size <= wrong[0] < size:
-            return DimError(f"index {wrong[0]} is out of bounds for dimension {place} with size {size}")
+            return DimError(f"index {wrong[0]} is out of bounds for dimension {number} with size {size}")
     shapes = ", ".join(str(list(index.shape)) for index in indices)
     return DimError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
 

@@ -9,6 +9,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.ops.indexing.index_selection import check_same_dtype, owned
+from backlight.ops.number_operands import require_kernel
 from backlight.ops.scalars import element
 from backlight.sizes import Shape, broadcast
 
@@ -159,6 +160,7 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
             "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
         )
+    require_kernel("nonzero_count_cpu", input._data.dtype)
     data = owned(input._data)
     if as_tuple:
         found = np.nonzero(data if data.ndim else data.reshape(1))

@@ -11,7 +11,7 @@ from backlight.codegen.runtime_support import sum_to_shape
 from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import dtype, from_numpy_dtype, real_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.kernels.loss import distances
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
@@ -224,12 +224,17 @@ def _batched(x1: Array, x2: Array):
     )
 
 
+CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
 @public_function
 def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | None = None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
     """
+    if compute_mode not in (None, *CDIST_MODES):
+        raise ValueProblem(f"{compute_mode} is not a valid value for compute_mode: there are {', '.join(CDIST_MODES)}")
     for name, points in (("X1", x1), ("X2", x2)):
         if not is_float(points._data.dtype):
             old = from_numpy_dtype(points._data.dtype).old_name

@@ -42,7 +42,7 @@ def median_along(name: str, input: Array, dim: int, keepdim: bool, ignore_nan: b
         return np.array(input), np.zeros((), np.int64)
     length = input.shape[dim]
     if length == 0:
-        raise DimError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+        raise DimError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     present = np.count_nonzero(input == input, dim, keepdims=True)
     rank = np.maximum(present - 1, 0) // 2
     if not ignore_nan:

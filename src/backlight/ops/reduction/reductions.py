@@ -7,12 +7,13 @@ import numpy as np
 
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import public_function
-from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ShapeError
 from backlight.kernels.elementwise.binary import summed
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import NUMPY_NAMES, kept_shape, normalise_dim, reduced_count, reduced_dims, with_numpy_names
+from backlight.ops.number_operands import require_kernel
 from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, has_gradient, is_float
 from backlight.sizes import Shape
 
@@ -36,8 +37,10 @@ def in_dtype(input: TensorState, dtype: dtype | None):
     return input if dtype is None or input.dtype == dtype else input.to(dtype)
 
 
-def computed_in(dtype: dtype | None, compute: Callable, input: TensorState, *options):
+def computed_in(kernel: str, dtype: dtype | None, compute: Callable, input: TensorState, *options):
     """Return compute(input, …) on the input in a dtype, in that dtype: of integers it is computed in int64."""
+    if dtype is not None:
+        require_kernel(kernel, to_numpy_dtype(dtype))
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
@@ -45,7 +48,9 @@ def with_numpy_options(numpy_options: dict, dim: int | Sequence[int] | None, kee
     """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
     unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
-        raise ArgumentError(f"got an unexpected keyword argument '{min(unknown)}': there are dim, keepdim and dtype")
+        raise TypeError(
+            f"sum() got an unexpected keyword argument '{min(unknown)}'"
+        )  # checked.py makes PyTorch's of it
     return numpy_options.get("axis", dim), numpy_options.get("keepdims", keepdim)
 
 
@@ -101,7 +106,8 @@ def sum(
         dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
     all_dims = dim is None and not keepdim
     if dtype is not None:
-        return computed_in(dtype, sum_all, input) if all_dims else computed_in(dtype, sum_dims, input, dim, keepdim)
+        options = (sum_all, input) if all_dims else (sum_dims, input, dim, keepdim)
+        return computed_in("sum_cpu", dtype, *options)
     return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
@@ -125,7 +131,7 @@ def nansum(
     input: TensorState, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
 ):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
-    return computed_in(dtype, nansum_dims, input, dim, keepdim)
+    return computed_in("sum_cpu", dtype, nansum_dims, input, dim, keepdim)
 
 
 def check_mean(kind: np.dtype, what: str = "Input", name: str = "mean") -> None:
@@ -252,8 +258,8 @@ def prod_dim_input(grad: Array, input: Array, out: Array, dim: int, ops):
 def prod(input: TensorState, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None):
     """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""
     if dim is None:
-        return computed_in(dtype, prod_all, input)
-    return computed_in(dtype, prod_dim, input, dim, keepdim)
+        return computed_in("prod_out_cpu", dtype, prod_all, input)
+    return computed_in("prod_out_cpu", dtype, prod_dim, input, dim, keepdim)
 
 
 def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):

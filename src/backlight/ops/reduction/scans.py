@@ -72,7 +72,7 @@ reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")(lambda grad, dim
 def cumsum(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     _check_scanned("cumsum", dtype)
-    return computed_in(dtype, running_sum, input, dim)
+    return computed_in("cumsum_out_cpu", dtype, running_sum, input, dim)
 
 
 @op(tangent="linear", tangent_with={"fill": 0.0}, complex="linear")
@@ -141,7 +141,7 @@ def running_product_input(grad: Array, input: Array, out: Array, dim: int, ops):
 def cumprod(input: TensorState, dim: int, *, dtype: dtype | None = None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     _check_scanned("cumprod", dtype)
-    return computed_in(dtype, running_product, input, dim)
+    return computed_in("cumprod_out_cpu", dtype, running_product, input, dim)
 
 
 def _check_scanned(name: str, dtype: dtype | None) -> None:

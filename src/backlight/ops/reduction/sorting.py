@@ -130,6 +130,8 @@ def kthvalue_dim(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False)
     """The k-th smallest elements along `dim`, and where they are."""
     dim = normalise_dim(dim, input.ndim)
     length = input.shape[dim] if input.ndim else 1
+    if length == 0:
+        raise DimError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= length:
         raise ShapeError(
             f"kthvalue(): selected number k out of range for dimension {dim}\n  k must be from 1 to {length}, got {k}"

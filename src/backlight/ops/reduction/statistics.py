@@ -7,7 +7,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype, real_dtype
 from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
 from backlight.ops.elementwise.complex_numbers import complex_of, conj, imag, real
@@ -120,7 +120,7 @@ def _with_correction(of_dims: Callable, name: str, what: str):
             dim, unbiased = None, dim
         if unbiased is not None:
             if correction is not None:
-                raise ArgumentError(f"{name}() received an invalid combination of arguments: unbiased and correction")
+                raise TypeError(f"{name}() got an unexpected keyword argument 'correction'")  # beside `unbiased`
             correction = int(unbiased)
         return of_dims(input, dim, 1 if correction is None else correction, keepdim)
 

@@ -8,7 +8,7 @@ from backlight.errors import DimError, ShapeError
 from backlight.kernels.memory_order import LAYOUTS, model_of
 from backlight.kernels.reduction.slices import slices_turned
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
-from backlight.sizes import sizes_given
+from backlight.sizes import sizes_given, spread_sizes
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -27,9 +27,9 @@ def flipped(xp, input: Array, dims: tuple):
 flipped.derivative("input", formula="grad, flipped back")(lambda grad, dims, ops: ops.flip(grad, dims))
 
 
-def flip(input: TensorState, *order, dims: Sequence = ()):
+def flip(input: TensorState, *order, dims: Sequence | None = None):
     """Reverse the order of the slices along each of some dims."""
-    return flipped(input, sizes_given(order) if order else one_or_several(dims))
+    return flipped(input, sizes_given(order) if order else one_or_several(spread_sizes((), dims, "flip", "dims")))
 
 
 def fliplr(input: TensorState):

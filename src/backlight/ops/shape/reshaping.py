@@ -15,7 +15,7 @@ from backlight.kernels.memory_order import row_major, viewed
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone
-from backlight.sizes import Shape, sizes_given
+from backlight.sizes import Shape, sizes_given, spread_sizes
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "flatten", "ravel", "reshape", "squeeze", "unflatten", "unsqueeze"]
 
@@ -95,9 +95,9 @@ unsafe_view.derivative("input", formula="grad in the shape of input")(
 )
 
 
-def reshape(input: TensorState, *sizes, shape: Sequence = ()):
+def reshape(input: TensorState, *sizes, shape: Sequence | None = None):
     """Return the elements in another shape, row by row; one size may be -1. A view where the memory allows it."""
-    size = sizes_given(sizes or (shape,))
+    size = spread_sizes(sizes, shape, "reshape", "shape")
     try:
         return view(input, size) if input._data.flags.c_contiguous else reshape_alias(input, size)
     except ShapeError:

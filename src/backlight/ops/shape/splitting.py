@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ShapeError, StorageError
 from backlight.ops.dims import normalise_dim
@@ -239,7 +240,8 @@ def _numbers(tensor: TensorState):
     data = tensor._data
     if data.dtype.kind != "i" or data.dtype.itemsize != 8:
         raise ShapeError(
-            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {tensor.dtype}"
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{from_numpy_dtype(data.dtype).old_name}"
         )
     if data.ndim > 1:
         raise ShapeError(

@@ -7,7 +7,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.ops.elementwise.complex_numbers import conj
-from backlight.sizes import sizes_given
+from backlight.sizes import spread_sizes
 from backlight.system.user_warnings import warn_outside
 
 __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
@@ -57,9 +57,9 @@ permuted.derivative("input", formula="grad with the dims in their former order")
 )
 
 
-def permute(input: TensorState, *order, dims: Sequence = ()):
+def permute(input: TensorState, *order, dims: Sequence | None = None):
     """Put the dims in another order."""
-    return permuted(input, sizes_given(order or (dims,)))
+    return permuted(input, spread_sizes(order, dims, "permute", "dims"))
 
 
 def inverse_order(dims: Sequence[int]) -> tuple:

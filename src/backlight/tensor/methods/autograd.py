@@ -26,7 +26,8 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import ArgumentError, GraphError, ShapeError
-from backlight.ops.elementwise.complex_numbers import is_conj
+from backlight.ops.elementwise.complex_numbers import is_conj, is_neg
+from backlight.ops.mirrors import address, source_base
 from backlight.ops.type_promotion import has_gradient
 
 NON_LEAF_GRAD = (
@@ -276,14 +277,14 @@ class GraphMethods:
     @property
     def _base(self):
         """The tensor whose memory this one is a view of, or None."""
-        return None if self._view is None else self._view[0]
+        return source_base(self)
 
     def _is_view(self) -> bool:
-        return self._view is not None
+        return source_base(self) is not None
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return writable(self).__array_interface__["data"][0]
+        return address(self)
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the memory as a NumPy array, not copied; NumPy cannot resize it.
@@ -299,6 +300,10 @@ class GraphMethods:
         if is_conj(self) and not force:
             raise GraphError(
                 "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
+            )
+        if is_neg(self) and not force:
+            raise GraphError(
+                "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
             )
         storage_of(self)
         return writable(self).view()

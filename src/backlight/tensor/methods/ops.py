@@ -213,7 +213,7 @@ def methods_of_table() -> dict[str, Callable]:
 
 for _name, _method in methods_of_table().items():
     setattr(OpMethods, _name, _method)
-for _kind in dtypes.ALL:
+for _kind in dtypes.OLD:
     setattr(OpMethods, _kind.old_name.lower(), _cast_to(_kind))
 
 

@@ -15,6 +15,7 @@ from backlight.kernels.elementwise.complex_parts import parts_of
 from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.kernels.random import distributions
 from backlight.ops.inplace import write
+from backlight.ops.number_operands import require_kernel
 from backlight.ops.type_promotion import is_float
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import converted
@@ -122,6 +123,7 @@ class RandomMethods:
         """Fill with integers: `random_(to)`, `random_(from, to)`, or from all that the dtype holds exactly."""
         array, twister = writable(self), twister_of(generator)
         if from_ is None:
+            require_kernel("random_kernel_cpu", array.dtype)
             numbers = in_memory_order(array, lambda count: distributions.all_integers(twister, count, array.dtype))
         else:
             low, high = (0, from_) if to is None else (from_, to)
@@ -132,6 +134,7 @@ class RandomMethods:
     def bernoulli_(self, p: float | TensorState = 0.5, *, generator: Generator | None = None):
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
+        require_kernel(f"bernoulli_{'tensor_cpu_self' if isinstance(p, TensorState) else 'scalar_cpu'}_", array.dtype)
         if isinstance(p, TensorState):
             chances = p.expand(array.shape)._data.transpose(order := outer_first(array))
             numbers = bernoulli_numbers(np.ascontiguousarray(chances), generator).transpose(np.argsort(order))
@@ -158,6 +161,7 @@ class RandomMethods:
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        require_kernel("geometric_cpu", self._data.dtype)
         if self._data.dtype.kind in "bc":
             name = from_numpy_dtype(self._data.dtype).old_name
             raise UnsupportedError(f"\"geometric_cpu\" not implemented for '{name}'; draw numbers, and compare them")

@@ -11,13 +11,14 @@ from backlight.dispatch.dispatcher import dispatches_itself, dispatching, offer
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
-from backlight.errors import ArgumentError, DimError, GraphError, ValueProblem
+from backlight.errors import ArgumentError, DimError, GraphError, ShapeError, ValueProblem
 from backlight.kernels.memory_order import CHANNELS_LAST, is_contiguous_in
 from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
+from backlight.ops.elementwise.complex_numbers import is_conj
 from backlight.ops.shape import expanding, reshaping, striding
 from backlight.ops.type_promotion import FLOAT32, category, is_float
-from backlight.sizes import Size, size_of_ints, sizes_given
+from backlight.sizes import Size, size_of_ints, sizes_given, spread_sizes
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import TO_SCALAR
 from backlight.tensor.printing import described, tensor_string
@@ -230,17 +231,27 @@ class ValueMethods:
             return memory_format not in CHANNELS_LAST
         return data.flags.c_contiguous if memory_format is contiguous_format else is_contiguous_in(data, memory_format)
 
-    def view(self, *sizes, size: Sequence[int] = (), dtype: dtypes.dtype | None = None):
+    def view(self, *sizes, size: Sequence[int] | None = None, dtype: dtypes.dtype | None = None):
         """Return the same memory in another shape, or with its bytes read as another dtype."""
         if dtype is None and sizes and isinstance(sizes[0], dtypes.dtype):
             dtype = sizes[0]
+        if dtype is not None and is_conj(self) and dtype is not self.dtype:
+            raise ShapeError(
+                "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.\n"
+                "  Call resolve_conj() first"
+            )
         if dtype is not None:
             return reshaping.view_bytes(self, dtypes.to_numpy_dtype(dtype))
+        if not sizes and size is None:
+            raise ArgumentError(
+                "view() received an invalid combination of arguments - got (), but expected one of:\n"
+                " * (torch.dtype dtype)\n * (tuple of ints size)"
+            )
         return reshaping.view(self, sizes_given(sizes or (size,)))
 
-    def expand(self, *sizes, size: Sequence[int] = (), implicit: bool = False):
+    def expand(self, *sizes, size: Sequence[int] | None = None, implicit: bool = False):
         """Return a view in which dims of size 1 are repeated."""
-        return expanding.expand(self, sizes_given(sizes or (size,)))
+        return expanding.expand(self, spread_sizes(sizes, size, "expand", "size"))
 
     def expand_as(self, other: TensorState):
         """Return `expand(other.size())`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from backlight.codegen.declaration import Op
 from backlight.dispatch.interpreters import UNHANDLED
-from backlight.dtypes import ALL
+from backlight.dtypes import OLD
 from backlight.errors import GraphError
 from backlight.kernels.sparse_array import no_kernel
 from backlight.ops.elementwise import activations, comparisons, powers, rounding, transcendental
@@ -60,7 +60,7 @@ ndim nbytes itemsize element_size is_floating_point is_complex is_signed is_conj
 __format__ cpu cuda is_pinned is_distributed is_same_size as_subclass is_meta to_device detach_ cast save to type_as
 is_tensor typename reversed_dims matrix_transpose hstack vstack row_stack pin_memory spmm
 """
-UNCHANGED = frozenset([*_UNCHANGED.split(), *(kind.old_name.lower() for kind in ALL)])
+UNCHANGED = frozenset([*_UNCHANGED.split(), *(kind.old_name.lower() for kind in OLD)])
 SPARSE_OPS = frozenset([coo.__name__, sparse_arithmetic.__name__])
 
 
