@@ -335,3 +335,128 @@ PyTypeObject GuardedCall_Type = {
     .tp_clear = (inquiry)guarded_clear,
     .tp_dealloc = (destructor)guarded_dealloc,
 };
+
+/* --- the hooks of a backward's nodes ------------------------------------------------------------------------------- */
+
+/* The hook of a node in a watched backward (adapters/torch_backward.py): calls the listeners to `ran`, and those to
+   `then`, "freed" with the node or "accumulated" with the leaf, what arrived and `.grad` before; nothing while a
+   watcher runs. `before` is a list of that one value, which the prehook of the leaf fills in. */
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *mode, *listeners, *run, *node, *then, *before;
+} NodeReport;
+
+static PyObject *name_ran, *name_leaf;
+
+/* Call each of the listeners to an event, which are a tuple; -1 with an exception. */
+static int call_all(PyObject *listeners, PyObject *event, PyObject *const *args, size_t count) {
+  PyObject *all = PyDict_GetItemWithError(listeners, event);
+  if (!all || !PyTuple_Check(all)) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "the listeners to %R must be a tuple", event);
+    return -1;
+  }
+  Py_INCREF(all);
+  int failed = 0;
+  for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(all); i++) {
+    PyObject *out = PyObject_Vectorcall(PyTuple_GET_ITEM(all, i), args, count, NULL);
+    failed = !out;
+    Py_XDECREF(out);
+  }
+  Py_DECREF(all);
+  return failed ? -1 : 0;
+}
+
+static int report_accumulated(NodeReport *self, PyObject *arrived) {
+  PyObject *leaf = PyObject_GetAttr(self->node, name_leaf), *first = NULL, *before = NULL;
+  int failed = !leaf || !(first = PySequence_GetItem(arrived, 0)) || !(before = PySequence_GetItem(self->before, 0));
+  PyObject *given[] = {self->run, leaf, first, before};
+  if (!failed) failed = call_all(self->listeners, self->then, given, 4) < 0;
+  Py_XDECREF(leaf);
+  Py_XDECREF(first);
+  Py_XDECREF(before);
+  return failed ? -1 : 0;
+}
+
+/* (grad_inputs, grad_outputs) */
+static PyObject *node_report_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  NodeReport *self = (NodeReport *)object;
+  if (PyVectorcall_NARGS(flags) != 2 || names)
+    return PyErr_Format(PyExc_TypeError, "a node's hook must be called with grad_inputs and grad_outputs");
+  if (!self->node || ((CallsMode *)self->mode)->silent) Py_RETURN_NONE;
+  Py_INCREF(self); /* a listener may remove the hook */
+  CallsMode *mode = (CallsMode *)self->mode;
+  mode->silent = 1;
+  PyObject *nothing = self->before ? PyTuple_New(0) : NULL;
+  PyObject *given[] = {self->run, self->node, args[1], self->before ? nothing : args[0]};
+  int failed = (self->before && !nothing) || call_all(self->listeners, name_ran, given, 4) < 0;
+  if (!failed && self->then) {
+    if (self->before)
+      failed = report_accumulated(self, args[1]) < 0;
+    else
+      failed = call_all(self->listeners, self->then, given, 2) < 0;
+  }
+  mode->silent = 0;
+  Py_XDECREF(nothing);
+  Py_DECREF(self);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* NodeReport(mode, listeners, run, node, then, before=None); `then` is None for no second event. */
+static PyObject *node_report_new(PyTypeObject *type, PyObject *args, PyObject *options) {
+  PyObject *mode, *listeners, *run, *node, *then, *before = Py_None;
+  if (options && PyDict_GET_SIZE(options)) return PyErr_Format(PyExc_TypeError, "NodeReport takes no keywords");
+  if (!name_ran && !(name_ran = PyUnicode_InternFromString("ran"))) return NULL;
+  if (!name_leaf && !(name_leaf = PyUnicode_InternFromString("variable"))) return NULL;
+  if (!PyArg_ParseTuple(args, "O!O!OOO|O", &CallsMode_Type, &mode, &PyDict_Type, &listeners, &run, &node, &then,
+                        &before))
+    return NULL;
+  NodeReport *self = (NodeReport *)type->tp_alloc(type, 0);
+  if (!self) return NULL;
+  self->vectorcall = node_report_call;
+  self->mode = Py_NewRef(mode);
+  self->listeners = Py_NewRef(listeners);
+  self->run = Py_NewRef(run);
+  self->node = Py_NewRef(node);
+  self->then = then == Py_None ? NULL : Py_NewRef(then);
+  self->before = before == Py_None ? NULL : Py_NewRef(before);
+  return (PyObject *)self;
+}
+
+static int node_report_traverse(NodeReport *self, visitproc visit, void *arg) {
+  Py_VISIT(self->mode);
+  Py_VISIT(self->listeners);
+  Py_VISIT(self->run);
+  Py_VISIT(self->node);
+  Py_VISIT(self->then);
+  Py_VISIT(self->before);
+  return 0;
+}
+
+static int node_report_clear(NodeReport *self) {
+  Py_CLEAR(self->node);
+  Py_CLEAR(self->mode);
+  Py_CLEAR(self->listeners);
+  Py_CLEAR(self->run);
+  Py_CLEAR(self->then);
+  Py_CLEAR(self->before);
+  return 0;
+}
+
+static void node_report_dealloc(NodeReport *self) {
+  PyObject_GC_UnTrack(self);
+  node_report_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject NodeReport_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.NodeReport",
+    .tp_basicsize = sizeof(NodeReport),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(NodeReport, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = node_report_new,
+    .tp_traverse = (traverseproc)node_report_traverse,
+    .tp_clear = (inquiry)node_report_clear,
+    .tp_dealloc = (destructor)node_report_dealloc,
+};
