@@ -174,8 +174,8 @@ class WatchedRun:
                     self.hub.notify("accumulated", self.run, tensor, tensor.grad, None)
 
 
-def _python_node_report(mode, listeners: dict, run: Run, node, then: str | None, before: list | None = None) -> Callable:
-    """Return a node's hook, which reports that the node ran and what comes with it: the events that there are most of.
+def _python_node_report(mode, listeners: dict, run: Run, node, then: str | None, before: list | None) -> Callable:
+    """Return a node's hook, which reports that the node ran and what comes with it.
 
     Args:
         then: the second event: "freed" with the node, "accumulated" with the leaf, what arrived and `.grad` before.
@@ -199,10 +199,10 @@ def _python_node_report(mode, listeners: dict, run: Run, node, then: str | None,
     return report
 
 
-def node_report(mode, *given) -> Callable:
-    """Return a node's hook, compiled if the mode is."""
+def node_report(mode, listeners: dict, run: Run, node, then: str | None, before: list | None = None) -> Callable:
+    """Return a node's hook, as `_python_node_report` does; it is compiled if the mode is."""
     compiled = core is not None and isinstance(mode, core.CallsMode)
-    return core.NodeReport(mode, *given) if compiled else _python_node_report(mode, *given)
+    return (core.NodeReport if compiled else _python_node_report)(mode, listeners, run, node, then, before)
 
 
 def _copied(grad):

@@ -43,6 +43,7 @@ class TorchEngine:
         self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
         self.functorch = torch._C._functorch
+        self.sequence_number = torch._C._autograd._get_sequence_nr
         self.strided, self.bfloat16 = torch.strided, torch.bfloat16
         self.kinds_in_records: dict[type, tuple] = {}  # what a record needs of a class of nodes
         self.reads_in_c = {
@@ -75,7 +76,13 @@ class TorchEngine:
             tensor = tensor.detach().float()
         if self.distributes and self.module.distributed.is_initialized():
             return _array_of_resizable(tensor.detach())
-        return tensor.numpy(force=True)
+        try:
+            return tensor.detach().numpy()
+        except (
+            RuntimeError,
+            TypeError,
+        ):  # not in main memory, or conjugated or negated when it is read
+            return tensor.numpy(force=True)
 
     def node_of(self, tensor) -> tuple | None:
         """Return (node, output number) of a tensor that requires grad; a leaf's node is its AccumulateGrad."""
@@ -121,6 +128,10 @@ class TorchEngine:
         if key is None:
             key = metadata[KEY] = _next_key()
         return key
+
+    def next_number(self) -> int:
+        """Return the number of the next node that this thread makes."""
+        return self.sequence_number()
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return the storage's address and its size in bytes."""

@@ -93,7 +93,6 @@ from backlight.lens.doctor.detectors.training.symmetry import Symmetry
 from backlight.lens.doctor.detectors.training.unheld import Attributes, Unheld
 from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
-from backlight.lens.doctor.graph import sequence_of
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.monkeypatches import Patches
 from backlight.lens.doctor.origins import Origins
@@ -272,13 +271,6 @@ class EngineWatch(Watcher):
             return patched
 
         self.session.patch(owner, name, patch)
-
-    def now(self) -> int:
-        """Return the sequence number of a node that is made now."""
-        torch = self.engine.module
-        with torch.enable_grad():
-            node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
-        return sequence_of(node)
 
     def begin_step(self) -> None:
         """An optimizer's step, or its zero_grad(), begins: what it computes unrecorded is of no interest."""
