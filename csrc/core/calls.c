@@ -460,3 +460,113 @@ PyTypeObject NodeReport_Type = {
     .tp_clear = (inquiry)node_report_clear,
     .tp_dealloc = (destructor)node_report_dealloc,
 };
+
+/* --- an event of the doctor ---------------------------------------------------------------------------------------- */
+
+/* Passes an event on to detectors (lens/doctor/engine_watch.py, whose `_PythonSender` is the reference): nothing while
+   one of them runs; an exception of one is handed to `watch._give_up`, and the others go on. */
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *watch, *listeners;
+} Sender;
+
+static PyObject *name_busy, *name_read, *name_give_up, *name_self;
+
+static int is_busy(PyObject *watch) {
+  PyObject *busy = PyObject_GetAttr(watch, name_busy);
+  const int is = busy ? PyObject_IsTrue(busy) : -1;
+  Py_XDECREF(busy);
+  return is;
+}
+
+/* Hand the exception that a listener raised to the watch: 0, or -1 if it is none that is caught. */
+static int give_up(PyObject *watch, PyObject *listener) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  PyObject *problem = take_raised(), *detector = problem ? PyObject_GetAttr(listener, name_self) : NULL;
+  PyObject *done = detector ? PyObject_CallMethodObjArgs(watch, name_give_up, detector, problem, NULL) : NULL;
+  Py_XDECREF(problem);
+  Py_XDECREF(detector);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+static PyObject *sender_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  Sender *self = (Sender *)object;
+  if (!self->watch) Py_RETURN_NONE; /* the garbage collector cleared it */
+  PyObject *watch = Py_NewRef(self->watch), *all = NULL, *read = NULL;
+  int failed = is_busy(watch);
+  if (failed > 0) {
+    Py_DECREF(watch);
+    Py_RETURN_NONE;
+  }
+  if (!failed) failed = !(all = PySequence_Tuple(self->listeners)) || !(read = PyDict_New());
+  if (!failed && PyTuple_GET_SIZE(all)) {
+    failed = PyObject_SetAttr(watch, name_read, read) < 0 || PyObject_SetAttr(watch, name_busy, Py_True) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(all); i++) {
+      PyObject *out = PyObject_Vectorcall(PyTuple_GET_ITEM(all, i), args, PyVectorcall_NARGS(flags), names);
+      if (!out) failed = give_up(watch, PyTuple_GET_ITEM(all, i)) < 0;
+      Py_XDECREF(out);
+    }
+    PyObject *problem = failed ? take_raised() : NULL;
+    if (PyObject_SetAttr(watch, name_busy, Py_False) < 0 || PyObject_SetAttr(watch, name_read, Py_None) < 0) failed = 1;
+    if (problem) {
+      PyErr_Clear();
+      raise_again(problem);
+    }
+  }
+  Py_XDECREF(read);
+  Py_XDECREF(all);
+  Py_DECREF(watch);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* Sender(watch, listeners); `listeners` is a list, which may change, or a tuple. */
+static PyObject *sender_new(PyTypeObject *type, PyObject *args, PyObject *options) {
+  static const struct {
+    PyObject **at;
+    const char *name;
+  } names[] = {
+      {&name_busy, "busy"}, {&name_read, "read"}, {&name_give_up, "_give_up"}, {&name_self, "__self__"}};
+  PyObject *watch, *listeners;
+  if (options && PyDict_GET_SIZE(options)) return PyErr_Format(PyExc_TypeError, "Sender takes no keywords");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
+  if (!PyArg_ParseTuple(args, "OO", &watch, &listeners)) return NULL;
+  Sender *self = (Sender *)type->tp_alloc(type, 0);
+  if (!self) return NULL;
+  self->vectorcall = sender_call;
+  self->watch = Py_NewRef(watch);
+  self->listeners = Py_NewRef(listeners);
+  return (PyObject *)self;
+}
+
+static int sender_traverse(Sender *self, visitproc visit, void *arg) {
+  Py_VISIT(self->watch);
+  Py_VISIT(self->listeners);
+  return 0;
+}
+
+static int sender_clear(Sender *self) {
+  Py_CLEAR(self->watch);
+  Py_CLEAR(self->listeners);
+  return 0;
+}
+
+static void sender_dealloc(Sender *self) {
+  PyObject_GC_UnTrack(self);
+  sender_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject Sender_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Sender",
+    .tp_basicsize = sizeof(Sender),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Sender, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = sender_new,
+    .tp_traverse = (traverseproc)sender_traverse,
+    .tp_clear = (inquiry)sender_clear,
+    .tp_dealloc = (destructor)sender_dealloc,
+};
