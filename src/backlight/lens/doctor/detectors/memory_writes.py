@@ -110,7 +110,7 @@ class MemoryWrites(Detector):
             return
         name, place, self.last_write = self.last_write[1], place_of(call), None
         if known.how == "data" and not _is_gradcheck(sys._getframe(1)):
-            self.writes[memory] = Write(name, place, self.watch.now())
+            self.writes[memory] = Write(name, place, self.engine.next_number())
         elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:
             self._report_detached(base, name, known.place, place)
 
