@@ -15,6 +15,7 @@ from backlight.adapters.torch_watching import Block, Hub
 from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
+from backlight.training.tensor_memory import values_of_torch
 
 KEY = "backlight.key"
 _next_key = itertools.count().__next__
@@ -76,13 +77,7 @@ class TorchEngine:
             tensor = tensor.detach().float()
         if self.distributes and self.module.distributed.is_initialized():
             return _array_of_resizable(tensor.detach())
-        try:
-            return tensor.detach().numpy()
-        except (
-            RuntimeError,
-            TypeError,
-        ):  # not in main memory, or conjugated or negated when it is read
-            return tensor.numpy(force=True)
+        return values_of_torch(tensor)
 
     def node_of(self, tensor) -> tuple | None:
         """Return (node, output number) of a tensor that requires grad; a leaf's node is its AccumulateGrad."""
