@@ -13,7 +13,7 @@
 #include "gemm_driver.h"
 #include "gemm_amx.h"
 
-#define INTERFACE 16 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 17 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct binding matrix_bindings[], pointwise_bindings[], row_bindings[], step_bindings[], window_bindings[];
 extern const struct binding norm_bindings[], loss_bindings[], channel_bindings[], group_bindings[], recurrence_bindings[];
@@ -188,6 +188,8 @@ static int add_instructions(PyObject *module) {
 static int add_types(PyObject *module) {
   return PyModule_AddObjectRef(module, "CallsMode", (PyObject *)&CallsMode_Type) < 0 ||
                  PyModule_AddObjectRef(module, "GuardedCall", (PyObject *)&GuardedCall_Type) < 0 ||
+                 PyModule_AddObjectRef(module, "NodeReport", (PyObject *)&NodeReport_Type) < 0 ||
+                 PyModule_AddObjectRef(module, "Sender", (PyObject *)&Sender_Type) < 0 ||
                  PyModule_AddObjectRef(module, "RecordBuilder", (PyObject *)&RecordBuilder_Type) < 0
              ? -1
              : 0;
@@ -200,7 +202,7 @@ PyMODINIT_FUNC PyInit__native(void) {
   pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
       PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || PyType_Ready(&CallsMode_Type) < 0 ||
-      PyType_Ready(&GuardedCall_Type) < 0 || PyType_Ready(&RecordBuilder_Type) < 0)
+      PyType_Ready(&GuardedCall_Type) < 0 || PyType_Ready(&NodeReport_Type) < 0 || PyType_Ready(&Sender_Type) < 0 || PyType_Ready(&RecordBuilder_Type) < 0)
     return NULL;
   if (!choose_level(NULL)) {
     PyErr_SetString(PyExc_ImportError, "none of the compiled levels runs on this processor");

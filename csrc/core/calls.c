@@ -335,3 +335,238 @@ PyTypeObject GuardedCall_Type = {
     .tp_clear = (inquiry)guarded_clear,
     .tp_dealloc = (destructor)guarded_dealloc,
 };
+
+/* --- the hooks of a backward's nodes ------------------------------------------------------------------------------- */
+
+/* The hook of a node in a watched backward (adapters/torch_backward.py): calls the listeners to `ran`, and those to
+   `then`, "freed" with the node or "accumulated" with the leaf, what arrived and `.grad` before; nothing while a
+   watcher runs. `before` is a list of that one value, which the prehook of the leaf fills in. */
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *mode, *listeners, *run, *node, *then, *before;
+} NodeReport;
+
+static PyObject *name_ran, *name_leaf;
+
+/* Call each of the listeners to an event, which are a tuple; -1 with an exception. */
+static int call_all(PyObject *listeners, PyObject *event, PyObject *const *args, size_t count) {
+  PyObject *all = PyDict_GetItemWithError(listeners, event);
+  if (!all || !PyTuple_Check(all)) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "the listeners to %R must be a tuple", event);
+    return -1;
+  }
+  Py_INCREF(all);
+  int failed = 0;
+  for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(all); i++) {
+    PyObject *out = PyObject_Vectorcall(PyTuple_GET_ITEM(all, i), args, count, NULL);
+    failed = !out;
+    Py_XDECREF(out);
+  }
+  Py_DECREF(all);
+  return failed ? -1 : 0;
+}
+
+static int report_accumulated(NodeReport *self, PyObject *arrived) {
+  PyObject *leaf = PyObject_GetAttr(self->node, name_leaf), *first = NULL, *before = NULL;
+  int failed = !leaf || !(first = PySequence_GetItem(arrived, 0)) || !(before = PySequence_GetItem(self->before, 0));
+  PyObject *given[] = {self->run, leaf, first, before};
+  if (!failed) failed = call_all(self->listeners, self->then, given, 4) < 0;
+  Py_XDECREF(leaf);
+  Py_XDECREF(first);
+  Py_XDECREF(before);
+  return failed ? -1 : 0;
+}
+
+/* (grad_inputs, grad_outputs) */
+static PyObject *node_report_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  NodeReport *self = (NodeReport *)object;
+  if (PyVectorcall_NARGS(flags) != 2 || names)
+    return PyErr_Format(PyExc_TypeError, "a node's hook must be called with grad_inputs and grad_outputs");
+  if (!self->node || ((CallsMode *)self->mode)->silent) Py_RETURN_NONE;
+  Py_INCREF(self); /* a listener may remove the hook */
+  CallsMode *mode = (CallsMode *)self->mode;
+  mode->silent = 1;
+  PyObject *nothing = self->before ? PyTuple_New(0) : NULL;
+  PyObject *given[] = {self->run, self->node, args[1], self->before ? nothing : args[0]};
+  int failed = (self->before && !nothing) || call_all(self->listeners, name_ran, given, 4) < 0;
+  if (!failed && self->then) {
+    if (self->before)
+      failed = report_accumulated(self, args[1]) < 0;
+    else
+      failed = call_all(self->listeners, self->then, given, 2) < 0;
+  }
+  mode->silent = 0;
+  Py_XDECREF(nothing);
+  Py_DECREF(self);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* NodeReport(mode, listeners, run, node, then, before=None); `then` is None for no second event. */
+static PyObject *node_report_new(PyTypeObject *type, PyObject *args, PyObject *options) {
+  PyObject *mode, *listeners, *run, *node, *then, *before = Py_None;
+  if (options && PyDict_GET_SIZE(options)) return PyErr_Format(PyExc_TypeError, "NodeReport takes no keywords");
+  if (!name_ran && !(name_ran = PyUnicode_InternFromString("ran"))) return NULL;
+  if (!name_leaf && !(name_leaf = PyUnicode_InternFromString("variable"))) return NULL;
+  if (!PyArg_ParseTuple(args, "O!O!OOO|O", &CallsMode_Type, &mode, &PyDict_Type, &listeners, &run, &node, &then,
+                        &before))
+    return NULL;
+  NodeReport *self = (NodeReport *)type->tp_alloc(type, 0);
+  if (!self) return NULL;
+  self->vectorcall = node_report_call;
+  self->mode = Py_NewRef(mode);
+  self->listeners = Py_NewRef(listeners);
+  self->run = Py_NewRef(run);
+  self->node = Py_NewRef(node);
+  self->then = then == Py_None ? NULL : Py_NewRef(then);
+  self->before = before == Py_None ? NULL : Py_NewRef(before);
+  return (PyObject *)self;
+}
+
+static int node_report_traverse(NodeReport *self, visitproc visit, void *arg) {
+  Py_VISIT(self->mode);
+  Py_VISIT(self->listeners);
+  Py_VISIT(self->run);
+  Py_VISIT(self->node);
+  Py_VISIT(self->then);
+  Py_VISIT(self->before);
+  return 0;
+}
+
+static int node_report_clear(NodeReport *self) {
+  Py_CLEAR(self->node);
+  Py_CLEAR(self->mode);
+  Py_CLEAR(self->listeners);
+  Py_CLEAR(self->run);
+  Py_CLEAR(self->then);
+  Py_CLEAR(self->before);
+  return 0;
+}
+
+static void node_report_dealloc(NodeReport *self) {
+  PyObject_GC_UnTrack(self);
+  node_report_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject NodeReport_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.NodeReport",
+    .tp_basicsize = sizeof(NodeReport),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(NodeReport, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = node_report_new,
+    .tp_traverse = (traverseproc)node_report_traverse,
+    .tp_clear = (inquiry)node_report_clear,
+    .tp_dealloc = (destructor)node_report_dealloc,
+};
+
+/* --- an event of the doctor ---------------------------------------------------------------------------------------- */
+
+/* Passes an event on to detectors (lens/doctor/engine_watch.py, whose `_PythonSender` is the reference): nothing while
+   one of them runs; an exception of one is handed to `watch._give_up`, and the others go on. */
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *watch, *listeners;
+} Sender;
+
+static PyObject *name_busy, *name_read, *name_give_up, *name_self;
+
+static int is_busy(PyObject *watch) {
+  PyObject *busy = PyObject_GetAttr(watch, name_busy);
+  const int is = busy ? PyObject_IsTrue(busy) : -1;
+  Py_XDECREF(busy);
+  return is;
+}
+
+/* Hand the exception that a listener raised to the watch: 0, or -1 if it is none that is caught. */
+static int give_up(PyObject *watch, PyObject *listener) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  PyObject *problem = take_raised(), *detector = problem ? PyObject_GetAttr(listener, name_self) : NULL;
+  PyObject *done = detector ? PyObject_CallMethodObjArgs(watch, name_give_up, detector, problem, NULL) : NULL;
+  Py_XDECREF(problem);
+  Py_XDECREF(detector);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+static PyObject *sender_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  Sender *self = (Sender *)object;
+  if (!self->watch) Py_RETURN_NONE; /* the garbage collector cleared it */
+  PyObject *watch = Py_NewRef(self->watch), *all = NULL, *read = NULL;
+  int failed = is_busy(watch);
+  if (failed > 0) {
+    Py_DECREF(watch);
+    Py_RETURN_NONE;
+  }
+  if (!failed) failed = !(all = PySequence_Tuple(self->listeners)) || !(read = PyDict_New());
+  if (!failed && PyTuple_GET_SIZE(all)) {
+    failed = PyObject_SetAttr(watch, name_read, read) < 0 || PyObject_SetAttr(watch, name_busy, Py_True) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(all); i++) {
+      PyObject *out = PyObject_Vectorcall(PyTuple_GET_ITEM(all, i), args, PyVectorcall_NARGS(flags), names);
+      if (!out) failed = give_up(watch, PyTuple_GET_ITEM(all, i)) < 0;
+      Py_XDECREF(out);
+    }
+    PyObject *problem = failed ? take_raised() : NULL;
+    if (PyObject_SetAttr(watch, name_busy, Py_False) < 0 || PyObject_SetAttr(watch, name_read, Py_None) < 0) failed = 1;
+    if (problem) {
+      PyErr_Clear();
+      raise_again(problem);
+    }
+  }
+  Py_XDECREF(read);
+  Py_XDECREF(all);
+  Py_DECREF(watch);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* Sender(watch, listeners); `listeners` is a list, which may change, or a tuple. */
+static PyObject *sender_new(PyTypeObject *type, PyObject *args, PyObject *options) {
+  static const struct {
+    PyObject **at;
+    const char *name;
+  } names[] = {
+      {&name_busy, "busy"}, {&name_read, "read"}, {&name_give_up, "_give_up"}, {&name_self, "__self__"}};
+  PyObject *watch, *listeners;
+  if (options && PyDict_GET_SIZE(options)) return PyErr_Format(PyExc_TypeError, "Sender takes no keywords");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
+  if (!PyArg_ParseTuple(args, "OO", &watch, &listeners)) return NULL;
+  Sender *self = (Sender *)type->tp_alloc(type, 0);
+  if (!self) return NULL;
+  self->vectorcall = sender_call;
+  self->watch = Py_NewRef(watch);
+  self->listeners = Py_NewRef(listeners);
+  return (PyObject *)self;
+}
+
+static int sender_traverse(Sender *self, visitproc visit, void *arg) {
+  Py_VISIT(self->watch);
+  Py_VISIT(self->listeners);
+  return 0;
+}
+
+static int sender_clear(Sender *self) {
+  Py_CLEAR(self->watch);
+  Py_CLEAR(self->listeners);
+  return 0;
+}
+
+static void sender_dealloc(Sender *self) {
+  PyObject_GC_UnTrack(self);
+  sender_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject Sender_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Sender",
+    .tp_basicsize = sizeof(Sender),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Sender, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = sender_new,
+    .tp_traverse = (traverseproc)sender_traverse,
+    .tp_clear = (inquiry)sender_clear,
+    .tp_dealloc = (destructor)sender_dealloc,
+};

@@ -170,7 +170,7 @@ int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted,
 void plan_free(struct plan *plan, PyObject *node); /* drop what the node saved */
 PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over; in place where only the pass holds it */
 
-extern PyTypeObject OpFunction_Type, CallsMode_Type, GuardedCall_Type, RecordBuilder_Type;
+extern PyTypeObject OpFunction_Type, CallsMode_Type, GuardedCall_Type, NodeReport_Type, RecordBuilder_Type, Sender_Type;
 PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_intercepts(PyObject *self, PyObject *unused);

@@ -3,7 +3,7 @@
 import pytest
 from under_the_doctor import ENGINES, findings_of
 
-from backlight.lens.doctor.places import LIBRARIES, is_users
+from backlight.lens.doctor import places
 from backlight.lens.doctor.report import describe
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -154,7 +154,7 @@ for _ in range(2):
 
 @each_engine
 def test_a_backward_that_a_library_calls_is_shown_at_the_users_line(engine, tmp_path, monkeypatch):
-    monkeypatch.setitem(is_users.__globals__, "LIBRARIES", (*LIBRARIES, str(tmp_path)))
+    monkeypatch.setattr(places, "LIBRARIES", (*places.LIBRARIES, str(tmp_path)))
     library = str(tmp_path / "trainer.py")
     text = "def fit(loss):\n    loss.backward()\n"
     source = f"""

@@ -9,11 +9,13 @@ CPU graphs run on the thread that calls backward. What runs on a device's thread
 """
 
 import weakref
+from collections.abc import Callable
 from functools import partial, wraps
 from types import FrameType
 
 from backlight.adapters.torch_compiled import COMPILED_NODES
 from backlight.dispatch.observers import Run
+from backlight.kernels.native import core
 
 HOOKS = "backlight.hooks"  # in a node's metadata: {output number: the dict of that output's hooks}
 
@@ -67,9 +69,9 @@ class WatchedRun:
         self.hub.notify("ended", self.run)
 
     def _hook_nodes(self) -> None:
-        leaf_class, saves, handles = self.engine.leaf_class, self.engine.saves, self.handles
+        hub, leaf_class, saves, handles = self.hub, self.engine.leaf_class, self.engine.saves, self.handles
         retained = self._retained()
-        frees = bool(not self.run.retain_graph and self.hub.listeners["freed"])
+        frees = bool(not self.run.retain_graph and hub.listeners["freed"])
         for node in self._nodes():
             if node.__class__ is leaf_class:
                 self._hook_leaf(node)
@@ -78,7 +80,8 @@ class WatchedRun:
                 handles.append(node.register_prehook(self._pause))
                 handles.append(node.register_hook(self._resume))
             kept = retained.get(self.engine.key_of(node), ()) if retained else ()
-            handles.append(node.register_hook(partial(self._report_node, node, kept, frees and saves(node))))
+            report = node_report(hub.mode, hub.listeners, self.run, node, "freed" if frees and saves(node) else None)
+            handles.append(node.register_hook(partial(self._report_node, kept, report) if kept else report))
             hooked = node.metadata.get(HOOKS)
             if hooked is not None:
                 for number, hooks in hooked.items():
@@ -112,26 +115,11 @@ class WatchedRun:
                 found.setdefault(self.engine.key_of(tensor.grad_fn), []).append(weakref.ref(tensor))
         return found
 
-    def _report_node(self, node, retained, frees: bool, grad_inputs, grad_outputs) -> None:
-        """Report that a node ran: its hook."""
+    def _report_node(self, retained, report: Callable, grad_inputs, grad_outputs) -> None:
+        """Report that a node ran of which tensors retain their gradients: its hook."""
         for reference in retained:
             self._report_retained(reference(), grad_outputs)
-        self._notify_ran(node, grad_outputs, grad_inputs, "freed" if frees else None, ())
-
-    def _notify_ran(self, node, grad_outputs, grad_inputs, then: str | None, event: tuple) -> None:
-        """Notify of a node that ran and of what comes with it; it is the event that there are most of."""
-        hub, run = self.hub, self.run
-        if hub.mode.silent:
-            return
-        hub.mode.silent = True
-        try:
-            for listener in hub.listeners["ran"]:
-                listener(run, node, grad_outputs, grad_inputs)
-            if then is not None:
-                for listener in hub.listeners[then]:
-                    listener(run, *(event or (node,)))
-        finally:
-            hub.mode.silent = False
+        report(grad_inputs, grad_outputs)
 
     def _report_retained(self, tensor, grad_outputs) -> None:
         if tensor is None or tensor.grad is None:
@@ -142,22 +130,18 @@ class WatchedRun:
 
     def _hook_leaf(self, node) -> None:
         """Hook an AccumulateGrad: what was in `.grad` before is only there before it runs."""
-        if self.hub.listeners["accumulated"]:
-            before = [None]
+        hub, then, before = self.hub, None, None
+        if hub.listeners["accumulated"]:
+            then, before = "accumulated", [None]
             self.handles.append(node.register_prehook(partial(self._keep_grad, node, before)))
-            self.handles.append(node.register_hook(partial(self._report_leaf, node, before)))
-        else:
-            self.handles.append(node.register_hook(partial(self._report_node, node, (), False)))
+        report = node_report(hub.mode, hub.listeners, self.run, node, then, before)
+        self.handles.append(node.register_hook(report))
         if node.variable._backward_hooks:
             self._wrap(node.variable._backward_hooks, node, 0)
 
     def _keep_grad(self, node, before: list, grad_outputs) -> None:
         present = node.variable.grad
         before[0] = present if present is None or self.run.create_graph else _copied(present)
-
-    def _report_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
-        """Report that a leaf's AccumulateGrad ran: its hook."""
-        self._notify_ran(node, grad_outputs, (), "accumulated", (node.variable, grad_outputs[0], before[0]))
 
     def _wrap(self, hooks: dict, node, number: int) -> None:
         """Put hooks that tell what they change in the place of a user's hooks."""
@@ -188,6 +172,37 @@ class WatchedRun:
             for tensor in self.inputs:
                 if self.engine.is_tensor(tensor) and tensor.grad_fn is not None and id(tensor) not in self.before:
                     self.hub.notify("accumulated", self.run, tensor, tensor.grad, None)
+
+
+def _python_node_report(mode, listeners: dict, run: Run, node, then: str | None, before: list | None) -> Callable:
+    """Return a node's hook, which reports that the node ran and what comes with it.
+
+    Args:
+        then: the second event: "freed" with the node, "accumulated" with the leaf, what arrived and `.grad` before.
+        before: of a leaf, a list of `.grad` before, which its prehook fills in.
+    """
+
+    def report(grad_inputs, grad_outputs) -> None:
+        if mode.silent:
+            return
+        mode.silent = True
+        try:
+            for listener in listeners["ran"]:
+                listener(run, node, grad_outputs, grad_inputs if before is None else ())
+            if then is not None:
+                event = (node,) if before is None else (node.variable, grad_outputs[0], before[0])
+                for listener in listeners[then]:
+                    listener(run, *event)
+        finally:
+            mode.silent = False
+
+    return report
+
+
+def node_report(mode, listeners: dict, run: Run, node, then: str | None, before: list | None = None) -> Callable:
+    """Return a node's hook, as `_python_node_report` does; it is compiled if the mode is."""
+    compiled = core is not None and isinstance(mode, core.CallsMode)
+    return (core.NodeReport if compiled else _python_node_report)(mode, listeners, run, node, then, before)
 
 
 def _copied(grad):

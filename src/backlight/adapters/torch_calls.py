@@ -174,7 +174,7 @@ def report(hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: F
         stack = [one.grad_fn for one in tensors_in(out, torch.Tensor) if one.requires_grad and one.grad_fn is not None]
     except RuntimeError:  # a view made under no_grad() and written to since: PyTorch refuses to tell what it comes from
         return
-    leaf_class = hub.engine.leaf_class
+    leaf_class, alone = hub.engine.leaf_class, hub.engine.next_number() - before == 1
     while stack:
         node = stack.pop()
         if node.__class__ is leaf_class or node._sequence_nr() < before:
@@ -182,7 +182,8 @@ def report(hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: F
         metadata = node.metadata
         if LINE not in metadata:
             metadata[LINE] = place
-            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
+            if not alone:
+                stack.extend(inner for inner, _ in node.next_functions if inner is not None)
     hub.notify("called", Call(name, args, kwargs, out, *place))
     hub.update_wanted()
 

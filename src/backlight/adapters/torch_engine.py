@@ -15,6 +15,7 @@ from backlight.adapters.torch_watching import Block, Hub
 from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.errors import InputError
 from backlight.kernels.state_blocks import block
+from backlight.training.tensor_memory import values_of_torch
 
 KEY = "backlight.key"
 _next_key = itertools.count().__next__
@@ -43,6 +44,7 @@ class TorchEngine:
         self.backwards_elsewhere = 0
         self.calls_modules = torch.nn.Module._call_impl.__code__
         self.functorch = torch._C._functorch
+        self.sequence_number = torch._C._autograd._get_sequence_nr
         self.strided, self.bfloat16 = torch.strided, torch.bfloat16
         self.kinds_in_records: dict[type, tuple] = {}  # what a record needs of a class of nodes
         self.reads_in_c = {
@@ -75,7 +77,7 @@ class TorchEngine:
             tensor = tensor.detach().float()
         if self.distributes and self.module.distributed.is_initialized():
             return _array_of_resizable(tensor.detach())
-        return tensor.numpy(force=True)
+        return values_of_torch(tensor)
 
     def node_of(self, tensor) -> tuple | None:
         """Return (node, output number) of a tensor that requires grad; a leaf's node is its AccumulateGrad."""
@@ -121,6 +123,10 @@ class TorchEngine:
         if key is None:
             key = metadata[KEY] = _next_key()
         return key
+
+    def next_number(self) -> int:
+        """Return the number of the next node that this thread makes."""
+        return self.sequence_number()
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return the storage's address and its size in bytes."""

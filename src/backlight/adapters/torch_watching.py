@@ -52,7 +52,7 @@ class Hub:
         """Have these watchers, and no others."""
         self.watchers = watchers
         for event in EVENTS:
-            self.listeners[event] = tuple(getattr(one, event) for one in watchers if wants(one, event))
+            self.listeners[event] = tuple([getattr(one, event) for one in watchers if wants(one, event)])
         self.hearing_calls = [one for one in watchers if wants(one, "called")]
         self.mode.hears_writes = bool(self.listeners["wrote"])
         self.update_wanted()

@@ -7,6 +7,7 @@ and public functions test the flag of the dispatcher: NOTE [Dispatch] in dispatc
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 from backlight.dispatch.observers import Call, Watcher
 from backlight.dispatch.torch_function import flat
@@ -99,7 +100,7 @@ class Observation:
         """Set the watchers that are notified."""
         self.watchers = watchers
         for event in EVENTS:
-            setattr(self, event, tuple(getattr(one, event) for one in watchers if wants(one, event)))
+            setattr(self, event, tuple([getattr(one, event) for one in watchers if wants(one, event)]))
 
     def notify(self, listeners: tuple, *event) -> None:
         """Call the listeners of an event; what they do themselves is not reported."""
@@ -126,7 +127,13 @@ class Observation:
 
 def wants(watcher, event: str) -> bool:
     """Tell whether a watcher overrides the method of an event."""
-    return getattr(type(watcher), event) is not getattr(Watcher, event) or event in getattr(watcher, "__dict__", ())
+    return event in _overridden_by(type(watcher)) or event in getattr(watcher, "__dict__", ())
+
+
+@cache
+def _overridden_by(kind: type) -> frozenset[str]:
+    """Return the events whose methods a class of watchers overrides."""
+    return frozenset(event for event in EVENTS if getattr(kind, event) is not getattr(Watcher, event))
 
 
 def notify_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:

@@ -26,7 +26,7 @@ NAME = "backlight.kernels._native"
 ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
 CHOICES = ("", "numpy", "v1", "v3", "v4", "amx")
 VECTOR_BYTES = {"v3": 32, "v4": 64, "amx": 64}
-INTERFACE = 16  # of csrc/bindings/module.c
+INTERFACE = 17  # of csrc/bindings/module.c
 REFERENCES: dict[str, Callable] = {}
 
 

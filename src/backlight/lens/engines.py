@@ -70,6 +70,9 @@ class Engine(Protocol):
         An AccumulateGrad has none of its own: its `variable` is what stays.
         """
 
+    def next_number(self) -> int:
+        """Return a number above the sequence numbers of all nodes that this thread has made; later ones reach it."""
+
     def memory_of(self, tensor: AnyTensor) -> tuple[int, int]:
         """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
 

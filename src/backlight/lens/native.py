@@ -18,7 +18,7 @@ from backlight.dispatch.dispatcher import Observe, report_calls, report_calls_by
 from backlight.dispatch.observation import Observation, local, notify_call, observers
 from backlight.dispatch.observers import OF_LEAF, Line, SavedValue, Watcher, line_at
 from backlight.dispatch.profile_names import public_name
-from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
+from backlight.engine.node import AccumulateGrad, next_sequence, node_and_number, public_edge
 from backlight.engine.storage import InferenceStorage, Storage
 from backlight.engine.tensor_state import TensorState, below_batches, edge_of, wrap, writable
 from backlight.errors import GraphError
@@ -162,6 +162,9 @@ class NativeEngine:
     def key_of(self, node: AnyNode) -> int:
         """Return the node's sequence number, which no other node has."""
         return node.sequence
+
+    def next_number(self) -> int:
+        return next_sequence()
 
     def memory_of(self, tensor: AnyTensor) -> tuple[int, int]:
         """Return (the address of the memory that the tensor shares with its views, its size in bytes)."""

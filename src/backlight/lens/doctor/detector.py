@@ -11,6 +11,7 @@ tensor alive (weak references and plain data only: NOTE [Judged while it lives] 
 reads values through `values`, which gives None for what cannot be read cheaply.
 """
 
+import zlib
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Unpack
@@ -18,6 +19,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from backlight.dispatch.observers import Watcher
+from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.rule_index import Words, rule
 from backlight.lens.records.record import Place
@@ -29,6 +31,11 @@ MOST_READ = 4  # tensors whose values are kept while an event is passed on: seve
 def any_nonzero(values: np.ndarray) -> bool:
     """Return whether an element is not 0: of most arrays the first few tell, and NumPy would read them all."""
     return bool(values.flat[:BEGINNING].any() or values.any())
+
+
+def checksum_of(values: np.ndarray) -> int:
+    """Return a checksum of an array's values."""
+    return zlib.crc32(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
 
 
 class Detector(Watcher):
@@ -100,6 +107,21 @@ class Detector(Watcher):
         if read is not None and len(read) < MOST_READ:
             read[id(tensor)] = tensor, values
         return values
+
+    def square_of(self, tensor: Tensor) -> np.ndarray | None:
+        """Return the sum of the squares of a tensor's values, in their own dtype, or None; read once an event."""
+        read = self.watch.read
+        known = None if read is None else read.get((id(tensor), "square"))
+        if known is not None:
+            return known[1]
+        values = self.values(tensor)
+        if values is None:
+            return None
+        with silent_floats():
+            square = np.vdot(values, values)
+        if read is not None and id(tensor) in read:
+            read[id(tensor), "square"] = tensor, square
+        return square
 
     def number(self, tensor: Tensor) -> float | None:
         """Return the value of a tensor of one real number, or None."""

@@ -14,6 +14,7 @@ from functools import cache, wraps
 from typing import Any
 
 from backlight.dispatch.observers import Call, Watcher
+from backlight.kernels.native import core
 from backlight.lens.doctor.coverage import Coverage
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
@@ -99,7 +100,6 @@ from backlight.lens.doctor.detectors.training.symmetry import Symmetry
 from backlight.lens.doctor.detectors.training.unheld import Attributes, Unheld
 from backlight.lens.doctor.detectors.vanishing import Vanishing
 from backlight.lens.doctor.flow import Flow
-from backlight.lens.doctor.graph import sequence_of
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.monkeypatches import Patches
 from backlight.lens.doctor.origins import Origins
@@ -131,6 +131,30 @@ READS_ONLY = {"grad", "__repr__", "__format__", "__len__", "__hash__"}  # calls 
 IN_PLACE_OPERATORS = {"iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "truediv": "div"}
 
 
+class _PythonSender:
+    """Passes an event on to detectors, unless one of them runs; one that fails is given up, and the others go on."""
+
+    def __init__(self, watch: "EngineWatch", listeners: list | tuple):
+        self.watch, self.listeners = watch, listeners
+
+    def __call__(self, *args) -> None:
+        watch = self.watch
+        if watch.busy:
+            return
+        watch.busy, watch.read = True, {}
+        try:
+            for listener in tuple(self.listeners):
+                try:
+                    listener(*args)
+                except Exception as problem:
+                    watch._give_up(listener.__self__, problem)
+        finally:
+            watch.busy, watch.read = False, None
+
+
+Sender = _PythonSender if core is None else core.Sender
+
+
 class EngineWatch(Watcher):
     """See NOTE [One watcher, many detectors].
 
@@ -158,40 +182,22 @@ class EngineWatch(Watcher):
         kinds = [kind for kind in DETECTORS if session.notes or not kind.only_notes]
         self.detectors: dict[type[Detector], Any] = {kind: kind(self) for kind in kinds}
         self.flow: Flow = self.detectors[Flow]
-        self.listeners = {
-            event: [getattr(one, event) for kind, one in self.detectors.items() if event in _events_of(kind)]
-            for event in EVENTS
-        }
+        self.listeners: dict[str, list] = {event: [] for event in EVENTS}
+        for kind, one in self.detectors.items():
+            for event in _events_of(kind):
+                self.listeners[event].append(getattr(one, event))
         calls = self.listeners.pop("called")
         self.listeners["called"] = [one for one in calls if not one.__self__.every_call]
         self.listeners["every_call"] = [one for one in calls if one.__self__.every_call]
+        self._after: dict[tuple[int, str], list] = {}  # a patched function's owner, by its id, and name
         self._of_name: dict[str, tuple] = {}  # a call's name -> who wants it
         self._tensor = engine.module.Tensor
         self._recording = engine.module.is_grad_enabled
         self._is_wrapped = getattr(getattr(getattr(engine.module, "_C", None), "_functorch", None), WRAPPED, None)
         for event in vars(Watcher):
             if self.listeners.get(event) and event != "called":
-                setattr(self, event, self._passing_on(event))
-
-    def _passing_on(self, event: str) -> Callable[..., None]:
-        listeners = self.listeners[event]
-
-        def pass_on(*args) -> None:
-            if not self.busy:
-                self._call_listeners(listeners, args)
-
-        return pass_on
-
-    def _call_listeners(self, listeners: list | tuple, args: tuple) -> None:
-        self.busy, self.read = True, {}
-        try:
-            for listener in tuple(listeners):
-                try:
-                    listener(*args)
-                except Exception as problem:
-                    self._give_up(listener.__self__, problem)
-        finally:
-            self.busy, self.read = False, None
+                setattr(self, event, Sender(self, self.listeners[event]))
+        self._send = {event: Sender(self, listeners) for event, listeners in self.listeners.items()}
 
     def _give_up(self, detector: Detector, problem: Exception) -> None:
         self.failed[type(detector).__name__] = problem
@@ -205,7 +211,7 @@ class EngineWatch(Watcher):
             return
         if self.stepping and not self._recording():
             return
-        self._call_listeners(self.listeners["every_call"], (call,))
+        self._send["every_call"](call)
         if call.name in READS_ONLY:
             return
         self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
@@ -215,9 +221,9 @@ class EngineWatch(Watcher):
         if known is None:
             plain = call.name.strip("_")
             plain = IN_PLACE_OPERATORS.get(plain, plain)
-            known = self._of_name[call.name] = plain, self._who_wants({call.name, plain})
+            known = self._of_name[call.name] = plain, Sender(self, self._who_wants({call.name, plain}))
         self.name = known[0]
-        self._call_listeners(known[1], (call,))
+        known[1](call)
         self.inputs, self.outs = [], []
 
     def _who_wants(self, names: set[str]) -> tuple:
@@ -256,7 +262,7 @@ class EngineWatch(Watcher):
         """Pass one of the detectors' own events on, unless it comes from another thread or from a detector."""
         if not self.busy and threading.get_ident() == self.thread:
             with self.patches.unseen():
-                self._call_listeners(self.listeners[event], args)
+                self._send[event](*args)
 
     def after(self, owner: Any, name: str, listener: Callable) -> None:
         """Call a detector's `listener(frame, out, args, kwargs)` after each call of a function, until the end.
@@ -264,28 +270,28 @@ class EngineWatch(Watcher):
         `frame` is the caller's, `out` what the function returned, the others what it was called with.
         """
 
+        key, send = (id(owner), name), Sender(self, (listener,))
+        if key in self._after:
+            self._after[key].append(send)
+            return
+        all_to_send = self._after[key] = [send]
+
         def patch(original: Callable) -> Callable:
             @wraps(original)
             def patched(*args, **kwargs):
                 out = original(*args, **kwargs)
                 if not self.busy:
                     frame = sys._getframe(1)
-                    while frame.f_code is patched.__code__:  # another listener to the same function
+                    while frame.f_code is patched.__code__:  # of another doctor
                         frame = frame.f_back
                     with self.patches.unseen():
-                        self._call_listeners((listener,), (frame, out, args, kwargs))
+                        for send in all_to_send:
+                            send(frame, out, args, kwargs)
                 return out
 
             return patched
 
         self.session.patch(owner, name, patch)
-
-    def now(self) -> int:
-        """Return the sequence number of a node that is made now."""
-        torch = self.engine.module
-        with torch.enable_grad():
-            node = (torch.zeros(1, requires_grad=True) * 1).grad_fn
-        return sequence_of(node)
 
     def begin_step(self) -> None:
         """An optimizer's step, or its zero_grad(), begins: what it computes unrecorded is of no interest."""

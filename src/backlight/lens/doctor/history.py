@@ -72,7 +72,7 @@ class History(Detector):
     def started(self, run: Run) -> None:
         """Remember a backward."""
         keys = frozenset(self.engine.key_of(node) for node, _ in run.roots)
-        self._running[run.number] = PastRun(keys, run.code, run.lasti, self.watch.now())
+        self._running[run.number] = PastRun(keys, run.code, run.lasti, self.engine.next_number())
 
     def freed(self, run: Run, node: Node) -> None:
         """Remember which backward freed a node."""

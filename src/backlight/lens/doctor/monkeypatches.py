@@ -7,14 +7,12 @@ patched function does what it stands for, with the same arguments; the session p
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import lru_cache, wraps
+from functools import wraps
 from types import FrameType
 from typing import Any
 
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.places import is_users, place_of_frame
-
-users = lru_cache(maxsize=1024)(is_users)
 
 
 class _WatchedProperty(property):
@@ -76,7 +74,7 @@ class Patches:
             found = read(tensor)
             if not watch.busy:
                 frame = sys._getframe(1)
-                if users(frame.f_code.co_filename) and self._is_plain(tensor):
+                if is_users(frame.f_code.co_filename) and self._is_plain(tensor):
                     watch.notify("read_grad", tensor, found, frame)
             return found
 

@@ -5,6 +5,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +31,7 @@ class Instruction(NamedTuple):
     lasti: int
 
 
+@lru_cache(maxsize=1024)
 def is_users(filename: str) -> bool:
     """Return whether a file is the user's own."""
     return not filename.startswith((PACKAGE, *NOT_FILES)) and not filename.startswith(LIBRARIES)

@@ -60,9 +60,9 @@ class RunRecording:
             self._learn_shapes(made, incoming)
         outgoing: list[Summary | None] = []
         if made.kind != LEAF and self.builder.shapes_only and len(made.edges) == len(grad_inputs):
-            outgoing = self.builder.unread_all(grad_inputs)
-            if None in made.edges:
-                outgoing = [None if edge is None else one for edge, one in zip(made.edges, outgoing)]
+            outgoing = [
+                None if edge is None else one for edge, one in zip(made.edges, self.builder.unread_all(grad_inputs))
+            ]
         elif made.kind != LEAF:
             outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):

@@ -10,8 +10,6 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from backlight.dispatch.observers import Call, Run
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections.lines import replace
@@ -216,11 +214,11 @@ class Trends(Detector):
 
     def accumulated(self, run: Run, tensor: Tensor, arrived: Tensor, before: Tensor | None) -> None:
         """Follow the norm of a leaf's gradient."""
-        values = None if self.reported else self.values(arrived)
-        if values is None:
+        square = None if self.reported else self.square_of(arrived)
+        if square is None:
             return
         with silent_floats():
-            norm = abs(np.vdot(values, values)) ** 0.5
+            norm = abs(square) ** 0.5
         norms = self.norms.get(tensor)
         self.norms[tensor] = norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
         fast = len(norms) > 1 and norm > AT_ONCE * norms[0]

@@ -9,15 +9,12 @@ through `.data` itself are known.
 
 import sys
 import weakref
-import zlib
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from backlight.dispatch.observers import Call, Run, SavedValue
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, checksum_of
 from backlight.lens.doctor.evidence import code_of, replaced
 from backlight.lens.doctor.graph import Node, Tensor, is_computed, is_parameter, nodes_behind, root_nodes, sequence_of
 from backlight.lens.doctor.places import brief, place_of, place_of_node
@@ -113,7 +110,7 @@ class MemoryWrites(Detector):
             return
         name, place, self.last_write = self.last_write[1], place_of(call), None
         if known.how == "data" and not _is_gradcheck(sys._getframe(1)):
-            self.writes[memory] = Write(name, place, self.watch.now())
+            self.writes[memory] = Write(name, place, self.engine.next_number())
         elif is_parameter(base) and self.engine.module.is_grad_enabled() and known.kept:
             self._report_detached(base, name, known.place, place)
 
@@ -143,7 +140,7 @@ class MemoryWrites(Detector):
         if values is None:
             return None
         first = float(values.flat[0].real) if values.size and values.dtype.kind in "fiubc" else None
-        return Print(kept.name, self.engine.version_of(kept.tensor), _checksum(values), first)
+        return Print(kept.name, self.engine.version_of(kept.tensor), checksum_of(values), first)
 
     def started(self, run: Run) -> None:
         """Compare what the graph of a backward saved, if there is anything to compare."""
@@ -178,7 +175,7 @@ class MemoryWrites(Detector):
         if self.engine.version_of(kept.tensor) != known.version:
             return False  # the engine's own check tells
         values = self.values(kept.tensor)
-        return values is not None and _checksum(values) != known.checksum
+        return values is not None and checksum_of(values) != known.checksum
 
     def _report(self, node: Node, kept: SavedValue, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
@@ -208,7 +205,3 @@ def _is_gradcheck(frame: FrameType | None) -> bool:
     while frame is not None and not frame.f_code.co_filename.endswith("gradcheck.py"):
         frame = frame.f_back
     return frame is not None
-
-
-def _checksum(values: np.ndarray) -> int:
-    return zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data) if values.size else 0

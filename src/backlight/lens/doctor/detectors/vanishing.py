@@ -47,10 +47,10 @@ class Vanishing(Detector):
         """Note the norm of a weight's gradient, in the first backwards."""
         if self.reported or self.backwards >= 4 * ROWS or tensor.dim() < 2 or before is not None:
             return
-        leaf, values = self.watch.flow.leaf_of(tensor), self.values(arrived)
-        if leaf is not None and leaf.bit and values is not None:
+        leaf, square = self.watch.flow.leaf_of(tensor), self.square_of(arrived)
+        if leaf is not None and leaf.bit and square is not None:
             with silent_floats():
-                norm = float(np.linalg.norm(values.ravel()))
+                norm = float(np.sqrt(abs(square)))
             self.profile.append((leaf.bit.bit_length(), tensor, norm))
 
     def ended(self, run: Run) -> None:

@@ -12,15 +12,12 @@ An optimizer of the program's own class stepped several times, with gradients th
 import ast
 import inspect
 import linecache
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 
-import numpy as np
-
 from backlight.lens.doctor.corrections.lines import as_in_place, rebinds
-from backlight.lens.doctor.detector import Detector, any_nonzero
+from backlight.lens.doctor.detector import Detector, any_nonzero, checksum_of
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.states import States
 from backlight.lens.doctor.evidence import counted
@@ -111,8 +108,10 @@ class OwnOptimizers(Detector):
         """Take checksums."""
         kind = type(optimizer)
         own = kind.__module__.partition(".")[0] not in ("torch", "backlight") and self.in_vain.get(optimizer, 0) >= 0
+        if not own:
+            return
         moving = [param for param, grad in zip(params, grads) if grad is not None and self._is_nonzero(grad)]
-        if own and moving and any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups):
+        if moving and any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups):
             self.before[id(optimizer)] = [self._checksum(param) for param in moving]
 
     def stepped(self, optimizer: Optimizer, params: list, grads: list, place: Place | None) -> None:
@@ -135,7 +134,7 @@ class OwnOptimizers(Detector):
 
     def _checksum(self, param: Tensor) -> int:
         values = self.values(param)
-        return 0 if values is None else zlib.crc32(np.ascontiguousarray(values).tobytes())
+        return 0 if values is None else checksum_of(values)
 
     def _report(self, kind: type, count: int, place: Place | None) -> None:
         line = _rebinding_in(getattr(kind, "step", None))

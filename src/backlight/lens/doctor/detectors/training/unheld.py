@@ -8,16 +8,13 @@ forward; it was made after the only optimizer; its whole model is in no optimize
 or its model is a copy of one that learns (a target network, whose gradients add up).
 """
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from backlight.dispatch.observers import Run
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, checksum_of
 from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.training.constructions import Constructions
 from backlight.lens.doctor.detectors.training.states import States
@@ -106,7 +103,7 @@ class Unheld(Detector):
         made = self.watch.detectors[Constructions].parameters.get(tensor)
         if made is not None and made[2] and made[0] is not None and tensor not in self.left_out:
             self.made_in_forward[made[0]] = self.made_in_forward.get(made[0], 0) + 1
-        checksum = zlib.crc32(np.ascontiguousarray(values).tobytes())
+        checksum = checksum_of(values)
         known = self.left_out.get(tensor)
         if known is None:
             known = self.left_out[tensor] = Leftover(checksum)
@@ -217,7 +214,7 @@ class Unheld(Detector):
             known = self.left_out.get(one)
             values = self.values(one)
             if known is not None and values is not None:
-                if known.checksum != zlib.crc32(np.ascontiguousarray(values).tobytes()):
+                if known.checksum != checksum_of(values):
                     return True
         return False
 
