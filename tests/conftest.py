@@ -15,6 +15,7 @@ from native_required import compiled, require_native  # first: it says what is w
 from browser import MISSING, Browser, chromium_path
 
 import backlight
+from backlight.dispatch.torch_function import overrides_state
 
 NEEDS_BROWSER = {"browser", "installed_browser"}
 REPORTS_BROWSER = "test_chromium_is_installed"
@@ -34,6 +35,13 @@ def pytest_configure(config):
 def pytest_runtest_setup(item):
     """Begin each test, and what fixtures draw for it, with the same random numbers, whichever worker runs it."""
     _seed()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    """Free tensor subclasses and meta tensors that caught exceptions hold: public functions call their handlers."""
+    if overrides_state.on:
+        gc.collect()
 
 
 def _seed() -> None:

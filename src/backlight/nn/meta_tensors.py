@@ -8,10 +8,10 @@ A call with a meta tensor is handled by `MetaTensorMixin.__torch_function__`: it
 tensors, ordinary tensors of zeros, and the tensors that it returns become the twins of new meta tensors. So shapes,
 strides, dtypes, gradients and errors are those of the ops. A twin is made when it is first needed; the zeros take no
 memory before they are written to, but what an op returns does: the price is that of the op on the CPU. Reading values
-is refused. Without any meta tensor nothing is installed.
+is refused. The handler is installed only while a meta tensor lives.
 """
 
-import functools
+import weakref
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -181,16 +181,28 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     made._edge = LEAF if requires_grad else None
     made._storage = made._view = None
     made._shape, made._kind, made._twin = shape, kind, None
-    _install()
+    made._living = _handled()
     return made
 
 
-@functools.cache
-def _install() -> None:
-    """Let public functions call the handler of meta tensors: once there is one."""
-    for cls in (MetaBuffer, MetaParameter):
-        cls.__torch_function__ = staticmethod(MetaTensorMixin._answer)
-        overrides_state.install_for(cls)
+class _Living:
+    """Shared by the meta tensors that live: public functions call their handler as long as it exists."""
+
+
+_living: Callable[[], _Living | None] = lambda: None
+
+
+def _handled() -> _Living:
+    """Let public functions call the handler of meta tensors while what is returned is alive."""
+    global _living
+    found = _living()
+    if found is None:
+        found = _Living()
+        _living = weakref.ref(found)
+        for cls in (MetaBuffer, MetaParameter):
+            cls.__torch_function__ = staticmethod(MetaTensorMixin._answer)
+        overrides_state.install_for(found)
+    return found
 
 
 def no_data(tensor: "MetaTensorMixin") -> UnsupportedError:
