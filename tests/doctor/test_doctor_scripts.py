@@ -26,7 +26,8 @@ MISSED |= {"river_level", "two_views"}  # these, too
 ELSEWHERE: set[str] = set()  # found where it shows, not where it was written
 RULES = {
     "ad_policy": "BL777", "attack_steps": "BL409", "attention_pooling": "BL304", "bearing_severity": "BL765",
-    "banana_flow": "BLA24", "bike_demand": "BL735", "blob_vae": "BL758", "board_policy": "BL802", "body_and_head": "BL412",
+    "banana_flow": "BLA24",
+    "bike_demand": "BL735", "blob_vae": "BL758", "board_policy": "BL802", "body_and_head": "BL412",
     "caption_ranker": "BL728", "cart_actor_critic": "BL305", "cartpole_ac": "BL305", "char_lstm": "BL206",
     "char_stream": "BL206", "churn_model": "BL736", "cleared_gradients": "BL705", "concrete_mix": "BL776",
     "contrast_queue": "BL206", "corridor_agent": "BL217", "credit_risk": "BL008", "cubic_notebook": "BL706",
