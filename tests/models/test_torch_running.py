@@ -219,7 +219,7 @@ def test_compile_is_refused_where_nothing_can_be_compiled(tmp_path, capsys):
     with pytest.raises(InputError, match=r"compile must be left out: a function is a function; give torch.compile"):
         taken(lambda embeddings, mask: embeddings.sum((1, 2)), embeddings=layer, compile=True)
     assert main(["explain", QUERY, DOCUMENTS[0], "--compile"]) == 2
-    assert "compile must be left out: only engine torch takes it" in capsys.readouterr().err
+    assert "compile must be left out: only engine torch supports it" in capsys.readouterr().err
 
 
 class Recorded:

@@ -205,7 +205,7 @@ def test_a_device_that_is_not_there_is_named(tmp_path):
 def test_devices_and_dtypes_belong_to_pytorchs_engine(tmp_path, capsys):
     folder = str(write_cross_encoder(tmp_path))
     assert main(["rank", "leaf", "food", "--model", folder, "--dtype", "bfloat16"]) == 2
-    assert "dtype must be left out: only engine torch takes it, add --engine torch" in capsys.readouterr().err
+    assert "dtype must be left out: only engine torch supports it, add --engine torch" in capsys.readouterr().err
     assert main(["rank", "leaf", "food", "--model", folder, "--engine", "torch", "--device", "mps"]) == 2
     assert "device mps is not there" in capsys.readouterr().err
     assert main(["rank", "leaf", "food", "--model", folder, "--engine", "torch", "--dtype", "bfloat16", "--json"]) == 0

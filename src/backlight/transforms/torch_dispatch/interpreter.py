@@ -164,12 +164,15 @@ def recorded(op: Op, args: tuple, kwargs: dict, out: object, handle: Callable):
             f"the __torch_dispatch__ that handled {op.display_name} must return a tensor for each of its outputs, got "
             f"{[type(one).__name__ for one in outs]}: return what func(*args, **kwargs) returned, or its like"
         )
-    found.data = [one._data for one in outs] if several else outs[0]._data
-    found.indices = outs[1] if several and len(outs) > 1 and has_handler(outs[1]) else None
     _refuse_residuals(op, args)
     packing = next((one for one in reversed(local.interpreters) if isinstance(one, Packing)), None)
-    made = UNHANDLED if packing is None else packing.op(op, noting(op), args, kwargs)
-    made = noting(op)(*args, **kwargs) if made is UNHANDLED else made
+    try:
+        found.data = [one._data for one in outs] if several else outs[0]._data
+        found.indices = outs[1] if several and len(outs) > 1 and has_handler(outs[1]) else None
+        made = UNHANDLED if packing is None else packing.op(op, noting(op), args, kwargs)
+        made = noting(op)(*args, **kwargs) if made is UNHANDLED else made
+    finally:
+        found.data = found.indices = None  # or they would keep the wrapper's class, and its handler, alive
     results = [_with_edge(op, one, mine, args) for one, mine in zip(outs, made if several else [made])]
     if packing is None and _saves_output(op):
         _save_outputs(op, results, handle)
