@@ -314,6 +314,26 @@ def test_bce_with_logits_never_overflows(logit, target):
     assert_same(*results, 1e-6, 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "input", "target"),
+    [
+        ("binary_cross_entropy_with_logits", [0.0, 0.0, 2.0, -3.0], [0.0, 1.0, 1.0, 0.0]),
+        ("soft_margin_loss", [0.0, 0.0, 2.0], [1.0, -1.0, 1.0]),
+        ("smooth_l1_loss", [0.0, 0.3, 1.0, -1.0, -2.0], [0.0] * 5),
+        ("huber_loss", [0.0, 0.3, 1.0, -1.0, -2.0], [0.0] * 5),
+    ],
+)
+def test_losses_have_pytorchs_derivatives_at_their_joints_also_with_a_graph(name, input, target):
+    results = []
+    for t in BOTH:
+        x, y = t.tensor(input, dtype=t.float64, requires_grad=True), t.tensor(target, dtype=t.float64)
+        loss = getattr(t.nn.functional, name)
+        (first,) = t.autograd.grad(loss(x, y), x, create_graph=True)
+        (second,) = t.autograd.grad(first.sum(), x)
+        results.append((first.detach(), second, t.func.grad(loss)(x.detach(), y)))
+    assert_same(*results, 1e-12, 1e-12)
+
+
 def test_gradient_of_a_distance_of_zero_is_zero():
     x = backlight.zeros(2, 3, dtype=backlight.float64).requires_grad_()
     backlight.cdist(x, x.detach()).sum().backward()

@@ -189,7 +189,7 @@ class _Living:
     """Shared by the meta tensors that live: public functions call their handler as long as it exists."""
 
 
-_living: Callable[[], _Living | None] = lambda: None
+_living = weakref.ref(_Living())  # to none yet
 
 
 def _handled() -> _Living:

@@ -13,6 +13,7 @@ from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.elementwise.activations import logsigmoid
 from backlight.ops.loss.regression_losses import reduced, reduced_and_rounded, reduction_of, share
 from backlight.ops.number_operands import no_integers, require_floats
 from backlight.ops.special.special_functions import xlogy
@@ -139,7 +140,7 @@ def logistic_entropy_both(grad, input, target, weight, pos_weight, input_shape, 
 def logistic_entropy_decomposition(
     input: TensorState, target: TensorState, weight: TensorState | None, pos_weight: TensorState | None, reduction: str
 ):
-    softplus = (-input).clamp_min(0) + (-input.abs()).exp().log1p()
+    softplus = -logsigmoid(input)
     if pos_weight is not None:
         softplus = softplus * ((pos_weight - 1) * target + 1)
     losses = (1 - target) * input + softplus
@@ -184,8 +185,7 @@ def logistic_margin_both(grad, input, target, input_shape, target_shape, reducti
 
 @logistic_margin.decomposition
 def logistic_margin_decomposition(input: TensorState, target: TensorState, reduction: str):
-    product = input * target
-    return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
+    return reduced(-logsigmoid(input * target), reduction)
 
 
 def _not_cast(input: TensorState) -> ShapeError:

@@ -16,6 +16,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.number_operands import no_integers
 from backlight.ops.shape.expanding import broadcast_tensors
 from backlight.ops.type_promotion import is_float
@@ -175,11 +176,16 @@ def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta
     return both_signs(grad_both, needs, input.dtype, target.dtype)
 
 
+def _within(difference: TensorState, bound: float) -> TensorState:
+    """Return a difference cut off at ± bound; its derivative there is 0, as PyTorch's."""
+    return where((difference < bound) & (difference > -bound), difference, difference.sign() * bound)
+
+
 @smooth_absolute_error.decomposition
 def smooth_absolute_error_decomposition(input: TensorState, target: TensorState, reduction: str, beta: float):
-    distance = (input - target).abs()
-    near = distance.clamp_max(beta)
-    return reduced(near * (distance - near * 0.5) / beta, reduction)
+    difference = input - target  # not its size, which has no second derivative at 0
+    near = _within(difference, beta)
+    return reduced(near * (difference - near * 0.5) / beta, reduction)
 
 
 @public_function
@@ -211,6 +217,6 @@ def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, 
 
 @huber_error.decomposition
 def huber_error_decomposition(input: TensorState, target: TensorState, reduction: str, delta: float):
-    distance = (input - target).abs()
-    near = distance.clamp_max(delta)
-    return reduced(near * (distance - near * 0.5), reduction)
+    difference = input - target
+    near = _within(difference, delta)
+    return reduced(near * (difference - near * 0.5), reduction)
