@@ -334,6 +334,18 @@ def test_losses_have_pytorchs_derivatives_at_their_joints_also_with_a_graph(name
     assert_same(*results, 1e-12, 1e-12)
 
 
+@pytest.mark.parametrize(
+    "name", ["elu", "selu", "celu", "softplus", "gelu", "silu", "logsigmoid", "softsign", "hardswish"]
+)
+def test_activations_have_pytorchs_second_derivative_at_zero(name):
+    results = []
+    for t in BOTH:
+        x = t.tensor([0.0, 0.5, -0.5], dtype=t.float64, requires_grad=True)
+        (first,) = t.autograd.grad(getattr(t.nn.functional, name)(x).sum(), x, create_graph=True)
+        results.append((first.detach(), *t.autograd.grad(first.sum(), x)))
+    assert_same(*results, 1e-12, 1e-12)
+
+
 def test_gradient_of_a_distance_of_zero_is_zero():
     x = backlight.zeros(2, 3, dtype=backlight.float64).requires_grad_()
     backlight.cdist(x, x.detach()).sum().backward()

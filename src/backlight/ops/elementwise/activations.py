@@ -276,10 +276,10 @@ elu_backward.derivative("arrived", formula="grad · slope of elu")(
 )
 
 
-@elu_backward.derivative("input", formula="grad · arrived · input_scale · slope of elu where input ≤ 0, else 0")
+@elu_backward.derivative("input", formula="grad · arrived · input_scale · slope of elu where input < 0, else 0")
 def elu_backward_input(grad: Array, arrived: Array, input: Array, alpha: float, scale: float, input_scale: float, ops):
     bent = ops.elu_backward(grad * arrived, input, alpha, scale * input_scale, input_scale)
-    return ops.kept(bent, input <= 0)
+    return ops.kept(bent, input < 0)
 
 
 def elu(input: TensorState, alpha: float = 1.0):
@@ -302,10 +302,10 @@ def celu_of(xp, input: Array, alpha: float):
     return rounded(xp.maximum(x, 0) + xp.expm1(xp.minimum(x, 0) / alpha) * alpha, input.dtype)
 
 
-@celu_of.derivative("input", formula="grad where input > 0, else grad · exp(input / alpha)")
+@celu_of.derivative("input", formula="grad where input ≥ 0, else grad · exp(input / alpha)")
 def celu_of_input(grad: Array, input: Array, alpha: float, ops):
     slope = ops.exp(ops.scale(ops.clamp_max_number(input, 0), 1 / alpha))
-    return ops.where(input <= 0, grad * slope, grad)
+    return ops.where(input < 0, grad * slope, grad)
 
 
 def celu(input: TensorState, alpha: float = 1.0):
