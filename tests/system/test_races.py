@@ -36,6 +36,7 @@ def test_memory_may_be_replaced_while_an_op_reads_it(how):
     assert child(names, how, SECONDS, seed=1) is None
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")  # which is said once a process
 def test_every_case_is_one_that_ends_without_an_exception():
     for make in CASES.values():
         make(np.random.default_rng(0)).call()
