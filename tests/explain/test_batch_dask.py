@@ -114,6 +114,6 @@ def test_ctrl_c_leaves_a_job_that_goes_on(case, tmp_path):
     wait_until(lambda: units_done(FolderStore(out)))
     running.send_signal(2)
     _, said = running.communicate(timeout=60)
-    assert (running.returncode, "stopped; what is done stays" in said) in ((130, True), (0, False))
+    assert (running.returncode, "stopped; finished units are kept" in said) in ((130, True), (0, False))
     do_units(engine_named("dask://local:2"), out)
     assert merged(out) == case.whole
