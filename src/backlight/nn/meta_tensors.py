@@ -232,6 +232,11 @@ def _refuse_reading(name: str, metas: list, args: tuple, kwargs: dict) -> None:
     tensors = [one for one in flat((*args, *kwargs.values())) if isinstance(one, TensorState)]
     for one in tensors:
         if one.is_meta != tensors[0].is_meta and one.ndim:
+            if name == "gradient":
+                raise GraphError(
+                    "torch.gradient expected each tensor to be on the same device, but got devices "
+                    f"{tensors[0].device} and {one.device}!"
+                )
             raise GraphError(
                 f"Tensor on device {one.device} is not on the expected device {tensors[0].device}! Move one of them"
             )
