@@ -202,7 +202,8 @@ PyMODINIT_FUNC PyInit__native(void) {
   pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
       PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || PyType_Ready(&CallsMode_Type) < 0 ||
-      PyType_Ready(&GuardedCall_Type) < 0 || PyType_Ready(&NodeReport_Type) < 0 || PyType_Ready(&Sender_Type) < 0 || PyType_Ready(&RecordBuilder_Type) < 0)
+      PyType_Ready(&GuardedCall_Type) < 0 || PyType_Ready(&NodeReport_Type) < 0 || PyType_Ready(&Sender_Type) < 0 ||
+      PyType_Ready(&RecordBuilder_Type) < 0)
     return NULL;
   if (!choose_level(NULL)) {
     PyErr_SetString(PyExc_ImportError, "none of the compiled levels runs on this processor");

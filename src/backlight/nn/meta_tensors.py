@@ -4,15 +4,16 @@ A module on the meta device has such parameters and buffers: one that was made t
 `with torch.device("meta")`), or moved (`module.to("meta")`). What fills them in place has no effect.
 
 NOTE [Ops on the meta device]
-A call with a meta tensor is handled by `MetaTensorMixin.__torch_function__`: it is made with the twins of its meta
-tensors, ordinary tensors of zeros, and the tensors that it returns become the twins of new meta tensors. So shapes,
-strides, dtypes, gradients and errors are those of the ops. A twin is made when it is first needed; the zeros take no
-memory before they are written to, but what an op returns does: the price is that of the op on the CPU. Reading values
-is refused. The handler is installed only while a meta tensor lives.
+A call with a meta tensor is handled by `MetaTensorMixin.__torch_function__`: it is made with the stand-ins of its meta
+tensors, ordinary tensors of zeros, and the tensors that it returns become the stand-ins of new meta tensors. So shapes,
+strides, dtypes, gradients and errors are those of the ops. A stand-in is made when it is first needed; the zeros take
+no memory before they are written to, but what an op returns does: the price is that of the op on the CPU. Reading
+values is refused. The handler is installed only while a meta tensor lives.
 """
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -30,28 +31,31 @@ from backlight.tensor.tensor import Tensor
 META = device("meta")
 
 
-READING = {  # functions that read values -> PyTorch's error for a meta tensor
+READING = {  # functions that read values -> what makes PyTorch's error for a meta tensor
     **dict.fromkeys(
         ("item", "__float__", "__int__", "__bool__", "__index__", "__complex__", "is_nonzero", "allclose"),
-        GraphError("Tensor.item() cannot be called on meta tensors: they have no values"),
+        partial(GraphError, "Tensor.item() cannot be called on meta tensors: they have no values"),
     ),
     **dict.fromkeys(
         ("numpy", "__array__"),
-        ArgumentError(
-            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        partial(
+            ArgumentError,
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
         ),
     ),
     **dict.fromkeys(
         ("nonzero", "argwhere", "masked_select"),
-        UnsupportedError(
+        partial(
+            UnsupportedError,
             "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
-            "data-independent implementation does not exist. The number of results depends on the values"
+            "data-independent implementation does not exist. The number of results depends on the values",
         ),
     ),
     **{
-        name: UnsupportedError(
+        name: partial(
+            UnsupportedError,
             f"aten::{kernel}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
-            "kernel registered. What it returns depends on the values"
+            "kernel registered. What it returns depends on the values",
         )
         for name, kernel in (
             ("equal", "equal"),
@@ -81,25 +85,25 @@ class MetaTensorMixin:
         raise no_data(self)
 
     @property
-    def twin(self) -> Tensor:
+    def stand_in(self) -> Tensor:
         """An ordinary tensor of zeros of this shape and dtype, with this one's place in the graph."""
-        if self._twin is None:
+        if self._stand_in is None:
             zeros = wrap(np.zeros(tuple(self._shape), self._kind.numpy), self._edge)
-            self._twin = zeros
-        return self._twin
+            self._stand_in = zeros
+        return self._stand_in
 
     @staticmethod
     def _answer(func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
-        """Call a function with the twins of meta tensors; return meta tensors."""
+        """Call a function with the stand-ins of meta tensors; return meta tensors."""
         name, kwargs = func.__name__, kwargs or {}
         metas = [one for one in flat((*args, *kwargs.values())) if isinstance(one, MetaTensorMixin)]
         _refuse_reading(name, metas, args, kwargs)
-        of_twins = {id(one.twin): one for one in metas}
+        of_stand_ins = {id(one.stand_in): one for one in metas}
         with DisableTorchFunctionSubclass():
-            out = func(*_twinned(args), **{key: _twinned(value) for key, value in kwargs.items()})
+            out = func(*_with_stand_ins(args), **{key: _with_stand_ins(value) for key, value in kwargs.items()})
         where = kwargs.get("device")
         plain = name in PLAIN_RESULTS or (where is not None and device(where).type != "meta")
-        return out if plain else _meta_results(out, of_twins)
+        return out if plain else _meta_results(out, of_stand_ins)
 
     @property
     def shape(self) -> Size:
@@ -180,7 +184,7 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     made = new(cls)
     made._edge = LEAF if requires_grad else None
     made._storage = made._view = None
-    made._shape, made._kind, made._twin = shape, kind, None
+    made._shape, made._kind, made._stand_in = shape, kind, None
     made._living = _handled()
     return made
 
@@ -218,7 +222,7 @@ def _refuse_reading(name: str, metas: list, args: tuple, kwargs: dict) -> None:
     """Raise if a function reads values of a meta tensor, or mixes it with tensors that have some."""
     first = metas[0]
     if name in READING and not (name == "item" and first.numel() != 1):
-        raise type(READING[name])(*READING[name].args)
+        raise READING[name]()
     if name == "item":
         raise GraphError(f"a Tensor with {first.numel()} elements cannot be converted to Scalar")
     if name in LEAVING or (name in MOVING and _leaves(name, args, kwargs)):
@@ -226,7 +230,7 @@ def _refuse_reading(name: str, metas: list, args: tuple, kwargs: dict) -> None:
     if name in MOVING:
         return
     if name in ("__getitem__", "get_item") and any(one.dtype is bool_ for one in metas[1:]):
-        raise type(READING["nonzero"])(*READING["nonzero"].args)
+        raise READING["nonzero"]()
     if name in MIXING or name.startswith("__set") or (name.endswith("_") and isinstance(args[0], MetaTensorMixin)):
         return
     tensors = [one for one in flat((*args, *kwargs.values())) if isinstance(one, TensorState)]
@@ -256,32 +260,32 @@ def _leaves(name: str, args: tuple, kwargs: dict) -> bool:
     return False
 
 
-def _twinned(value: object):
-    """Return a value with the twins of the meta tensors in it; the meta device becomes the CPU."""
+def _with_stand_ins(value: object):
+    """Return a value with the stand-ins of the meta tensors in it; the meta device becomes the CPU."""
     if isinstance(value, MetaTensorMixin):
-        return value.twin
+        return value.stand_in
     if isinstance(value, device) and value.type == "meta":
         return device("cpu")
     if isinstance(value, (list, tuple)) and not isinstance(value, Size):
-        parts = [_twinned(one) for one in value]
+        parts = [_with_stand_ins(one) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
-        return {key: _twinned(one) for key, one in value.items()}
+        return {key: _with_stand_ins(one) for key, one in value.items()}
     return "cpu" if value.__class__ is str and value == "meta" else value
 
 
-def _meta_results(out: object, of_twins: dict):
+def _meta_results(out: object, of_stand_ins: dict):
     """Return what a call returned, with meta tensors in the place of tensors."""
     if isinstance(out, TensorState):
-        known = of_twins.get(id(out))
+        known = of_stand_ins.get(id(out))
         if known is not None:
             known._shape, known._kind, known._edge = Size(out.shape), out.dtype, out._edge
             return known
         made = _made(MetaBuffer, Size(out.shape), out.dtype, False)
-        made._twin, made._edge = out, out._edge
+        made._stand_in, made._edge = out, out._edge
         return made
     if isinstance(out, (list, tuple)) and not isinstance(out, Size):
-        parts = [_meta_results(one, of_twins) for one in out]
+        parts = [_meta_results(one, of_stand_ins) for one in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     return out
 

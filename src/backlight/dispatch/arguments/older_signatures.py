@@ -7,13 +7,13 @@ that the present signature refuses comes here.
 from collections.abc import Callable
 from numbers import Number
 
+from backlight.dispatch.arguments.numpy_names import NUMPY_NAMES
 from backlight.engine.tensor_state import TensorState
 from backlight.system.lazy_import import function_later
 from backlight.system.user_warnings import warn_once
 
 signatures = function_later("backlight.dispatch.arguments.parsing", "signatures")
 
-NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 SCALED = frozenset({"add", "sub"})  # (input, alpha, other)
 VALUED = frozenset({"addcmul", "addcdiv"})  # (input, value, tensor1, tensor2)
 WEIGHTED = frozenset(

@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 
 from backlight.dispatch.arguments.kinds import KINDS, is_int, is_number
+from backlight.dispatch.arguments.numpy_names import NUMPY_NAMES
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, NumberOverflow, ValueProblem
 
-OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
 SWITCHES = {"requires_grad", "pin_memory"}
 NUMBERS_AS_TENSORS = frozenset(
@@ -171,7 +171,7 @@ def shown_name(name: str) -> str:
 
 def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: dict, method: bool) -> Exception | None:
     """Return why one signature does not take a call, or None."""
-    named = {OTHER_NAMES.get(key, key) if not _has(parameters, key) else key: value for key, value in kwargs.items()}
+    named = {NUMPY_NAMES.get(key, key) if not _has(parameters, key) else key: value for key, value in kwargs.items()}
     places = [one for one in parameters if not one.keyword_only]
     first = 1 if method else 0
     at = place_of_spread(places)
@@ -195,7 +195,7 @@ def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: d
             return ArgumentError(f"{shown}(): argument '{key}' must be bool, not {kind_of(named[key])}")
     unknown = [key for key in named if key not in ALWAYS_TAKEN]
     if unknown:
-        given = next((key for key in kwargs if OTHER_NAMES.get(key) == unknown[0]), unknown[0])
+        given = next((key for key in kwargs if NUMPY_NAMES.get(key) == unknown[0]), unknown[0])
         return ArgumentError(f"{shown}() got an unexpected keyword argument '{given}'")
     return None
 

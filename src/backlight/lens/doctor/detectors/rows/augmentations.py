@@ -14,6 +14,7 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
@@ -25,8 +26,7 @@ MOVES = {"flip", "fliplr", "flipud", "rot90", "roll"}
 KEEPS = {"mul", "add", "sub", "div", "true_divide", "clamp", "to", "float", "long", "clone", "contiguous", "unsqueeze"}
 KEEPS |= {"squeeze", "pow", "sqrt", "neg", "normalize", "abs", "where", "double", "detach"}
 CONVOLUTIONS = {"conv1d", "conv2d", "convolution"}
-LOSSES = {"binary_cross_entropy_with_logits", "binary_cross_entropy", "cross_entropy", "cross_entropy_2d", "nll_loss"}
-LOSSES |= {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
+PIXEL_LOSSES = {*LOSSES, "cross_entropy_2d"}
 LEAST = 4
 PIXELS = 3  # least width, or length
 
@@ -65,7 +65,7 @@ class Pairs:
 class Augmentations(Detector):
     """Finds them (see NOTE [Augmented apart])."""
 
-    calls = frozenset({*TAKES, *MOVES, *KEEPS, *CONVOLUTIONS, *LOSSES, "stack"})
+    calls = frozenset({*TAKES, *MOVES, *KEEPS, *CONVOLUTIONS, *PIXEL_LOSSES, "stack"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -83,7 +83,7 @@ class Augmentations(Detector):
             return
         if name in MOVES:
             self._move(call, name, inputs[0], out)
-        elif name in LOSSES:
+        elif name in PIXEL_LOSSES:
             if self.fed is not None and self.moved and len(inputs) > 1 and is_computed(inputs[0]):
                 self._look(Instruction(call.code, call.lasti), inputs[0], inputs[1])
         elif out.requires_grad:

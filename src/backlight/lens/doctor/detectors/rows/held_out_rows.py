@@ -14,12 +14,11 @@ import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
-LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"}
-LOSSES |= {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 PICKS = {"getitem", "__getitem__", "index_select", "masked_select", "index"}
 KEEPS = {"eq", "ne", "sub", "abs", "pow", "float", "to", "long", "squeeze", "view", "square", "int"}
 LEAST, MOST, PERMUTATIONS, STEPS = 16, 1_000_000, 8, 3
