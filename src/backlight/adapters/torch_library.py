@@ -1,6 +1,8 @@
 """PyTorch and transformers, imported when a model of theirs is used, and PyTorch's devices and dtypes."""
 
 import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -56,6 +58,33 @@ def checked_dtype(name: str) -> str:
     if name not in DTYPES:
         raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {name}")
     return name
+
+
+def dtype_named(name: str) -> Any:
+    """Return PyTorch's dtype of a name of `DTYPES`; "auto" itself, which transformers knows."""
+    return name if name == "auto" else getattr(torch_library(), name)
+
+
+@contextlib.contextmanager
+def loading(library: str, what: str, folder: Path) -> Iterator[None]:
+    """Load a model inside the block, without progress bars and warnings of transformers.
+
+    Raises:
+        InputError: the library cannot load it, in its own words.
+    """
+    logs = transformers_library().utils.logging
+    bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
+    logs.disable_progress_bar()
+    logs.set_verbosity_error()
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as problem:
+        said = (str(problem).strip() or type(problem).__name__).split("\n")[0]
+        raise InputError(f"{library} cannot load {what} from {folder}: {said}") from problem
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()
 
 
 def sent(tensor: Any, device: str) -> Any:

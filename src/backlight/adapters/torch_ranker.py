@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from backlight.adapters.padded_batches import Padding
-from backlight.adapters.torch_library import checked_device, checked_dtype, torch_library, transformers_library
+from backlight.adapters.torch_library import (
+    checked_device,
+    checked_dtype,
+    dtype_named,
+    loading,
+    torch_library,
+    transformers_library,
+)
 from backlight.adapters.torch_models.kinds import Classifier
 from backlight.adapters.torch_models.scorer import ROUNDING, TorchScorer
 from backlight.errors import InputError
@@ -92,25 +99,10 @@ def rounding_of(module: Any) -> float:
 
 
 def _loaded(folder: Path, dtype: str) -> Any:
-    torch, transformers = torch_library(), transformers_library()
-    logs = transformers.utils.logging
-    bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
-    logs.disable_progress_bar()
-    logs.set_verbosity_error()  # what it warns of, missing weights, is an error below
-    try:
-        model, loading_info = transformers.AutoModelForSequenceClassification.from_pretrained(
-            folder,
-            local_files_only=True,
-            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
-            output_loading_info=True,
+    with loading("transformers", "a sequence classifier", folder):  # missing weights are an error below
+        model, loading_info = transformers_library().AutoModelForSequenceClassification.from_pretrained(
+            folder, local_files_only=True, dtype=dtype_named(dtype), output_loading_info=True
         )
-    except (OSError, ValueError, KeyError) as problem:
-        said = str(problem).strip().split("\n")[0]
-        raise InputError(f"transformers cannot load a sequence classifier from {folder}: {said}") from problem
-    finally:
-        logs.set_verbosity(level)
-        if bars:
-            logs.enable_progress_bar()
     if loading_info["missing_keys"]:
         raise InputError(
             f"the weights in {folder} must hold those of a sequence classifier, and lack "

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from backlight.adapters.cupy_device import cupy_device
+from backlight.adapters.torch_models.folders import torch_scorer
 from backlight.adapters.torch_models.recognition import Options, scorer_of
-from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, OtherLanguage, Ranking
 from backlight.explain.comparison import MEASURED, Comparison, WhatIf, compare, what_if
@@ -106,7 +106,7 @@ class Reranker:
         reading = {"label": label, "instruction": instruction, "read_typos": read_typos}
         if engine == "torch":
             options = {"device": device or "cpu", "dtype": dtype or "float32", "compile": compile}
-            scorer = TorchRanker(folder, name, **reading, **options)
+            scorer = torch_scorer(folder, name, **reading, **options)
         else:
             scorer = _on_own_engine(lambda: load_ranker(folder, name, **reading), device or "cpu", dtype, compile)
         return cls(scorer, choice and choice.label, own_retriever(folder), languages_of(folder), threshold_of(folder))

@@ -34,14 +34,16 @@ class BiEncoder(PairScorer):
     Args:
         name: what the model is called in results.
         encoder: gives each token's last hidden state.
-        tokenizer: reads texts.
+        tokenizer: reads documents.
         pooling: how the states of a text become its embedding, a key of `POOLINGS` or `READ_ALONE`.
+        query_tokenizer: reads queries, if they have a prompt of their own.
     """
 
     name: str
     encoder: Encoder
     tokenizer: Tokenizer
     pooling: str = "mean"
+    query_tokenizer: Tokenizer | None = None
 
     highest_score = 1.0  # of a cosine
     activation = "identity"
@@ -52,9 +54,13 @@ class BiEncoder(PairScorer):
         return f"cosine of {self.pooling}-pooled embeddings"
 
     @property
+    def _query_tokenizer(self) -> Tokenizer:
+        return self.query_tokenizer or self.tokenizer
+
+    @property
     def reader(self) -> ApartReader:
         """What reads pairs of texts."""
-        return ApartReader(self.tokenizer)
+        return ApartReader(self.tokenizer, self.query_tokenizer)
 
     def embed_texts(
         self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None
@@ -114,15 +120,21 @@ class BiEncoder(PairScorer):
         with no_grad():
             return self.embed_texts(Batch(ids, type_ids, positions, tuple(map(len, sequences)))).numpy()
 
-    def embeddings_of(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
+    def embeddings_of(
+        self, texts: Sequence[str], progress: Progress = no_progress, *, queries: bool = False
+    ) -> np.ndarray:
         """Return the embedding of each text, of length 1, without recording; (texts, hidden).
+
+        Args:
+            queries: whether the texts are queries, not documents.
 
         Raises:
             InputError: one is not finite.
         """
         found = []
+        tokenizer = self._query_tokenizer if queries else self.tokenizer
         for start in range(0, len(texts), TEXTS_A_BLOCK):
-            for some in passes(self.tokenizer.all_of(texts[start : start + TEXTS_A_BLOCK])):
+            for some in passes(tokenizer.all_of(texts[start : start + TEXTS_A_BLOCK])):
                 with no_grad():
                     found.append(self.embed_texts(Batch.of(some)).numpy())
                 progress(len(some))
@@ -134,7 +146,7 @@ class BiEncoder(PairScorer):
         """Return the score of each document for a query, which is embedded once."""
         found = []
         with no_grad():
-            (query_embedding,) = self.embed_texts(Batch.of([self.tokenizer(query)])).numpy()
+            (query_embedding,) = self.embed_texts(Batch.of([self._query_tokenizer(query)])).numpy()
             for some in passes(self.tokenizer.all_of(documents)):
                 found.append(self.embed_texts(Batch.of(some)).numpy() @ query_embedding)
                 progress(len(some))

@@ -1,6 +1,6 @@
 """Reads query and document inside the prompt that a language model expects of a reranker's pair."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,21 @@ class Prompt:
     before_query: str
     between: str
     closing: str
+
+
+SIDES = ("query",), ("document", "passage", "corpus")  # names of a bi-encoder's prompts, in the order of preference
+
+
+def prompt_of_side(prompts: Mapping[str, str], default: str | None, names: Sequence[str]) -> str:
+    """Return the prompt before texts of one side, as sentence-transformers' `encode_query` and `encode_document` do.
+
+    Args:
+        prompts: the model's prompts by name.
+        default: the name of the one for texts that have none of their own.
+        names: what a prompt for this side may be called (`SIDES`).
+    """
+    found = [name for name in (*names, default) if name in prompts]
+    return prompts[found[0]] if found else ""
 
 
 INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"

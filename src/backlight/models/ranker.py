@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from backlight.errors import InputError
+from backlight.errors import InputError, install_hint
 from backlight.formats.strict_json import Bounds, read_json_file
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import Kind, check_header, checked_settings, object_in, read_settings, read_weights
@@ -16,7 +16,8 @@ from backlight.models.encoders.two_streams import TwoStreamBert
 from backlight.models.fused import FusedCrossEncoder
 from backlight.models.pairs import PairReader, SpellingReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
-from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
+from backlight.models.prefixed_tokens import PrefixedTokenizer
+from backlight.models.prompts import INSTRUCTION, SIDES, Prompt, PromptReader, prompt_of_side
 from backlight.models.scoring import ACTIVATIONS
 from backlight.models.tokens import Tokenizer, tokenizer_settings
 
@@ -56,12 +57,15 @@ def load_ranker(
         raise InputError(f"instruction must be left out: the model in {folder} reads none")
     if read_typos:
         raise InputError(f"read_typos must be left out: the model in {folder} embeds a query without its document")
-    _check_prompt(folder)
+    _check_similarity(folder)
+    tokenizer = tokenizer_of(folder, config.max_tokens)
+    query_tokenizer, document_tokenizer = (PrefixedTokenizer.with_prompt(tokenizer, one) for one in _prompts_of(folder))
     return BiEncoder(
         name=name,
         encoder=family.encoder(config, read_weights(folder)),
-        tokenizer=tokenizer_of(folder, config.max_tokens),
+        tokenizer=document_tokenizer,
         pooling=_pooling_of(folder),
+        query_tokenizer=None if query_tokenizer is document_tokenizer else query_tokenizer,
     )
 
 
@@ -116,7 +120,7 @@ def reader_of(
         return SpellingReader(tokenizer) if read_typos else PairReader(tokenizer)
     if read_typos:
         raise InputError(f"read_typos must be left out: the model in {folder} reads a query within a prompt")
-    says = _checked(PromptSettings, folder / "config_sentence_transformers.json")
+    says = _checked(SentenceSettings, folder / "config_sentence_transformers.json")
     said = says.prompts.get(says.default_prompt_name or "")
     return PromptReader(tokenizer, prompt(instruction or said or INSTRUCTION))
 
@@ -192,19 +196,29 @@ def tokenizer_of(folder: Path, longest: int) -> Tokenizer:
     return Tokenizer(folder, shortest, lower_case=reading.do_lower_case)
 
 
-def _check_prompt(folder: Path) -> None:
-    """Raise if the model expects each text to begin with words that backlight would not put there."""
-    prompt = _checked(PromptSettings, folder / "config_sentence_transformers.json").default_prompt_name
-    if prompt:
-        raise InputError(
-            f"the model in {folder} puts the prompt {prompt} before each text, which backlight does not do"
-        )
+def _check_similarity(folder: Path) -> None:
+    """Raise unless a bi-encoder compares embeddings by their cosine, which a dot product of length 1 is, too."""
+    name = _checked(SentenceSettings, folder / "config_sentence_transformers.json").similarity_fn_name or "cosine"
+    if name != "cosine" and not (name == "dot" and "Normalize" in _modules_of(folder)):
+        raise InputError(f"the model in {folder} compares embeddings by {name}, backlight by their cosine; {HINT}")
+
+
+def _prompts_of(folder: Path) -> tuple[str, ...]:
+    """Return what a bi-encoder reads before each query, and before each document: "query: " and "passage: ".
+
+    Raises:
+        InputError: the states of its tokens are not pooled with the text's, which backlight does not do.
+    """
+    says = _checked(SentenceSettings, folder / "config_sentence_transformers.json")
+    prompts = tuple(prompt_of_side(says.prompts, says.default_prompt_name, names) for names in SIDES)
+    if any(prompts) and not _pooling_settings(folder).get("include_prompt", True):
+        raise InputError(f"the model in {folder} pools texts without their prompt, which backlight does not do; {HINT}")
+    return prompts
 
 
 def _pooling_of(folder: Path) -> str:
     """Return how the model pools, by the files that sentence-transformers writes: the mean where there are none."""
-    place = _modules_of(folder).get("Pooling", "1_Pooling")
-    says = read_settings(folder / place / "config.json")
+    says = _pooling_settings(folder)
     modes = says.get("pooling_mode") or [
         _OLD_NAMES.get(key, key) for key in says if key.startswith("pooling_mode_") and says[key]
     ]
@@ -217,8 +231,16 @@ def _pooling_of(folder: Path) -> str:
     return modes[0]
 
 
-def _modules_of(folder: Path) -> dict[str, str]:
-    """Return the modules that sentence-transformers would run one after another, each with its folder."""
+def _pooling_settings(folder: Path) -> dict:
+    return read_settings(folder / _modules_of(folder).get("Pooling", "1_Pooling") / "config.json")
+
+
+def listed_modules(folder: Path) -> dict[str, str]:
+    """Return the modules that sentence-transformers would run one after another, each with its folder.
+
+    Raises:
+        InputError: modules.json does not list them.
+    """
     file = folder / "modules.json"
     listed = read_json_file(file) if file.is_file() else []
     try:
@@ -227,10 +249,22 @@ def _modules_of(folder: Path) -> dict[str, str]:
         raise InputError(f"{file} must list modules, each with a type and a path") from problem
     if not all(isinstance(path, str) and path in ("", Path(path).name) for path in modules.values()):
         raise InputError(f"{file} must name a folder of the model's for each module, got {list(modules.values())!r}")
+    return modules
+
+
+def _modules_of(folder: Path) -> dict[str, str]:
+    """Return the modules of a model. Raises InputError: backlight's own engine does not know one of them."""
+    modules = listed_modules(folder)
     unknown = set(modules) - {"Transformer", "Pooling", "Normalize", "LogitScore"}
     if unknown:
-        raise InputError(f"{folder} adds the module {', '.join(sorted(unknown))}, which backlight does not know")
+        names = ", ".join(sorted(unknown))
+        raise InputError(f"{folder} adds the module {names}, which backlight does not know; {HINT}")
     return modules
+
+
+def written_as(folder: Path) -> str:
+    """Return the class of sentence-transformers that wrote a folder, "" where it does not say so."""
+    return _checked(SentenceSettings, folder / "config_sentence_transformers.json").model_type
 
 
 @dataclass(frozen=True)
@@ -255,13 +289,16 @@ class ReadingSettings:
 
 
 @dataclass(frozen=True)
-class PromptSettings:
+class SentenceSettings:
     """The settings of config_sentence_transformers.json."""
 
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt_name: str | None = None
+    model_type: str = ""
+    similarity_fn_name: str | None = None
 
 
+HINT = f'sentence-transformers runs it: {install_hint("sentence-transformers")}, then load it with engine="torch"'
 THRESHOLD = "backlight_threshold"  # in config.json: the activated score from which a document answers the query
 
 

@@ -63,7 +63,7 @@ def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenize
         if not tokenizer.knows("<|im_start|>"):
             raise InputError(
                 f"{name} is a language model and needs prompt=, a text with {{query}} and {{document}} in it, "
-                "and answers=, the token whose logit is the score"
+                "and answers=, the token whose logit is the score: they are arguments of Reranker.of"
             )
         return qwen3_prompt(instruction or INSTRUCTION)
     before, found, rest = template.replace("{instruction}", instruction or INSTRUCTION).partition("{query}")

@@ -46,13 +46,20 @@ from backlight.adapters.torch_ranker import longest_of, rounding_of
 from backlight.errors import InputError
 from backlight.models.pair_function import PairFunction
 from backlight.models.pairs import PairReader
-from backlight.models.prompts import PromptReader
+from backlight.models.prompts import SIDES, PromptReader, prompt_of_side
 from backlight.models.ranker import activation_of, chosen_label, labels_of
 from backlight.models.scorer import Scorer
 from backlight.models.scoring import ACTIVATIONS, Activation
 
+SCORE_NAMES = {  # by similarity, of what is compared
+    "cosine": "cosine of {}",
+    "dot": "dot product of {}",
+    "euclidean": "negative Euclidean distance of {}",
+    "manhattan": "negative Manhattan distance of {}",
+    "maxsim": "MaxSim",
+    "meanmaxsim": "mean MaxSim",
+}
 QUANTISED = {"int8", "uint8", "int4", "uint4"}
-PROMPTS = ("query",), ("document", "passage", "corpus")  # their names, by side, in the order that is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +244,7 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
     core, name = _core_of(model), type(model).__name__
     options.check_unused(name, "tokenizer", "embeddings", "label", "prompt", "answers", "instruction")
     first = model[0]
-    prompts = tuple(_prompt(model, names) for names in PROMPTS)
+    prompts = tuple(prompt_of_side(model.prompts, model.default_prompt_name, names) for names in SIDES)
     most = model.max_seq_length or longest_of(core)
     expansion = getattr(first, "query_expansion", None)
     lengths = [getattr(first, f"{task}_length", None) or most for task in TASKS]
@@ -258,11 +265,11 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
         constants, segments = _constants(found)
         own = expansion if task == "query" else None
         readings.append(Reading(constants, segments, own, own and _expansion_id(model.tokenizer, own)))
-    pooled = {"cosine": "cosine of embeddings", "maxsim": "MaxSim", "meanmaxsim": "mean MaxSim"}
+    compared = "term weights" if kind is SparseTerms else "embeddings"
     return ApartScorer(
         kind(model, readings, similarity),
         reader,
-        score_name=pooled.get(similarity, f"{similarity} of embeddings"),
+        score_name=SCORE_NAMES[similarity].format(compared),
         activation=options.activation or "identity",
         highest_score=1.0 if similarity == "cosine" else None,
         padding=_padding(model.tokenizer, sides=2),
@@ -333,12 +340,6 @@ def _constants(features: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Return the features that are no tensors, and whether segments are among the others."""
     known = {"input_ids", "attention_mask", "token_type_ids", "query_expansion_positions"}
     return {key: value for key, value in features.items() if key not in known}, "token_type_ids" in features
-
-
-def _prompt(model: Any, names: Sequence[str]) -> str:
-    """Return the prompt that texts of one side get: that of their name, else the model's default."""
-    found = [name for name in (*names, model.default_prompt_name) if name in model.prompts]
-    return model.prompts[found[0]] if found else ""
 
 
 def _expansion_id(tokenizer: Any, expansion: Mapping[str, Any]) -> int:

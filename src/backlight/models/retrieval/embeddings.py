@@ -20,7 +20,7 @@ from backlight.models.bi_encoder import BiEncoder
 from backlight.models.scorer import Progress, no_progress
 
 MODEL_FILES = {".json", ".safetensors", ".txt"}  # what a model's embeddings depend on
-LAYOUT = b"1"  # of the cache, part of its files' names
+LAYOUT = b"2"  # of the cache, part of its files' names; 1 left the documents' prompts out
 DIGEST = 32  # bytes of SHA-256
 
 
@@ -50,7 +50,7 @@ class Cosine:
 
     def scores(self, query: str) -> np.ndarray:
         """Return the cosine of each passage with the query; (passages,)."""
-        return self._embeddings @ self.model.embeddings_of([query])[0]
+        return self._embeddings @ self.model.embeddings_of([query], queries=True)[0]
 
 
 class EmbeddingCache:

@@ -108,7 +108,7 @@ class Miner:
             by_words = self.bm25.best(texts, DEPTH)
             rankings = [by_words]
             if self.embeddings is not None:
-                cosines = self._ranker.embeddings_of(texts) @ self.embeddings.T
+                cosines = self._ranker.embeddings_of(texts, queries=True) @ self.embeddings.T
                 rankings.append(np.argsort(-cosines, axis=1, kind="stable")[:, :DEPTH].tolist())
             yield from map(list, zip(*rankings))
 
@@ -201,7 +201,7 @@ def taught(
     for start in range(0, len(candidates), BLOCK):
         some = candidates[start : start + BLOCK]
         if isinstance(teacher, BiEncoder):
-            queries = teacher.embeddings_of([one.asked.text for one in some])
+            queries = teacher.embeddings_of([one.asked.text for one in some], queries=True)
             scores = [embeddings[list(one.documents)] @ query for one, query in zip(some, queries)]
         else:
             pairs = [(one.asked.text, texts[number]) for one in some for number in one.documents]
