@@ -124,3 +124,11 @@ def test_a_language_model_without_a_known_prompt_is_sent_to_memory(tmp_path):
     write_tokenizer(folder)
     with pytest.raises(InputError, match=r"is a language model and needs prompt=.* arguments of Reranker\.of"):
         Reranker.from_pretrained(folder, engine="torch")
+
+
+def test_a_masked_language_model_without_modules_is_named(tmp_path):
+    folder = write_bert(tmp_path)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"architectures": ["BertForMaskedLM"]}))
+    with pytest.warns(UserWarning, match=r"predicts masked words and has no modules\.json"):
+        Reranker.from_pretrained(folder)

@@ -2,10 +2,12 @@
 
 import argparse
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backlight.adapters.torch_library import DTYPES
+from backlight.cli.main import notice
 from backlight.cli.screens.terminal import progress
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
@@ -49,7 +51,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default="backlight",
-        help="the engine that runs the model; torch also runs architectures that backlight does not implement",
+        help="the engine that runs the model; torch also runs what backlight does not: other architectures, SPLADE, "
+        "ColBERT, language models",
     )
     parser.add_argument(
         "--label", metavar="N", help="for a classifier with several logits: which one is the score, by number or name"
@@ -226,21 +229,25 @@ def whole_number(text: str) -> int:
 
 
 def reranker_of(given: argparse.Namespace) -> Reranker:
-    """Return the model that `add_model`'s arguments name.
+    """Return the model that `add_model`'s arguments name; backlight's own warnings become lines on standard error.
 
     Raises:
         InputError: there is no such model, or the engine cannot run it.
     """
-    return Reranker.from_pretrained(
-        given.model,
-        engine=given.engine,
-        label=given.label,
-        instruction=given.instruction,
-        device=given.device,
-        dtype=given.dtype,
-        compile=given.compile,
-        read_typos=given.read_typos,
-    )
+    with warnings.catch_warnings(record=True) as warned:
+        found = Reranker.from_pretrained(
+            given.model,
+            engine=given.engine,
+            label=given.label,
+            instruction=given.instruction,
+            device=given.device,
+            dtype=given.dtype,
+            compile=given.compile,
+            read_typos=given.read_typos,
+        )
+    for text in dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning):
+        notice(text)
+    return found
 
 
 def retriever_of(given: argparse.Namespace, texts: Sequence[str], reranker: Reranker) -> tuple[str | Index, int]:

@@ -1,5 +1,6 @@
 """From a model folder to a model that scores pairs: what its files say it is, and how it reads texts."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,13 @@ def load_ranker(
     if read_typos:
         raise InputError(f"read_typos must be left out: the model in {folder} embeds a query without its document")
     _check_similarity(folder)
+    if any(one.endswith("ForMaskedLM") for one in settings.get("architectures") or ()) and not listed_modules(folder):
+        warnings.warn(
+            f"the model in {folder} predicts masked words and has no modules.json: the cosine of its mean states is "
+            "taken as the score, for which it may not be trained; a SPLADE or ColBERT needs the files of "
+            'sentence-transformers, and engine="torch"',
+            stacklevel=3,
+        )
     tokenizer = tokenizer_of(folder, config.max_tokens)
     query_tokenizer, document_tokenizer = (PrefixedTokenizer.with_prompt(tokenizer, one) for one in _prompts_of(folder))
     return BiEncoder(
