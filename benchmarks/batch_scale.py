@@ -143,7 +143,7 @@ class Simulation:
     def _give_back(self, unit: int, now: float) -> None:
         self.running[unit] -= 1
         if not self.created[unit] and not self.running[unit]:
-            self.counts["done again"] += 1
+            self.counts["recomputed"] += 1
             self.left.append(unit)
             if self.idle:
                 self._take(self.idle.pop(), now)
@@ -154,7 +154,7 @@ class Simulation:
             unit = self.left.popleft()
         elif self.cost.speculate and (others := [one for one, many in self.running.items() if many == 1]):
             unit = others[0]
-            self.counts["done twice"] += 1
+            self.counts["computed twice"] += 1
         else:
             self.idle.add(worker)
             return
@@ -188,7 +188,7 @@ def shown(name: str, cost: Cost, seed: int = 0) -> str:
     return f"| {' | '.join(row)} |"
 
 
-COUNTED = ("died", "done again", "done twice", "dropped")
+COUNTED = ("died", "recomputed", "computed twice", "dropped")
 
 
 def check(model: str, pairs: int, rows: int) -> None:
