@@ -259,7 +259,7 @@ for _ in range(4):
         ("    (x,) = next(iter(loader))\n    loss = model(x.double().float()).mean()\n    STEP", "Iterate over"),
         (
             "    for (x,) in loader:\n        loss = model(x).mean()\n        STEP\n        break",
-            "Leave out the `break`",
+            "Remove the `break`",
         ),
     ],
 )

@@ -204,8 +204,8 @@ main()
 """
     found = {one.rule: one for one in findings_of(program, "torch")}
     assert set(found) == {"BL707", "BL805"}
-    assert found["BL707"].title.startswith("unused.weight, unused.bias never took part")
-    assert "inside of the compiled code" in found["BL805"].cause
+    assert found["BL707"].title.startswith("unused.weight, unused.bias never contributed")
+    assert "inside the compiled code" in found["BL805"].cause
 
 
 def test_an_error_inside_leaves_the_lens_watching_and_pytorch_as_it_was():

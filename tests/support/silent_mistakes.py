@@ -43,7 +43,7 @@ MISTAKES = (
     Mistake(
         "zero_grad forgotten",
         "forgotten-zero-grad",
-        "weight.grad still held the gradient of the step before",
+        "weight.grad still held the gradient of the previous step",
         LOOP
         + """
 for step in range(4):
@@ -124,7 +124,7 @@ b.backward()
     Mistake(
         "loss rebuilt from a number",
         "loss-rebuilt-as-leaf",
-        "left the graph by item()",
+        "taken out of the graph by item()",
         LOOP
         + """
 loss = F.mse_loss(model(x), y)
@@ -140,7 +140,7 @@ scale = torch.tensor(F.mse_loss(model(x), y).item(), requires_grad=True)
     Mistake(
         "loss rebuilt from a list",
         "loss-rebuilt-as-leaf",
-        "left the graph by tolist()",
+        "taken out of the graph by tolist()",
         LOOP
         + """
 losses = ((model(x) - y) ** 2).flatten().tolist()
@@ -286,7 +286,7 @@ optimizer.step()
     Mistake(
         "layer whose output NumPy computes on",
         "parameters-cut-off",
-        "what NumPy computes has no history",
+        "results of NumPy have no history",
         """
 first, second = nn.Linear(3, 4), nn.Linear(4, 1)
 optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
@@ -306,7 +306,7 @@ optimizer.step()
     Mistake(
         "layer that never runs",
         "parameters-cut-off",
-        "No op that was seen used them",
+        "No recorded op used them",
         """
 class Model(nn.Module):
     def __init__(self):
