@@ -78,7 +78,7 @@ def test_an_attribute_that_carries_a_state_is_named(engine):
     """
     found = only("BL206", source, engine)
     assert found.corrected == "self.state = h.detach()"
-    assert "net.state carries its graph from one iteration to the next" in found.evidence
+    assert "net.state keeps its graph from one iteration to the next" in found.evidence
 
 
 @BOTH
@@ -309,7 +309,7 @@ def test_a_recurrent_layer_in_no_optimizer_is_not_said_to_hold_a_plain_list(engi
 @pytest.mark.parametrize(
     ("again", "cure", "corrected"),
     [
-        ("b(x)", "Compute gate inside the loop, in each iteration anew.", None),
+        ("b(x)", "Compute gate inside the loop, in each iteration.", None),
         ("a(x)", "Make gate a constant: gate.detach(), or compute it under torch.no_grad().", "gate = a(x).detach()"),
     ],
 )

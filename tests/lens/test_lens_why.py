@@ -114,7 +114,7 @@ def test_grad_writes_no_grad(t):
     with lens.watch():
         loss = (w * 2).sum()
         t.autograd.grad(loss, [w])
-        assert "returns gradients and writes no .grad" in lens.why(w).verdict
+        assert "returns gradients and does not write .grad" in lens.why(w).verdict
 
 
 @ENGINES
@@ -161,9 +161,9 @@ ZEROS = {
     "softmax": (lambda t, w: w.reshape(3, 1).softmax(-1), "SoftmaxBackward0", "a dim of size 1"),
     "mul": (lambda t, w: w * t.zeros(3), "MulBackward0", "multiplies by 0"),
     "round": (lambda t, w: (w * 2).round(), "RoundBackward0", "has the derivative 0 everywhere"),
-    "clamp": (lambda t, w: (w * 2).clamp(max=1.0), "ClampBackward1", "cuts all of its inputs off"),
-    "where": (lambda t, w: t.where(w > 5, w * 2, t.zeros(3)), "WhereBackward0", "takes other values everywhere"),
-    "max": (lambda t, w: t.maximum(w * 2, t.full((3,), 9.0)), "MaximumBackward0", "does not take these elements"),
+    "clamp": (lambda t, w: (w * 2).clamp(max=1.0), "ClampBackward1", "clips all of its inputs"),
+    "where": (lambda t, w: t.where(w > 5, w * 2, t.zeros(3)), "WhereBackward0", "selects other values everywhere"),
+    "max": (lambda t, w: t.maximum(w * 2, t.full((3,), 9.0)), "MaximumBackward0", "does not select these elements"),
 }
 
 
@@ -241,7 +241,7 @@ def test_the_first_node_that_hands_on_a_nan_is_found(t):
         t.where(w > 0, w.sqrt(), w * 0).sum().backward()
         answer = lens.why(w)
     assert answer.question == "Why are all 3 elements of w.grad NaN?" and answer.finding.rule == "BL802"
-    assert "SqrtBackward0" in answer.verdict and "out of a finite gradient" in answer.verdict
+    assert "SqrtBackward0" in answer.verdict and "from a finite gradient" in answer.verdict
     assert "of 3 values that it read, 3 are 0" in answer.evidence
 
 

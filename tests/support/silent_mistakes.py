@@ -603,7 +603,7 @@ for step in range(5):
     Mistake(
         "logarithm of 0 in the branch not taken",
         "nan-gradient",
-        "chosen away",
+        "discarded",
         """
 x = torch.tensor([0.0, 1.0], requires_grad=True)
 y = torch.where(x > 0, torch.log(x), x)  # here

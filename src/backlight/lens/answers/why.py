@@ -76,7 +76,9 @@ def path(loss: AnyTensor | None, tensor: AnyTensor) -> Path:
         loss, tensor: of one engine, backlight's or PyTorch's.
     """
     if engine_of(loss) is not engine_of(tensor):
-        raise InputError("loss and tensor must be of one engine, got one of each: pass two tensors of the same library")
+        raise InputError(
+            "loss and tensor must belong to the same engine, got one of each: pass two tensors of the same library"
+        )
     case = case_of(tensor, loss, None, sys._getframe(1))
     if case.paths is not None and case.paths.path():
         return Path(True, tuple(described(node) for node in case.paths.path()))
@@ -98,7 +100,8 @@ def case_of(tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: Fra
         )
     if loss is not None and not engine.is_tensor(loss):
         raise InputError(
-            f"loss must be a tensor of the same engine, got {type(loss).__name__}: pass what backward() is called of"
+            f"loss must be a tensor of the same engine, got {type(loss).__name__}: pass the tensor on which "
+            f"backward() is called"
         )
     with engine.unobserved():
         return _gathered(engine, tensor, loss, record, frame)

@@ -100,7 +100,7 @@ class Session:
         for watch in self.watches:
             watch.end(problem)
             for name, failure in watch.failed.items():
-                warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
+                warnings.warn(f"the doctor's {name} failed and stopped: {failure!r}", stacklevel=3)
 
     def stop(self) -> None:
         """Stop watching, and put back what was patched; may be repeated where it was interrupted."""
