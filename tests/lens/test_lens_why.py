@@ -27,7 +27,7 @@ def test_a_tensor_that_an_op_made_keeps_no_gradient(t):
         hidden.sum().backward()
         answer = lens.why(hidden)
     assert answer.question == "Why is hidden.grad None?"
-    assert "hidden is no leaf: MulBackward0 made it" in answer.verdict and "hidden = w * 2" in answer.verdict
+    assert "hidden is not a leaf: MulBackward0 made it" in answer.verdict and "hidden = w * 2" in answer.verdict
     assert answer.finding.rule == "BL101" and "retain_grad()" in answer.cure
     assert answer.evidence == ("it was computed from the leaf w, which has a .grad of norm 3.464",)
     assert [step.split(",")[0] for step in answer.path] == ["SumBackward0", "MulBackward0 → hidden"]
@@ -104,7 +104,7 @@ def test_a_backward_that_has_not_run_yet_is_told_with_the_way(t):
     w = ones(t)
     loss = (w * 2).sum()
     answer = lens.why(w, loss)
-    assert answer.verdict == "backward() of loss has not run; its graph does reach w"
+    assert answer.verdict == "backward() of loss has not run; its graph reaches w"
     assert [step.split(",")[0] for step in answer.path] == ["SumBackward0 → loss", "MulBackward0", "leaf w"]
 
 
@@ -143,7 +143,7 @@ def test_a_backward_that_stopped_is_named(t):
         with pytest.raises(KeyError):
             hidden.sum().backward()
         answer = lens.why(w)
-    assert "backward stopped before it came to w: KeyError: 'mine'" in answer.verdict
+    assert "backward stopped before it reached w: KeyError: 'mine'" in answer.verdict
 
 
 @ENGINES
@@ -187,7 +187,7 @@ def test_a_dead_relu_is_found_without_a_watch_while_the_graph_is_there(t):
     loss = ((w * -2).relu() + 1).sum()
     loss.backward(retain_graph=True)
     assert "ReluBackward0" in lens.why(w, loss).verdict
-    assert "no node here shows why" in lens.why(w).verdict
+    assert "no recorded node shows why" in lens.why(w).verdict
 
 
 @ENGINES
@@ -251,7 +251,7 @@ def test_a_nan_of_the_forward_is_blamed_on_the_forward(t):
     with lens.watch():
         (w.log() * 0).sum().backward()
         answer = lens.why(w)
-    assert "LogBackward0" in answer.verdict and "out of finite numbers" in answer.verdict
+    assert "LogBackward0" in answer.verdict and "from finite numbers" in answer.verdict
     assert answer.finding.rule == "BL805"
 
 
@@ -322,7 +322,7 @@ def test_growth_is_put_down_to_the_nodes_that_grow(t):
         hidden.sum().backward()
         answer = lens.why(w)
     assert answer.question.startswith("Why is w.grad huge")
-    assert "hidden = hidden * 300" in answer.verdict and "gives 300 times" in answer.verdict
+    assert "hidden = hidden * 300" in answer.verdict and "multiplies by 300" in answer.verdict
 
 
 @ENGINES
@@ -333,7 +333,7 @@ def test_backwards_that_add_up_are_counted(t):
             (w * 2).sum().backward()
         answer = lens.why(w)
     assert answer.finding.rule == "BL703"
-    assert answer.evidence[-1] == "it was added to 2 times: gradients of 3 backwards are in it"
+    assert answer.evidence[-1] == "it was added to 2 times: it contains the gradients of 3 backwards"
 
 
 # --- nothing wrong ----------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_what_is_no_tensor_is_refused():
         lens.why(3.0)
     with pytest.raises(InputError, match="tensor must be a tensor, got Linear"):
         lens.why(backlight.nn.Linear(1, 1))
-    with pytest.raises(InputError, match="of one engine"):
+    with pytest.raises(InputError, match="the same engine"):
         lens.path(ones(backlight), ones(torch))
     with pytest.raises(InputError, match="loss must be a tensor of the same engine, got Tensor"):
         lens.why(ones(backlight), ones(torch))
