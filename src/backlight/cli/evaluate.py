@@ -53,8 +53,9 @@ from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
 SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
+SCHEMA = 2  # of the data of --json: raised when a field changes its name or its meaning
 FIGURES = ("signs", "query_signs", "top", "order")  # of a row of the quick check
-PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the command line gives
+PLANNED = ("pairs", "budget", "detailed", "seed")  # the plan's settings that the command line gives
 
 
 def evaluate(argv: Sequence[str]) -> int:
@@ -162,11 +163,14 @@ def _parser() -> Parser:
         help=f"passes through the model for each method (default {Plan.budget}); a costly one explains fewer pairs",
     )
     parser.add_argument(
-        "--close",
+        "--detailed-pairs",
+        dest="detailed",
         type=positive,
-        default=Plan.close,
-        help=f"pairs for the more expensive measures (default {Plan.close})",
+        default=Plan.detailed,
+        metavar="N",
+        help=f"pairs for the more expensive measures (default {Plan.detailed})",
     )
+    parser.add_argument("--close", dest="detailed", type=positive, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument(
         "--links", type=Path, metavar="FILE", help="also compare interactions with the links of a file in QED's format"
     )
@@ -261,7 +265,7 @@ def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, cut:
     """Return the tables as data (docs/faithfulness.md describes it), with the measures that these pairs allow."""
     measures = {column.name: column.meaning for _, columns, _ in tables_of(rows, links) for column in columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    return {**description, "cut": dataclasses.asdict(cut), "measures": measures, **tables}
+    return {"schema": SCHEMA, **description, "cut": dataclasses.asdict(cut), "measures": measures, **tables}
 
 
 def _check_quickly(

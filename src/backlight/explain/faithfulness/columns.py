@@ -67,7 +67,7 @@ PANELS = (
             ),
             Column("behind", "behind the best", "how much less than the best method's, on the same pairs"),
             Column("sufficiency", "suff.", "sufficiency: score lost when only the strongest 10 to 50 % are kept", -1),
-            Column("places_lost", "ranks lost", "ranks lost among the candidates without the strongest 20 %", 1),
+            Column("ranks_lost", "ranks lost", "ranks lost among the candidates without the strongest 20 %", 1),
             Column("ndcg_lost", "nDCG lost", "nDCG@10 lost by that", 1, 3),
         ),
     ),
@@ -75,11 +75,13 @@ PANELS = (
         "closer",
         "A closer look at some of the pairs",
         (
-            Column("comprehensiveness_dropped", "comp., deleted", "comprehensiveness, with the words deleted", 1),
-            Column("sufficiency_dropped", "suff., deleted", "sufficiency, with the words deleted", -1),
-            Column("comprehensiveness_by_size", "comp. by |value|", "comprehensiveness, in the order of |value|", 1),
-            Column("deletion_area", "deletion AUC", "mean score as words are removed, strongest first", -1),
-            Column("insertion_area", "insertion AUC", "mean score as words are added, strongest first", 1),
+            Column("comprehensiveness_deleted", "comp., deleted", "comprehensiveness, with the words deleted", 1),
+            Column("sufficiency_deleted", "suff., deleted", "sufficiency, with the words deleted", -1),
+            Column(
+                "comprehensiveness_by_magnitude", "comp. by |value|", "comprehensiveness, in the order of |value|", 1
+            ),
+            Column("deletion_auc", "deletion AUC", "mean score as words are removed, strongest first", -1),
+            Column("insertion_auc", "insertion AUC", "mean score as words are added, strongest first", 1),
             Column("naopc", "NAOPC", "area over the curve between the worst order's (0) and the best order's (1)", 1),
         ),
     ),
@@ -92,7 +94,7 @@ PANELS = (
                 "half_random", "half random", "rank correlation with the model's upper half random; should be near 0"
             ),
             Column("all_random", "all random", "rank correlation with all layers random; should be near 0"),
-            Column("company", "batch effect", "largest relative change of a value in a batch", -1, 1, False),
+            Column("batch_effect", "batch effect", "largest relative change of a value in a batch", -1, 1, False),
             Column("gap", "gap", "by how much the values miss the sum that the method guarantees", -1, 2, False),
             Column("passes", "passes", "passes through the model per pair", -1, 3, False),
             Column("seconds", "CPU seconds", "CPU seconds per pair, one pair at a time", -1, 2, False),

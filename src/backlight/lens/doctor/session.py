@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.doctor.corrections.scopes import names_exist
-from backlight.lens.doctor.coverage import Coverage, LookedAt
+from backlight.lens.doctor.coverage import Coverage, CoverageCounter
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine, Guarded
@@ -47,9 +47,9 @@ class Session:
         return [found for found in self._found.values() if self.notes or found.level != NOTE]
 
     @property
-    def looked_at(self) -> LookedAt:
-        """What was seen of the program so far."""
-        return LookedAt.of(one.looked_at() for one in self.each(Coverage))
+    def coverage(self) -> Coverage:
+        """What was recorded of the program so far."""
+        return Coverage.of(one.coverage() for one in self.each(CoverageCounter))
 
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
