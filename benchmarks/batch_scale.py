@@ -23,7 +23,7 @@ from statistics import mean
 from batch_engines import write_pairs
 
 from backlight.explain.batch import Settings
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import head_of
 from backlight.explain.batch.sharding.plan import plan_batch
@@ -201,7 +201,7 @@ def check(model: str, pairs: int, rows: int) -> None:
             plan_batch(Path(work) / "pairs.jsonl", out, ModelReference(model), Settings(rows=rows))
             planned = time.time() - began
             began = time.time()
-            do_units(engine_named(f"local:{workers}"), out)
+            run_units(engine_named(f"local:{workers}"), out)
             took = time.time() - began
             parts = sorted((out / "units").glob("*.packed"), key=lambda file: file.stat().st_mtime)
             seconds = [head_of(file.read_bytes(), file.name)["by"]["seconds"] for file in parts]

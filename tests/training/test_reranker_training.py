@@ -116,7 +116,7 @@ def test_the_calibration_is_folded_into_the_last_layer(pairs, settings, tmp_path
         lambda scores, *more: logits.append(scores) or calibrate(scores, *more),
     )
     training = RerankerTraining(pairs, tmp_path / "out", replace(settings, epochs=1))
-    result = training.go()
+    result = training.train()
     platt = result.calibration.platt
     assert platt.scale > 0 and (platt.scale, platt.offset) != (1.0, 0.0)
     after = scores_of(load_ranker(tmp_path / "out"), training.prepared.validation.pairs)
@@ -235,9 +235,9 @@ def test_minutes_set_the_number_of_steps(pairs, settings, tmp_path):
 
 
 def test_a_bi_encoder_gets_a_new_head_and_is_compared_by_its_cosine(pairs, bert, settings, tmp_path):
-    mine = replace(settings, start=str(bert), miner=str(bert), teacher=str(bert), epochs=1)
+    mine = replace(settings, start=str(bert), mining_model=str(bert), teacher=str(bert), epochs=1)
     training = RerankerTraining(pairs, tmp_path / "out", mine)
-    result = training.go()
+    result = training.train()
     validation = training.prepared.validation
     cosine = validation.ndcg(scores_of(load_ranker(bert), validation.pairs))
     assert result.figures["all"].before.value == pytest.approx(cosine.mean())
@@ -271,7 +271,7 @@ def test_domains_are_measured_apart_and_queries_that_nothing_answers_are_only_ca
     ]
     file = write_rows(tmp_path / "pairs.jsonl", named + nothing)
     training = RerankerTraining(file, tmp_path / "out", replace(settings, epochs=1))
-    result = training.go()
+    result = training.train()
     assert list(result.figures) == ["all", "first", "second"]
     assert result.figures["all"].queries == result.figures["first"].queries + result.figures["second"].queries == 13
     assert result.counts["validation queries"] == 14 and result.counts["unanswerable queries"] == 8
@@ -371,7 +371,7 @@ def test_settings_that_cannot_be_are_one_line(pairs, start, tmp_path, capsys, op
 
 def test_a_step_in_parts_is_the_step(pairs, settings, tmp_path):
     training = RerankerTraining(pairs, tmp_path / "out", replace(settings, loss=LossWeights(distillation=0.0)))
-    training.go()
+    training.train()
     groups = training.schedule.groups(0)
     whole = training.stepper.gradients(groups)
     gradients = {name: weight.grad.numpy().copy() for name, weight in training.model.parameters().items()}

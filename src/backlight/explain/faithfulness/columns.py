@@ -77,9 +77,7 @@ PANELS = (
         (
             Column("comprehensiveness_deleted", "comp., deleted", "comprehensiveness, with the words deleted", 1),
             Column("sufficiency_deleted", "suff., deleted", "sufficiency, with the words deleted", -1),
-            Column(
-                "comprehensiveness_by_magnitude", "comp. by |value|", "comprehensiveness, in the order of |value|", 1
-            ),
+            Column("comprehensiveness_by_magnitude", "comp. by |value|", "comprehensiveness, in order of |value|", 1),
             Column("deletion_auc", "deletion AUC", "mean score as words are removed, strongest first", -1),
             Column("insertion_auc", "insertion AUC", "mean score as words are added, strongest first", 1),
             Column("naopc", "NAOPC", "area over the curve between the worst order's (0) and the best order's (1)", 1),

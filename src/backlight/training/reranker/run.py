@@ -79,7 +79,7 @@ def train_reranker(
         InputError: the data, the settings or the folder cannot be used.
         KeyboardInterrupt: Ctrl-C.
     """
-    return RerankerTraining(data, out, settings or RerankerSettings(), validation, sources, watch).go(resume, int8)
+    return RerankerTraining(data, out, settings or RerankerSettings(), validation, sources, watch).train(resume, int8)
 
 
 class RerankerTraining:
@@ -104,7 +104,7 @@ class RerankerTraining:
         self.best: dict = {"ndcg": -1.0, "step": 0, "since": 0}
         self.seen: dict[str, float] | None = None
 
-    def go(self, resume: bool = False, int8: bool = False) -> Result:
+    def train(self, resume: bool = False, int8: bool = False) -> Result:
         """Train, or go on, and write the folder."""
         done = self._check_folder(resume)
         if done is not None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
-from backlight.lens.doctor.corrections.by_rule import goes_on, repair
+from backlight.lens.doctor.corrections.by_rule import is_used_later, repair
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.errors import (
     graph_errors,
@@ -93,7 +93,7 @@ def several_to_one(context: ErrorContext) -> Finding:
 
 def to_numpy(context: ErrorContext) -> Finding:
     """BL501: detach() would only silence it where the program goes on computing with the array."""
-    if context.spot is None or not goes_on(context.spot):
+    if context.spot is None or not is_used_later(context.spot):
         return plain("BL501", context)
     return context.found("BL501", cure="Compute it with tensor functions: detach() would cut the gradient.")
 

@@ -94,10 +94,10 @@ def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared
                 found.append((sequence_of(value.grad_fn), Shared(name, spot, spot.frame, owner)))
     last = max((number for number, _ in found), default=None)
     candidates = [shared for number, shared in found if number == last]  # a variable and the arguments that get it
-    return next((one for one in candidates if _stands_in(one, history, one.frame)), (candidates or [None])[-1])
+    return next((one for one in candidates if _is_within(one, history, one.frame)), (candidates or [None])[-1])
 
 
-def _stands_in(shared: Shared, history: History, frame: FrameType) -> bool:
+def _is_within(shared: Shared, history: History, frame: FrameType) -> bool:
     """Return whether the earlier backward stands in the function whose variable this is."""
     earlier = spot_of(history.freed_by[history.engine.key_of(frame.f_locals[shared.name].grad_fn)])
     function = shared.spot.scope
