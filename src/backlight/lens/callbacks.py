@@ -19,16 +19,16 @@ from backlight.lens.doctor.report import Report
 
 
 class Examination:
-    """A training under the doctor, from its beginning to its end or for its first steps.
+    """Run the doctor during a training, or during its first steps.
 
     Args:
-        steps: so many batches are examined; then the report is made, and training goes on without the doctor. By
+        steps: the number of batches to examine; then the report is made, and training continues without the doctor. By
             default all, which makes a training two to six times slower.
         strict, notes: as in `lens.doctor`.
         show: called with the report; by default it is printed on stderr.
 
     Attributes:
-        report: of the training that runs, or of the last.
+        report: the report of the current or last training.
     """
 
     def __init__(

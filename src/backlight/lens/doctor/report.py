@@ -93,7 +93,7 @@ class ReportLine(NamedTuple):
 
 
 def parts(found: Finding) -> Iterator[ReportLine]:
-    """Give the lines of a finding: what is wrong and where, what was seen, the likely cause, what to try."""
+    """Yield the lines of a finding: what is wrong and where, the evidence, the likely cause, what to try."""
     times = f" ({found.times} times)" if found.times > 1 else ""
     yield ReportLine("head", f"{found.title}{times}")
     if found.place is not None:
@@ -134,7 +134,7 @@ def plain_line(found: Finding, part: ReportLine) -> str:
 
 
 def card(found: Finding) -> str:
-    """Return a finding as HTML; everything from the program is text."""
+    """Return a finding as HTML; text from the program is escaped."""
     rows = []
     for kind, text in parts(found):
         name = kind.replace(" ", "-")
@@ -154,7 +154,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 
 def sarif(findings: Sequence[Finding], coverage: Coverage) -> dict:
-    """Return a SARIF log of one run; what was looked at is in the run's properties."""
+    """Return a SARIF log of one run; the coverage is in the run's properties."""
     names = sorted({found.rule for found in findings})
     driver = {
         "name": "backlight doctor",

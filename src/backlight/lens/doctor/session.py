@@ -23,9 +23,9 @@ class Session:
     """Findings of one block, and the detectors that add to them.
 
     Args:
-        strict: also compare saved tensors with fingerprints of what they held, which costs a pass over each.
-        notes: report legal things that are often misunderstood, too.
-        engines: what to watch.
+        strict: also compare saved tensors with checksums of their original values, one pass over each.
+        notes: also report legal code that is often misunderstood.
+        engines: the engines to watch.
 
     Attributes:
         watches: one for each engine, with its detectors.
