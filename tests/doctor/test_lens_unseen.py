@@ -364,7 +364,7 @@ def test_a_graph_that_retain_graph_keeps_over_a_step_is_to_be_detached(engine):
         h.square().sum().backward(retain_graph=True)
         optimizer.step()
     """
-    assert only("BL305", source, engine).cure.startswith("Detach what goes into the next step")
+    assert only("BL305", source, engine).cure.startswith("Detach the tensors that the next step uses")
 
 
 @BOTH
